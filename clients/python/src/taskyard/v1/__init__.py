@@ -1,0 +1,1 @@
+"""Generated stubs of protos/taskyard/v1; `make generate` writes them."""
