@@ -34,7 +34,7 @@ from taskyard.v1 import task_pb2 as taskyard_dot_v1_dot_task__pb2
 from taskyard.v1 import tenant_pb2 as taskyard_dot_v1_dot_tenant__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftaskyard/v1/lease_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1ctaskyard/v1/checkpoint.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\x1a\x16taskyard/v1/task.proto\x1a\x18taskyard/v1/tenant.proto\"\xa9\x01\n\x0fPopTasksRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\x12(\n\nrequest_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\trequestId\x12=\n\x07runners\x18\x03 \x03(\x0b\x32\x16.taskyard.v1.RunnerPopB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x07runners\"\xdc\x02\n\tRunnerPop\x12\x38\n\trunner_id\x18\x01 \x01(\tB\x1b\xbaH\x18r\x16\x18\x80\x01\x32\x11^[A-Za-z0-9._-]+$R\x08runnerId\x12,\n\rsession_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00R\x0csessionEpoch\x12\'\n\tmax_tasks\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x90N(\x01R\x08maxTasks\x12.\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x16.taskyard.v1.ResourcesR\x06\x62udget\x12Q\n\x0elease_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\x12;\n\x07tenants\x18\x06 \x03(\x0b\x32\x16.taskyard.v1.TenantPopB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x07tenants\"\x8d\x01\n\tTenantPop\x12!\n\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12$\n\tmax_tasks\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01R\x08maxTasks\x12\x37\n\x05lanes\x18\x03 \x03(\x0b\x32\x14.taskyard.v1.LanePopB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x05lanes\"n\n\x07LanePop\x12\x30\n\x04lane\x18\x01 \x01(\x0b\x32\x14.taskyard.v1.LaneKeyB\x06\xbaH\x03\xc8\x01\x01R\x04lane\x12\x31\n\x06offset\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\x06offset\"o\n\x07LaneKey\x12\x19\n\x08\x63lass_id\x18\x01 \x01(\x10R\x07\x63lassId\x12\x1a\n\x08priority\x18\x02 \x01(\x05R\x08priority\x12-\n\rpinned_runner\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x0cpinnedRunner\"D\n\x10PopTasksResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x16.taskyard.v1.PopResultR\x07results\"\xab\x01\n\tPopResult\x12\x39\n\x0b\x61ssignments\x18\x01 \x03(\x0b\x32\x17.taskyard.v1.AssignmentR\x0b\x61ssignments\x12\x39\n\rdrained_lanes\x18\x02 \x03(\x0b\x32\x14.taskyard.v1.LaneKeyR\x0c\x64rainedLanes\x12(\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusR\x05\x65rror\"\xca\x01\n\x12RenewLeasesRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12\x38\n\x06leases\x18\x02 \x03(\x0b\x32\x15.taskyard.v1.LeaseRefB\t\xbaH\x06\x92\x01\x03\x10\x88\'R\x06leases\x12Q\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\"L\n\x13RenewLeasesResponse\x12\x35\n\x08verdicts\x18\x01 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts\"U\n\x11ReportRunsRequest\x12@\n\x07reports\x18\x01 \x03(\x0b\x32\x19.taskyard.v1.HolderReportB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x07reports\"o\n\x0cHolderReport\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12\x36\n\x06report\x18\x02 \x01(\x0b\x32\x16.taskyard.v1.RunReportB\x06\xbaH\x03\xc8\x01\x01R\x06report\"I\n\x12ReportRunsResponse\x12\x33\n\x07results\x18\x01 \x03(\x0b\x32\x19.taskyard.v1.ReportResultR\x07results\"z\n\x11\x41ppendLogsRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12<\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x15.taskyard.v1.LogBatchB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x07\x62\x61tches\"B\n\x12\x41ppendLogsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x12.google.rpc.StatusR\x07results\"{\n\x16WriteCheckpointRequest\x12%\n\trunner_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x08runnerId\x12:\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1c.taskyard.v1.CheckpointChunkB\x06\xbaH\x03\xc8\x01\x01R\x05\x63hunk\"R\n\x17WriteCheckpointResponse\x12\x37\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x17.taskyard.v1.CheckpointR\ncheckpoint\"{\n\x1bReadLeasedCheckpointRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12\x33\n\x05lease\x18\x02 \x01(\x0b\x32\x15.taskyard.v1.LeaseRefB\x06\xbaH\x03\xc8\x01\x01R\x05lease\"k\n\x1cReadLeasedCheckpointResponse\x12\x37\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x17.taskyard.v1.CheckpointR\ncheckpoint\x12\x12\n\x04\x64\x61ta\x18\x02 \x01(\x0cR\x04\x64\x61ta\"B\n\x11WatchQueueRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\"\xbe\x02\n\x12WatchQueueResponse\x12\x12\n\x04\x66ull\x18\x01 \x01(\x08R\x04\x66ull\x12\'\n\x05lanes\x18\x02 \x03(\x0b\x32\x11.taskyard.v1.LaneR\x05lanes\x12\x35\n\x07\x63lasses\x18\x03 \x03(\x0b\x32\x1b.taskyard.v1.PlacementClassR\x07\x63lasses\x12\x32\n\x07tenants\x18\x04 \x03(\x0b\x32\x18.taskyard.v1.TenantShareR\x07tenants\x12\x37\n\x08verdicts\x18\x05 \x03(\x0b\x32\x1b.taskyard.v1.RunnerVerdictsR\x08verdicts\x12-\n\x07runners\x18\x06 \x03(\x0b\x32\x13.taskyard.v1.RunnerR\x07runners\x12\x18\n\x07\x63losing\x18\x07 \x01(\x08R\x07\x63losing\"\xa4\x01\n\x04Lane\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant\x12&\n\x03key\x18\x02 \x01(\x0b\x32\x14.taskyard.v1.LaneKeyR\x03key\x12\x42\n\x0fhead_ready_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rheadReadyTime\x12\x18\n\x07\x62\x61\x63klog\x18\x04 \x01(\x03R\x07\x62\x61\x63klog\"\xc4\x02\n\x0ePlacementClass\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n\x08\x63lass_id\x18\x02 \x01(\x10R\x07\x63lassId\x12.\n\x04kind\x18\x03 \x01(\x0e\x32\x1a.taskyard.v1.ExecutionKindR\x04kind\x12\x1b\n\ttask_type\x18\x04 \x01(\tR\x08taskType\x12\x1a\n\x08\x66unction\x18\x05 \x01(\tR\x08\x66unction\x12\x34\n\tplacement\x18\x06 \x01(\x0b\x32\x16.taskyard.v1.PlacementR\tplacement\x12\x34\n\tresources\x18\x07 \x01(\x0b\x32\x16.taskyard.v1.ResourcesR\tresources\x12*\n\x11runner_id_pattern\x18\x08 \x01(\tR\x0frunnerIdPattern\"\xed\x01\n\x0bTenantShare\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n\x06weight\x18\x02 \x01(\x05R\x06weight\x12\x14\n\x05usage\x18\x03 \x01(\x01R\x05usage\x12\'\n\x0f\x63laimable_count\x18\x04 \x01(\x03R\x0e\x63laimableCount\x12\x16\n\x06paused\x18\x05 \x01(\x08R\x06paused\x12*\n\x11paused_task_types\x18\x06 \x03(\tR\x0fpausedTaskTypes\x12+\n\x04tier\x18\x07 \x01(\x0e\x32\x17.taskyard.v1.TenantTierR\x04tier\"d\n\x0eRunnerVerdicts\x12\x1b\n\trunner_id\x18\x01 \x01(\tR\x08runnerId\x12\x35\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts2\xe7\x04\n\x0cLeaseService\x12G\n\x08PopTasks\x12\x1c.taskyard.v1.PopTasksRequest\x1a\x1d.taskyard.v1.PopTasksResponse\x12P\n\x0bRenewLeases\x12\x1f.taskyard.v1.RenewLeasesRequest\x1a .taskyard.v1.RenewLeasesResponse\x12M\n\nReportRuns\x12\x1e.taskyard.v1.ReportRunsRequest\x1a\x1f.taskyard.v1.ReportRunsResponse\x12M\n\nAppendLogs\x12\x1e.taskyard.v1.AppendLogsRequest\x1a\x1f.taskyard.v1.AppendLogsResponse\x12^\n\x0fWriteCheckpoint\x12#.taskyard.v1.WriteCheckpointRequest\x1a$.taskyard.v1.WriteCheckpointResponse(\x01\x12m\n\x14ReadLeasedCheckpoint\x12(.taskyard.v1.ReadLeasedCheckpointRequest\x1a).taskyard.v1.ReadLeasedCheckpointResponse0\x01\x12O\n\nWatchQueue\x12\x1e.taskyard.v1.WatchQueueRequest\x1a\x1f.taskyard.v1.WatchQueueResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftaskyard/v1/lease_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1ctaskyard/v1/checkpoint.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\x1a\x16taskyard/v1/task.proto\x1a\x18taskyard/v1/tenant.proto\"\xa9\x01\n\x0fPopTasksRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\x12(\n\nrequest_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\trequestId\x12=\n\x07runners\x18\x03 \x03(\x0b\x32\x16.taskyard.v1.RunnerPopB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x07runners\"\xdc\x02\n\tRunnerPop\x12\x38\n\trunner_id\x18\x01 \x01(\tB\x1b\xbaH\x18r\x16\x18\x80\x01\x32\x11^[A-Za-z0-9._-]+$R\x08runnerId\x12,\n\rsession_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00R\x0csessionEpoch\x12\'\n\tmax_tasks\x18\x03 \x01(\x05\x42\n\xbaH\x07\x1a\x05\x18\x90N(\x01R\x08maxTasks\x12.\n\x06\x62udget\x18\x04 \x01(\x0b\x32\x16.taskyard.v1.ResourcesR\x06\x62udget\x12Q\n\x0elease_duration\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\x12;\n\x07tenants\x18\x06 \x03(\x0b\x32\x16.taskyard.v1.TenantPopB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x07tenants\"\x8d\x01\n\tTenantPop\x12!\n\x06tenant\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x06tenant\x12$\n\tmax_tasks\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01R\x08maxTasks\x12\x37\n\x05lanes\x18\x03 \x03(\x0b\x32\x14.taskyard.v1.LanePopB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x05lanes\"\x9a\x01\n\x07LanePop\x12\x30\n\x04lane\x18\x01 \x01(\x0b\x32\x14.taskyard.v1.LaneKeyB\x06\xbaH\x03\xc8\x01\x01R\x04lane\x12\x31\n\x06offset\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\x06offset\x12*\n\x04\x63ost\x18\x03 \x01(\x0b\x32\x16.taskyard.v1.ResourcesR\x04\x63ost\"o\n\x07LaneKey\x12\x19\n\x08\x63lass_id\x18\x01 \x01(\x10R\x07\x63lassId\x12\x1a\n\x08priority\x18\x02 \x01(\x05R\x08priority\x12-\n\rpinned_runner\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x0cpinnedRunner\"D\n\x10PopTasksResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x16.taskyard.v1.PopResultR\x07results\"\xab\x01\n\tPopResult\x12\x39\n\x0b\x61ssignments\x18\x01 \x03(\x0b\x32\x17.taskyard.v1.AssignmentR\x0b\x61ssignments\x12\x39\n\rdrained_lanes\x18\x02 \x03(\x0b\x32\x14.taskyard.v1.LaneKeyR\x0c\x64rainedLanes\x12(\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusR\x05\x65rror\"\xca\x01\n\x12RenewLeasesRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12\x38\n\x06leases\x18\x02 \x03(\x0b\x32\x15.taskyard.v1.LeaseRefB\t\xbaH\x06\x92\x01\x03\x10\x88\'R\x06leases\x12Q\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\"L\n\x13RenewLeasesResponse\x12\x35\n\x08verdicts\x18\x01 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts\"U\n\x11ReportRunsRequest\x12@\n\x07reports\x18\x01 \x03(\x0b\x32\x19.taskyard.v1.HolderReportB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x07reports\"o\n\x0cHolderReport\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12\x36\n\x06report\x18\x02 \x01(\x0b\x32\x16.taskyard.v1.RunReportB\x06\xbaH\x03\xc8\x01\x01R\x06report\"I\n\x12ReportRunsResponse\x12\x33\n\x07results\x18\x01 \x03(\x0b\x32\x19.taskyard.v1.ReportResultR\x07results\"z\n\x11\x41ppendLogsRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12<\n\x07\x62\x61tches\x18\x02 \x03(\x0b\x32\x15.taskyard.v1.LogBatchB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xe8\x07R\x07\x62\x61tches\"B\n\x12\x41ppendLogsResponse\x12,\n\x07results\x18\x01 \x03(\x0b\x32\x12.google.rpc.StatusR\x07results\"{\n\x16WriteCheckpointRequest\x12%\n\trunner_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01R\x08runnerId\x12:\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1c.taskyard.v1.CheckpointChunkB\x06\xbaH\x03\xc8\x01\x01R\x05\x63hunk\"R\n\x17WriteCheckpointResponse\x12\x37\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x17.taskyard.v1.CheckpointR\ncheckpoint\"{\n\x1bReadLeasedCheckpointRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12\x33\n\x05lease\x18\x02 \x01(\x0b\x32\x15.taskyard.v1.LeaseRefB\x06\xbaH\x03\xc8\x01\x01R\x05lease\"k\n\x1cReadLeasedCheckpointResponse\x12\x37\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x17.taskyard.v1.CheckpointR\ncheckpoint\x12\x12\n\x04\x64\x61ta\x18\x02 \x01(\x0cR\x04\x64\x61ta\"B\n\x11WatchQueueRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\"\xbe\x02\n\x12WatchQueueResponse\x12\x12\n\x04\x66ull\x18\x01 \x01(\x08R\x04\x66ull\x12\'\n\x05lanes\x18\x02 \x03(\x0b\x32\x11.taskyard.v1.LaneR\x05lanes\x12\x35\n\x07\x63lasses\x18\x03 \x03(\x0b\x32\x1b.taskyard.v1.PlacementClassR\x07\x63lasses\x12\x32\n\x07tenants\x18\x04 \x03(\x0b\x32\x18.taskyard.v1.TenantShareR\x07tenants\x12\x37\n\x08verdicts\x18\x05 \x03(\x0b\x32\x1b.taskyard.v1.RunnerVerdictsR\x08verdicts\x12-\n\x07runners\x18\x06 \x03(\x0b\x32\x13.taskyard.v1.RunnerR\x07runners\x12\x18\n\x07\x63losing\x18\x07 \x01(\x08R\x07\x63losing\"\xa4\x01\n\x04Lane\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant\x12&\n\x03key\x18\x02 \x01(\x0b\x32\x14.taskyard.v1.LaneKeyR\x03key\x12\x42\n\x0fhead_ready_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rheadReadyTime\x12\x18\n\x07\x62\x61\x63klog\x18\x04 \x01(\x03R\x07\x62\x61\x63klog\"\xc4\x02\n\x0ePlacementClass\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n\x08\x63lass_id\x18\x02 \x01(\x10R\x07\x63lassId\x12.\n\x04kind\x18\x03 \x01(\x0e\x32\x1a.taskyard.v1.ExecutionKindR\x04kind\x12\x1b\n\ttask_type\x18\x04 \x01(\tR\x08taskType\x12\x1a\n\x08\x66unction\x18\x05 \x01(\tR\x08\x66unction\x12\x34\n\tplacement\x18\x06 \x01(\x0b\x32\x16.taskyard.v1.PlacementR\tplacement\x12\x34\n\tresources\x18\x07 \x01(\x0b\x32\x16.taskyard.v1.ResourcesR\tresources\x12*\n\x11runner_id_pattern\x18\x08 \x01(\tR\x0frunnerIdPattern\"\xed\x01\n\x0bTenantShare\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n\x06weight\x18\x02 \x01(\x05R\x06weight\x12\x14\n\x05usage\x18\x03 \x01(\x01R\x05usage\x12\'\n\x0f\x63laimable_count\x18\x04 \x01(\x03R\x0e\x63laimableCount\x12\x16\n\x06paused\x18\x05 \x01(\x08R\x06paused\x12*\n\x11paused_task_types\x18\x06 \x03(\tR\x0fpausedTaskTypes\x12+\n\x04tier\x18\x07 \x01(\x0e\x32\x17.taskyard.v1.TenantTierR\x04tier\"d\n\x0eRunnerVerdicts\x12\x1b\n\trunner_id\x18\x01 \x01(\tR\x08runnerId\x12\x35\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts2\xe7\x04\n\x0cLeaseService\x12G\n\x08PopTasks\x12\x1c.taskyard.v1.PopTasksRequest\x1a\x1d.taskyard.v1.PopTasksResponse\x12P\n\x0bRenewLeases\x12\x1f.taskyard.v1.RenewLeasesRequest\x1a .taskyard.v1.RenewLeasesResponse\x12M\n\nReportRuns\x12\x1e.taskyard.v1.ReportRunsRequest\x1a\x1f.taskyard.v1.ReportRunsResponse\x12M\n\nAppendLogs\x12\x1e.taskyard.v1.AppendLogsRequest\x1a\x1f.taskyard.v1.AppendLogsResponse\x12^\n\x0fWriteCheckpoint\x12#.taskyard.v1.WriteCheckpointRequest\x1a$.taskyard.v1.WriteCheckpointResponse(\x01\x12m\n\x14ReadLeasedCheckpoint\x12(.taskyard.v1.ReadLeasedCheckpointRequest\x1a).taskyard.v1.ReadLeasedCheckpointResponse0\x01\x12O\n\nWatchQueue\x12\x1e.taskyard.v1.WatchQueueRequest\x1a\x1f.taskyard.v1.WatchQueueResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -99,48 +99,48 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNNERPOP']._serialized_end=845
   _globals['_TENANTPOP']._serialized_start=848
   _globals['_TENANTPOP']._serialized_end=989
-  _globals['_LANEPOP']._serialized_start=991
-  _globals['_LANEPOP']._serialized_end=1101
-  _globals['_LANEKEY']._serialized_start=1103
-  _globals['_LANEKEY']._serialized_end=1214
-  _globals['_POPTASKSRESPONSE']._serialized_start=1216
-  _globals['_POPTASKSRESPONSE']._serialized_end=1284
-  _globals['_POPRESULT']._serialized_start=1287
-  _globals['_POPRESULT']._serialized_end=1458
-  _globals['_RENEWLEASESREQUEST']._serialized_start=1461
-  _globals['_RENEWLEASESREQUEST']._serialized_end=1663
-  _globals['_RENEWLEASESRESPONSE']._serialized_start=1665
-  _globals['_RENEWLEASESRESPONSE']._serialized_end=1741
-  _globals['_REPORTRUNSREQUEST']._serialized_start=1743
-  _globals['_REPORTRUNSREQUEST']._serialized_end=1828
-  _globals['_HOLDERREPORT']._serialized_start=1830
-  _globals['_HOLDERREPORT']._serialized_end=1941
-  _globals['_REPORTRUNSRESPONSE']._serialized_start=1943
-  _globals['_REPORTRUNSRESPONSE']._serialized_end=2016
-  _globals['_APPENDLOGSREQUEST']._serialized_start=2018
-  _globals['_APPENDLOGSREQUEST']._serialized_end=2140
-  _globals['_APPENDLOGSRESPONSE']._serialized_start=2142
-  _globals['_APPENDLOGSRESPONSE']._serialized_end=2208
-  _globals['_WRITECHECKPOINTREQUEST']._serialized_start=2210
-  _globals['_WRITECHECKPOINTREQUEST']._serialized_end=2333
-  _globals['_WRITECHECKPOINTRESPONSE']._serialized_start=2335
-  _globals['_WRITECHECKPOINTRESPONSE']._serialized_end=2417
-  _globals['_READLEASEDCHECKPOINTREQUEST']._serialized_start=2419
-  _globals['_READLEASEDCHECKPOINTREQUEST']._serialized_end=2542
-  _globals['_READLEASEDCHECKPOINTRESPONSE']._serialized_start=2544
-  _globals['_READLEASEDCHECKPOINTRESPONSE']._serialized_end=2651
-  _globals['_WATCHQUEUEREQUEST']._serialized_start=2653
-  _globals['_WATCHQUEUEREQUEST']._serialized_end=2719
-  _globals['_WATCHQUEUERESPONSE']._serialized_start=2722
-  _globals['_WATCHQUEUERESPONSE']._serialized_end=3040
-  _globals['_LANE']._serialized_start=3043
-  _globals['_LANE']._serialized_end=3207
-  _globals['_PLACEMENTCLASS']._serialized_start=3210
-  _globals['_PLACEMENTCLASS']._serialized_end=3534
-  _globals['_TENANTSHARE']._serialized_start=3537
-  _globals['_TENANTSHARE']._serialized_end=3774
-  _globals['_RUNNERVERDICTS']._serialized_start=3776
-  _globals['_RUNNERVERDICTS']._serialized_end=3876
-  _globals['_LEASESERVICE']._serialized_start=3879
-  _globals['_LEASESERVICE']._serialized_end=4494
+  _globals['_LANEPOP']._serialized_start=992
+  _globals['_LANEPOP']._serialized_end=1146
+  _globals['_LANEKEY']._serialized_start=1148
+  _globals['_LANEKEY']._serialized_end=1259
+  _globals['_POPTASKSRESPONSE']._serialized_start=1261
+  _globals['_POPTASKSRESPONSE']._serialized_end=1329
+  _globals['_POPRESULT']._serialized_start=1332
+  _globals['_POPRESULT']._serialized_end=1503
+  _globals['_RENEWLEASESREQUEST']._serialized_start=1506
+  _globals['_RENEWLEASESREQUEST']._serialized_end=1708
+  _globals['_RENEWLEASESRESPONSE']._serialized_start=1710
+  _globals['_RENEWLEASESRESPONSE']._serialized_end=1786
+  _globals['_REPORTRUNSREQUEST']._serialized_start=1788
+  _globals['_REPORTRUNSREQUEST']._serialized_end=1873
+  _globals['_HOLDERREPORT']._serialized_start=1875
+  _globals['_HOLDERREPORT']._serialized_end=1986
+  _globals['_REPORTRUNSRESPONSE']._serialized_start=1988
+  _globals['_REPORTRUNSRESPONSE']._serialized_end=2061
+  _globals['_APPENDLOGSREQUEST']._serialized_start=2063
+  _globals['_APPENDLOGSREQUEST']._serialized_end=2185
+  _globals['_APPENDLOGSRESPONSE']._serialized_start=2187
+  _globals['_APPENDLOGSRESPONSE']._serialized_end=2253
+  _globals['_WRITECHECKPOINTREQUEST']._serialized_start=2255
+  _globals['_WRITECHECKPOINTREQUEST']._serialized_end=2378
+  _globals['_WRITECHECKPOINTRESPONSE']._serialized_start=2380
+  _globals['_WRITECHECKPOINTRESPONSE']._serialized_end=2462
+  _globals['_READLEASEDCHECKPOINTREQUEST']._serialized_start=2464
+  _globals['_READLEASEDCHECKPOINTREQUEST']._serialized_end=2587
+  _globals['_READLEASEDCHECKPOINTRESPONSE']._serialized_start=2589
+  _globals['_READLEASEDCHECKPOINTRESPONSE']._serialized_end=2696
+  _globals['_WATCHQUEUEREQUEST']._serialized_start=2698
+  _globals['_WATCHQUEUEREQUEST']._serialized_end=2764
+  _globals['_WATCHQUEUERESPONSE']._serialized_start=2767
+  _globals['_WATCHQUEUERESPONSE']._serialized_end=3085
+  _globals['_LANE']._serialized_start=3088
+  _globals['_LANE']._serialized_end=3252
+  _globals['_PLACEMENTCLASS']._serialized_start=3255
+  _globals['_PLACEMENTCLASS']._serialized_end=3579
+  _globals['_TENANTSHARE']._serialized_start=3582
+  _globals['_TENANTSHARE']._serialized_end=3819
+  _globals['_RUNNERVERDICTS']._serialized_start=3821
+  _globals['_RUNNERVERDICTS']._serialized_end=3921
+  _globals['_LEASESERVICE']._serialized_start=3924
+  _globals['_LEASESERVICE']._serialized_end=4539
 # @@protoc_insertion_point(module_scope)

@@ -155,6 +155,7 @@ class LanePop(_message.Message):
 
     LANE_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def lane(self) -> Global___LaneKey:
         """Lane."""
@@ -163,15 +164,20 @@ class LanePop(_message.Message):
     def offset(self) -> _duration_pb2.Duration:
         """Advantage of the lane."""
 
+    @_builtins.property
+    def cost(self) -> _common_pb2.Resources:
+        """What one of its tasks takes of the budget; unset = nothing."""
+
     def __init__(
         self,
         *,
         lane: Global___LaneKey | None = ...,
         offset: _duration_pb2.Duration | None = ...,
+        cost: _common_pb2.Resources | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["lane", b"lane", "offset", b"offset"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cost", b"cost", "lane", b"lane", "offset", b"offset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["lane", b"lane", "offset", b"offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost", b"cost", "lane", b"lane", "offset", b"offset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
