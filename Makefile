@@ -1,0 +1,44 @@
+# Everything a developer runs. `make help` lists the targets.
+.DEFAULT_GOAL := help
+PYTEST_ARGS ?=
+PYTHON ?=
+export PYTHON
+
+READY := .venv/.setup-done
+PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
+
+.PHONY: help setup up demo test verify fix generate image lock
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## create .venv with the locked dependencies (PYTHON=... chooses the interpreter)
+
+$(READY): requirements.lock tools/setup.sh $(PACKAGES)
+	@tools/setup.sh
+
+up: setup ## run Taskyard here, with its data in .taskyard/
+	@exec .venv/bin/taskyard up --data-dir .taskyard
+
+demo: setup ## watch Taskyard work: starts it in a temporary directory and runs a few tasks
+	@tools/demo.sh
+
+test: setup ## run the tests (PYTEST_ARGS=... adds arguments)
+	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+verify: setup ## run every check that is not a test; each failure prints its fix
+	@.venv/bin/python tools/verify.py
+
+fix: setup ## format Python and protos, and repair what the linter can
+	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"
+	@.venv/bin/ruff format --quiet
+	@.venv/bin/buf format protos --write
+
+generate: setup ## generate the stubs from the protos
+	@.venv/bin/python tools/generate.py
+
+image: setup ## accept the protos as they are as the baseline for breaking changes
+	@.venv/bin/buf build protos --exclude-source-info --output protos/image.binpb
+
+lock: setup ## resolve requirements.lock anew after a change of requirements (LOCK_ARGS=--upgrade for newest)
+	@.venv/bin/python tools/lock.py $(LOCK_ARGS)

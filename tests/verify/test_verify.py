@@ -1,0 +1,129 @@
+"""`make verify` turns red for each kind of damage it is there to find, and says how to repair it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COPIED = ["LICENSE", "buf.gen.yaml", "buf.yaml", "clients", "protos", "pyproject.toml", "requirements.lock"]
+COPIED += ["services", "third_party", "tools"]
+TASK_PROTO = "protos/taskyard/v1/task.proto"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what the checks read, free to be damaged."""
+    ignored = shutil.ignore_patterns("__pycache__", "tests", "node_modules", ".*")
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=ignored)
+        else:
+            shutil.copy(source, tmp_path / name)
+    return tmp_path
+
+
+def verify(checkout: Path, check: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "tools/verify.py", "--root", str(checkout), check]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def edit(path: Path, change: Callable[[str], str]) -> None:
+    before = path.read_text()
+    after = change(before)
+    assert after != before, f"the damage does not apply to {path}"
+    path.write_text(after)
+
+
+def assert_turns_red(checkout: Path, check: str, damage: Callable[[], None], says: str, fix: str) -> None:
+    healthy = verify(checkout, check)
+    assert healthy.returncode == 0, healthy.stdout
+    damage()
+    damaged = verify(checkout, check)
+    assert damaged.returncode == 1, damaged.stdout
+    assert says in damaged.stdout
+    assert fix in damaged.stdout.splitlines()[-1]
+
+
+def test_lint_error_in_a_proto_is_found(checkout: Path) -> None:
+    def damage() -> None:
+        bad = "\n// Lower case, which STANDARD refuses.\nmessage bad_name {}\n"
+        edit(checkout / TASK_PROTO, lambda text: text + bad)
+
+    assert_turns_red(checkout, "proto-lint", damage, "bad_name", "edit the protos")
+
+
+def test_breaking_change_is_found(checkout: Path) -> None:
+    def damage() -> None:
+        first_field = re.compile(r"^(message Task \{.*?) = \d+", re.MULTILINE | re.DOTALL)
+        edit(checkout / TASK_PROTO, lambda text: first_field.sub(r"\1 = 9000", text, count=1))
+
+    assert_turns_red(checkout, "proto-breaking", damage, 'on message "Task" was deleted', "make image")
+
+
+def test_stale_stub_is_found(checkout: Path) -> None:
+    def damage() -> None:
+        new = "\n// A message whose stubs nobody has generated.\nmessage Unheard {}\n"
+        edit(checkout / TASK_PROTO, lambda text: text + new)
+
+    stale = "stale: clients/python/src/taskyard/v1/task_pb2.py"
+    assert_turns_red(checkout, "stubs", damage, stale, "make generate")
+
+
+def test_stub_that_no_proto_explains_is_found(checkout: Path) -> None:
+    orphan = "clients/python/src/taskyard/v1/orphan_pb2.py"
+
+    def damage() -> None:
+        (checkout / orphan).write_text("")
+
+    assert_turns_red(checkout, "stubs", damage, f"not generated from any proto: {orphan}", "make generate")
+
+
+@pytest.mark.parametrize(
+    ("module", "imported"),
+    [
+        ("services/taskdb/src/taskyard_taskdb/domain/intruder.py", "psycopg"),
+        ("services/taskdb/src/taskyard_taskdb/storage/intruder.py", "taskyard.v1.task_pb2"),
+        ("services/taskdb/src/taskyard_taskdb/watch/intruder.py", "grpc"),
+        ("services/scheduler/src/taskyard_scheduler/intruder.py", "taskyard_taskdb"),
+        ("services/runner/src/taskyard_runner/intruder.py", "sqlalchemy"),
+        ("services/runner/src/taskyard_runner/warden/intruder.py", "taskyard_kit"),
+    ],
+)
+def test_forbidden_import_is_found(checkout: Path, module: str, imported: str) -> None:
+    intruder = checkout / module
+
+    def damage() -> None:
+        intruder.parent.mkdir(exist_ok=True)
+        (intruder.parent / "__init__.py").touch()
+        intruder.write_text(f"import {imported}\n")
+
+    name = ".".join(intruder.relative_to(checkout).with_suffix("").parts[3:])
+    assert_turns_red(checkout, "imports", damage, name, "import from a layer that may")
+
+
+def test_lock_older_than_the_requirements_is_found(checkout: Path) -> None:
+    def damage() -> None:
+        edit(checkout / "pyproject.toml", lambda text: text.replace('"uv>=', '"left-pad>=1",\n    "uv>='))
+
+    assert_turns_red(checkout, "lock", damage, "other requirements", "make lock")
+
+
+def test_host_in_the_lock_is_found(checkout: Path) -> None:
+    def damage() -> None:
+        edit(checkout / "requirements.lock", lambda text: f"--index-url https://index.invalid/simple\n{text}")
+
+    assert_turns_red(checkout, "tree", damage, "requirements.lock:1: names a host", "edit the files")
+
+
+def test_package_of_another_version_is_found(checkout: Path) -> None:
+    def damage() -> None:
+        path = checkout / "services/kit/pyproject.toml"
+        edit(path, lambda text: text.replace('version = "', 'version = "9.', 1))
+
+    assert_turns_red(checkout, "tree", damage, "services/kit/pyproject.toml: version is 9.", "edit the files")
