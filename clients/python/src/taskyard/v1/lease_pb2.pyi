@@ -283,6 +283,7 @@ class RunReport(_message.Message):
     SEQ_FIELD_NUMBER: _builtins.int
     TIME_FIELD_NUMBER: _builtins.int
     DETAILS_FIELD_NUMBER: _builtins.int
+    LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     STARTED_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
     SUCCEEDED_FIELD_NUMBER: _builtins.int
@@ -292,6 +293,10 @@ class RunReport(_message.Message):
     RELEASED_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """Position in the runner's spool; 0 where there is none."""
+    log_sequence: _builtins.int
+    """With an outcome: sequence of the run's last log entry, so that a follower knows when it
+    has seen everything; 0 = not known.
+    """
     @_builtins.property
     def lease(self) -> Global___LeaseRef:
         """Lease."""
@@ -339,6 +344,7 @@ class RunReport(_message.Message):
         seq: _builtins.int = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
         details: _struct_pb2.Struct | None = ...,
+        log_sequence: _builtins.int = ...,
         started: Global___RunStarted | None = ...,
         progress: _common_pb2.Progress | None = ...,
         succeeded: Global___RunSucceeded | None = ...,
@@ -349,7 +355,7 @@ class RunReport(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "progress", b"progress", "released", b"released", "report", b"report", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "progress", b"progress", "released", b"released", "report", b"report", "seq", b"seq", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "seq", b"seq", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_report: _TypeAlias = _typing.Literal["started", "progress", "succeeded", "failed", "timed_out", "cancelled", "released"]  # noqa: Y015
     _WhichOneofArgType_report: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015

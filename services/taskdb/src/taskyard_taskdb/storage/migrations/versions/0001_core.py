@@ -55,31 +55,49 @@ CREATE TABLE placement_classes (
 
 -- What is waiting, paused or ended is described by this row alone. While a lease exists, the lease
 -- row carries phase, version, generation and attempt, and this row keeps those from before the claim.
+-- What changes stands before what does not: of an update on its page the log then holds the first part only.
 CREATE TABLE tasks (
     version bigint NOT NULL DEFAULT 1,
     generation bigint NOT NULL DEFAULT 0,
-    class_id bigint NOT NULL,
-    create_time timestamptz NOT NULL,
     update_time timestamptz NOT NULL,
     ready_time timestamptz,
     next_attempt_time timestamptz,
     schedule_time timestamptz,
     start_time timestamptz,
     end_time timestamptz,
-    total_deadline timestamptz,
+    -- The delay before the current attempt, which decorrelated jitter builds on.
+    retry_delay interval,
     checkpoint_sequence bigint NOT NULL DEFAULT 0,
-    task_type_revision bigint NOT NULL DEFAULT 0,
-    uid uuid NOT NULL,
     attempt integer NOT NULL DEFAULT 0,
     retry_count integer NOT NULL DEFAULT 0 CONSTRAINT retry_count_not_negative CHECK (retry_count >= 0),
-    max_retries integer NOT NULL CONSTRAINT max_retries_not_negative CHECK (max_retries >= 0),
     runner_loss_count integer NOT NULL DEFAULT 0,
     exit_code integer,
     phase smallint NOT NULL CONSTRAINT task_phase CHECK (phase IN (1, 2, 3, 4, 5, 10, 11, 12, 13, 14)),
     pending_reason smallint NOT NULL DEFAULT 0,
+    last_runner_id text COLLATE "C",
+    error_code text COLLATE "C",
+    -- Serialised messages of the contract, here and below: storage never looks inside.
+    result bytea,
+    error bytea,
+    progress bytea,
+    details bytea,
+    class_id bigint NOT NULL,
+    create_time timestamptz NOT NULL,
+    total_deadline timestamptz,
+    task_type_revision bigint NOT NULL DEFAULT 0,
+    uid uuid NOT NULL,
+    max_retries integer NOT NULL CONSTRAINT max_retries_not_negative CHECK (max_retries >= 0),
     kind smallint NOT NULL CONSTRAINT task_kind CHECK (kind BETWEEN 1 AND 6),
     priority smallint NOT NULL CONSTRAINT task_priority CHECK (priority BETWEEN 0 AND 1000),
     creator_type smallint NOT NULL,
+    -- What a claim or a plain outcome has to know of the policy, which is in `policy` as a whole.
+    restart smallint NOT NULL DEFAULT 2,
+    overlap smallint NOT NULL DEFAULT 2,
+    on_runner_lost smallint NOT NULL DEFAULT 1,
+    -- It may have a queue or total timeout in `timers`.
+    timed boolean NOT NULL DEFAULT false,
+    -- Its success is one guarded statement: nothing but lease, run, timers and this row has to change.
+    plain boolean NOT NULL GENERATED ALWAYS AS (slot IS NULL AND callback IS NULL AND restart <> 3) STORED,
     tenant_id text COLLATE "C" NOT NULL,
     task_id text COLLATE "C" NOT NULL,
     task_type text COLLATE "C" NOT NULL DEFAULT '',
@@ -91,16 +109,11 @@ CREATE TABLE tasks (
     parent_task_id text COLLATE "C",
     creator_id text NOT NULL DEFAULT '',
     traceparent text,
-    last_runner_id text COLLATE "C",
-    error_code text COLLATE "C",
-    -- Serialised messages of the contract: storage never looks inside.
     spec bytea NOT NULL,
+    -- Retries and timeouts that differ from their defaults, as JSON; null where none does.
+    policy bytea,
     callback bytea,
     annotations bytea,
-    result bytea,
-    error bytea,
-    progress bytea,
-    details bytea,
     labels jsonb,
     PRIMARY KEY (tenant_id, task_id),
     CONSTRAINT ended_task_has_end_time CHECK ((phase >= 10) = (end_time IS NOT NULL)),
@@ -137,6 +150,8 @@ CREATE TABLE queue (
     class_id bigint NOT NULL,
     ready_time timestamptz NOT NULL,
     priority smallint NOT NULL,
+    -- An expired lease lies beside it, which the claim moves to runs.
+    has_lease boolean NOT NULL DEFAULT false,
     tenant_id text COLLATE "C" NOT NULL,
     pinned_runner text COLLATE "C" NOT NULL DEFAULT '',
     task_id text COLLATE "C" NOT NULL,
@@ -152,6 +167,8 @@ CREATE TABLE leases (
     schedule_time timestamptz NOT NULL,
     start_time timestamptz,
     sign_time timestamptz,
+    -- observe_time of the stored progress: an older report does not overwrite a newer one.
+    progress_time timestamptz,
     -- Own expiry of a first lease, a pull worker's or a superseded session's lease; null follows the session.
     expire_time timestamptz,
     -- When taskdb ends the run itself if the holder has not: timeouts plus grace.
@@ -165,6 +182,8 @@ CREATE TABLE leases (
     overlap smallint NOT NULL,
     on_runner_lost smallint NOT NULL,
     requested_action smallint NOT NULL DEFAULT 0,
+    plain boolean NOT NULL DEFAULT false,
+    timed boolean NOT NULL DEFAULT false,
     tenant_id text COLLATE "C" NOT NULL,
     task_id text COLLATE "C" NOT NULL,
     runner_id text COLLATE "C" NOT NULL CONSTRAINT leased_task_has_runner CHECK (runner_id <> ''),
@@ -177,7 +196,7 @@ CREATE TABLE leases (
     CONSTRAINT running_lease_has_start CHECK (phase <> 3 OR start_time IS NOT NULL),
     CONSTRAINT requested_action_has_deadline CHECK ((requested_action <> 0) = (action_deadline IS NOT NULL))
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX leases_by_runner ON leases (runner_id);
+CREATE INDEX leases_by_claim ON leases (runner_id, claim_request_id);
 
 -- At most one task of a slot holds it: the head, the only one that may have a queue row.
 CREATE TABLE slots (
@@ -188,10 +207,10 @@ CREATE TABLE slots (
     PRIMARY KEY (tenant_id, slot)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
--- What becomes due: 1 a delayed or retried task, 2 queue timeout, 3 total timeout.
+-- What becomes due: 1 a delayed or retried task, 2 queue timeout, 3 total timeout, 4 report of an external task.
 CREATE TABLE timers (
     due_time timestamptz NOT NULL,
-    kind smallint NOT NULL CHECK (kind BETWEEN 1 AND 3),
+    kind smallint NOT NULL CHECK (kind BETWEEN 1 AND 4),
     tenant_id text COLLATE "C" NOT NULL,
     task_id text COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant_id, task_id, kind)
@@ -263,6 +282,7 @@ CREATE TABLE runs (
     end_time timestamptz NOT NULL,
     task_type_revision bigint NOT NULL DEFAULT 0,
     start_checkpoint bigint NOT NULL DEFAULT 0,
+    log_sequence bigint NOT NULL DEFAULT 0,
     attempt integer NOT NULL,
     exit_code integer,
     state smallint NOT NULL CONSTRAINT run_state CHECK (state BETWEEN 3 AND 8),
@@ -302,7 +322,8 @@ CREATE TABLE changes (
     details jsonb
 ) PARTITION BY RANGE (time);
 CREATE TABLE changes_default PARTITION OF changes DEFAULT;
-CREATE INDEX changes_by_id ON changes USING brin (id) WITH (pages_per_range = 16);
+-- Not BRIN: the reader of the log asks for the newest rows, which BRIN has not summarised yet.
+CREATE INDEX changes_by_id ON changes (id);
 CREATE INDEX changes_by_time ON changes USING brin (time) WITH (pages_per_range = 16);
 CREATE INDEX changes_by_resource ON changes (tenant_id, resource_id, id);
 

@@ -1,0 +1,97 @@
+"""Taskyard's client: what user code imports; each name is loaded when it is first used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from taskyard import errors, script
+    from taskyard.builders import command, container, external, function, typed, wasm
+    from taskyard.client import Client
+    from taskyard.context import Context, ContextError
+    from taskyard.new_task import NewTask, Options, Retry
+    from taskyard.stream import Stream
+    from taskyard.sync import SyncClient
+    from taskyard.task import (
+        Created,
+        Event,
+        EventType,
+        LogEntry,
+        LogLevel,
+        LogSource,
+        Outcome,
+        Phase,
+        Run,
+        RunState,
+        Task,
+        TaskFailure,
+    )
+
+__all__ = [
+    "Client",
+    "Context",
+    "ContextError",
+    "Created",
+    "Event",
+    "EventType",
+    "LogEntry",
+    "LogLevel",
+    "LogSource",
+    "NewTask",
+    "Options",
+    "Outcome",
+    "Phase",
+    "Retry",
+    "Run",
+    "RunState",
+    "Stream",
+    "SyncClient",
+    "Task",
+    "TaskFailure",
+    "command",
+    "container",
+    "errors",
+    "external",
+    "function",
+    "script",
+    "typed",
+    "wasm",
+]
+
+# Loaded late, because the services import taskyard.errors and taskyard.v1 and need nothing of the client.
+_HOMES = {
+    "builders": ("command", "container", "external", "function", "typed", "wasm"),
+    "client": ("Client",),
+    "context": ("Context", "ContextError"),
+    "new_task": ("NewTask", "Options", "Retry"),
+    "stream": ("Stream",),
+    "sync": ("SyncClient",),
+    "task": (
+        "Created",
+        "Event",
+        "EventType",
+        "LogEntry",
+        "LogLevel",
+        "LogSource",
+        "Outcome",
+        "Phase",
+        "Run",
+        "RunState",
+        "Task",
+        "TaskFailure",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"taskyard.{_HOME[name]}"), name)
+    if name in __all__:
+        return importlib.import_module(f"taskyard.{name}")
+    raise AttributeError(f"module 'taskyard' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Generated stubs of protos/taskyard/compat; `make generate` writes them."""

@@ -1,0 +1,1 @@
+"""Generated stubs of protos/taskyard/compat/v1; `make generate` writes them."""

@@ -1,0 +1,150 @@
+"""Streams that outlive their connections: they go on where they broke off, without gap or repeat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import grpc
+import grpc.aio
+
+from taskyard import errors
+from taskyard.patience import Patience
+from taskyard.status import from_rpc_error
+from taskyard.task import Event, LogEntry
+from taskyard.v1 import log_pb2
+from taskyard.v1 import task_service_pb2 as pb
+
+# The server ends a stream after 66 minutes at most, and then says so.
+STREAM_SECONDS = 70 * 60.0
+# Longest silence of a watch, whose server sends a bookmark every 15 s.
+SILENCE_SECONDS = 60.0
+# Versions remembered to recognise repeats by.
+REMEMBERED_TASKS = 100_000
+
+T = TypeVar("T")
+
+
+class Stream(Generic[T]):
+    """Iterate over it with `async for`; `batches` gives what arrived together as one list."""
+
+    def __init__(self, batches: AsyncGenerator[Sequence[T]]) -> None:
+        self.batches = batches
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        try:
+            async for batch in self.batches:
+                for item in batch:
+                    yield item
+        finally:
+            await self.batches.aclose()
+
+    async def aclose(self) -> None:
+        """Ends the stream; leaving the loop early does so too, but only at the next garbage collection."""
+        await self.batches.aclose()
+
+
+class _Response(Protocol):
+    resume_token: str
+    closing: bool
+
+
+R = TypeVar("R", bound=_Response)
+
+
+async def responses(
+    connect: Callable[[str], Any], token: str, *, endless: bool, silence: float, patience: float
+) -> AsyncGenerator[R]:
+    """Everything that the stream opened by `connect(token)` sends, over as many connections as it takes.
+
+    Ends when the server ends the stream without announcing it, unless `endless`. A stream that never worked,
+    an error that another try cannot mend, and an outage longer than `patience` raise taskyard.errors.
+    """
+    patient: Patience | None = None
+    while True:
+        call = connect(token)
+        closing = endless
+        try:
+            while (response := await asyncio.wait_for(call.read(), silence)) is not grpc.aio.EOF:
+                patient = patient or Patience(patience)
+                patient.refresh()
+                yield response
+                token = response.resume_token or token
+                closing = endless or response.closing
+            if not closing:
+                return
+            lost: errors.TaskyardError = errors.ServerDraining()
+        except grpc.RpcError as error:
+            lost = from_rpc_error(error)
+        except TimeoutError:
+            lost = errors.Unavailable(message=f"nothing was heard from the server for {silence:g} s")
+        finally:
+            call.cancel()
+        await (patient or Patience(0)).wait(lost)
+
+
+class Versions:
+    """The newest version seen of each task, to tell news from repeats."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, float] = {}
+
+    def is_news(self, event: pb.TaskEvent) -> bool:
+        """Whether this change was not seen before; notes that it was now."""
+        # A task that was deleted and made again has the old name and a new uid.
+        key = event.task.metadata.uid or event.task.name
+        deleted = event.type == pb.TASK_EVENT_TYPE_DELETED
+        version = float("inf") if deleted else float(event.resource_version)
+        last = self._seen.pop(key, -1.0)
+        self._seen[key] = max(version, last)
+        if len(self._seen) > REMEMBERED_TASKS:
+            del self._seen[next(iter(self._seen))]
+        return version > last
+
+
+async def watch_batches(
+    source: AsyncGenerator[pb.WatchTasksResponse], token: str, bookmarks: bool
+) -> AsyncGenerator[Sequence[Event]]:
+    """The events of a watch, each change once; `token` is where it began."""
+    versions = Versions()
+    try:
+        async for response in source:
+            news = [event for event in response.events if versions.is_news(event)]
+            # Before the last event of a response is dealt with, only the token before it is safe.
+            batch = [Event(event, token) for event in news[:-1]]
+            token = response.resume_token or token
+            batch += [Event(event, token) for event in news[-1:]]
+            if bookmarks and not batch:
+                batch = [Event(pb.TaskEvent(), token)]
+            if batch:
+                yield batch
+    finally:
+        await source.aclose()
+
+
+async def log_batches(source: AsyncGenerator[pb.TailTaskLogsResponse]) -> AsyncGenerator[Sequence[LogEntry]]:
+    """The entries of a log, each once, with a line where the runner had to drop some."""
+    last: dict[int, int] = {}
+    try:
+        async for response in source:
+            batch = [LogEntry(_dropped(response))] if response.dropped_count else []
+            for entry in response.entries:
+                if entry.sequence > last.get(entry.generation, 0):
+                    last[entry.generation] = entry.sequence
+                    batch.append(LogEntry(entry))
+            if batch:
+                yield batch
+            if response.complete:
+                return
+    finally:
+        await source.aclose()
+
+
+def _dropped(response: pb.TailTaskLogsResponse) -> log_pb2.LogEntry:
+    return log_pb2.LogEntry(
+        generation=response.entries[0].generation if response.entries else 0,
+        level=log_pb2.LOG_LEVEL_WARNING,
+        source=log_pb2.LOG_SOURCE_RUNNER,
+        message=f"{response.dropped_count} lines are missing here; they came faster than they could be sent",
+    )

@@ -1,0 +1,235 @@
+"""Creating many tasks at a time: batches whose items stand for themselves, sent until each is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import re
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
+from dataclasses import dataclass, replace
+
+from taskyard import errors, tracing
+from taskyard.new_task import NewTask
+from taskyard.patience import Patience
+from taskyard.status import from_status
+from taskyard.task import Created
+from taskyard.v1 import common_pb2
+from taskyard.v1 import task_service_pb2 as pb
+
+MAX_ITEMS = 1000
+# Below what a server takes as one message, with room for one large item.
+MAX_BYTES = 3 * 1024 * 1024
+
+Result = Created | errors.TaskyardError
+Send = Callable[[Sequence[pb.CreateTaskRequest]], Awaitable[Sequence[Result]]]
+Call = Callable[[pb.BatchCreateTasksRequest], Awaitable[pb.BatchCreateTasksResponse]]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Sends requests that carry a request_id each, so that sending one again is safe."""
+
+    call: Call
+    parent: str
+    patience: float
+    view: pb.TaskView.ValueType
+
+    async def send(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
+        """One result per request, in order; what is refused for the moment only is sent again."""
+        results: dict[int, Result] = {}
+        open_items = list(range(len(requests)))
+        patience = Patience(self.patience)
+        while open_items:
+            answers = await self._once([requests[i] for i in open_items])
+            results.update(zip(open_items, answers, strict=True))
+            refused = [i for i in open_items if _retryable(results[i])]
+            if len(refused) < len(open_items):
+                patience.refresh()
+            if refused and not await _waited(patience, _longest_delay(results[i] for i in refused)):
+                break
+            open_items = refused
+        return [results[i] for i in range(len(requests))]
+
+    async def _once(self, requests: list[pb.CreateTaskRequest]) -> list[Result]:
+        request = pb.BatchCreateTasksRequest(
+            parent=self.parent, requests=requests, mode=common_pb2.BATCH_MODE_PER_ITEM, view=self.view
+        )
+        try:
+            response = await self.call(request)
+        except errors.BatchTooLarge as error:
+            if len(requests) > 1:
+                return await self._split(requests, error.limit)
+            return [error]
+        except errors.TaskyardError as error:
+            return [error] * len(requests)
+        return [_result(item) for item in response.results]
+
+    async def _split(self, requests: list[pb.CreateTaskRequest], limit: int) -> list[Result]:
+        half = (len(requests) + 1) // 2
+        size = limit if 0 < limit < len(requests) else half
+        parts = [requests[i : i + size] for i in range(0, len(requests), size)]
+        return [result for part in parts for result in await self._once(part)]
+
+
+def _result(item: pb.BatchCreateTasksResult) -> Result:
+    if item.WhichOneof("result") == "created":
+        return Created.of(item.created)
+    error = from_status(item.error)
+    if isinstance(error, errors.InvalidArgument):
+        # The place in a batch that the caller never saw means nothing to it.
+        error.violations = tuple(replace(v, field=_unindexed(v.field)) for v in error.violations)
+        error.message = _unindexed(error.message)
+    return error
+
+
+def _unindexed(path: str) -> str:
+    return re.sub(r"\brequests\[\d+\]\.", "", path)
+
+
+def _retryable(result: Result) -> bool:
+    return isinstance(result, errors.TaskyardError) and result.retryable
+
+
+def _longest_delay(results: Iterable[Result]) -> errors.TaskyardError:
+    refused = [result for result in results if isinstance(result, errors.TaskyardError)]
+    return max(refused, key=lambda error: error.retry_after.total_seconds() if error.retry_after else 0.0)
+
+
+async def _waited(patience: Patience, error: errors.TaskyardError) -> bool:
+    try:
+        await patience.wait(error)
+    except errors.TaskyardError:
+        return False
+    return True
+
+
+class Coalescer:
+    """Single creates that come while others are under way leave together as the next batch."""
+
+    def __init__(self, send: Send, in_flight: int = 2) -> None:
+        self._send = send
+        self._free = in_flight
+        self._waiting: deque[_Waiting] = deque()
+        self._flights: set[asyncio.Task[None]] = set()
+
+    async def create(self, request: pb.CreateTaskRequest) -> Created:
+        """The created task; raises the error of this one request."""
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(
+            request, loop.create_future(), tracing.current_traceparent(), contextvars.copy_context()
+        )
+        self._waiting.append(waiting)
+        # Later in this turn of the loop, so that what a gather() asks for at once leaves at once.
+        loop.call_soon(self._depart)
+        return await waiting.answer
+
+    def _depart(self) -> None:
+        while self._waiting and self._free:
+            batch = self._board()
+            if batch:
+                self._free -= 1
+                flight = asyncio.get_running_loop().create_task(self._fly(batch), context=batch[0].context)
+                self._flights.add(flight)
+                flight.add_done_callback(self._flights.discard)
+
+    def _board(self) -> list[_Waiting]:
+        """The next ones of one trace: a batch is one call, and a call belongs to one trace."""
+        batch: list[_Waiting] = []
+        size = 0
+        while self._waiting and len(batch) < MAX_ITEMS:
+            first = self._waiting[0]
+            if batch and (first.traceparent != batch[0].traceparent or size > MAX_BYTES):
+                break
+            self._waiting.popleft()
+            if not first.answer.done():
+                size += first.request.ByteSize()
+                batch.append(first)
+        return batch
+
+    async def _fly(self, batch: list[_Waiting]) -> None:
+        try:
+            results = await self._send([waiting.request for waiting in batch])
+            for waiting, result in zip(batch, results, strict=True):
+                waiting.settle(result)
+        finally:
+            # Cancelled with the client, or a bug: nobody is left waiting for ever.
+            for waiting in batch:
+                waiting.answer.cancel()
+            self._free += 1
+            self._depart()
+
+    def close(self) -> None:
+        """Gives up what is under way; its callers see a cancellation."""
+        for flight in self._flights:
+            flight.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    request: pb.CreateTaskRequest
+    answer: asyncio.Future[Created]
+    traceparent: str
+    context: contextvars.Context
+
+    def settle(self, result: Result) -> None:
+        if self.answer.done():
+            return
+        if isinstance(result, errors.TaskyardError):
+            self.answer.set_exception(result)
+        else:
+            self.answer.set_result(result)
+
+
+async def create_batches(
+    tasks: Iterable[NewTask] | AsyncIterable[NewTask],
+    prepare: Callable[[NewTask], pb.CreateTaskRequest],
+    send: Send,
+    in_flight: int,
+) -> AsyncGenerator[Sequence[Result]]:
+    """Results in the order of `tasks`, which is read only as fast as the server takes them."""
+    flights: deque[asyncio.Future[Sequence[Result]]] = deque()
+    try:
+        async for chunk in _chunks(tasks, prepare):
+            if len(flights) >= in_flight:
+                yield await flights.popleft()
+            flights.append(asyncio.ensure_future(send(chunk)))
+        while flights:
+            yield await flights.popleft()
+    finally:
+        for flight in flights:
+            flight.cancel()
+
+
+async def _chunks(
+    tasks: Iterable[NewTask] | AsyncIterable[NewTask], prepare: Callable[[NewTask], pb.CreateTaskRequest]
+) -> AsyncIterator[list[pb.CreateTaskRequest]]:
+    chunk: list[pb.CreateTaskRequest] = []
+    size = 0
+    async for task in _each(tasks):
+        request = prepare(task)
+        bytes_ = request.ByteSize()
+        if chunk and (len(chunk) >= MAX_ITEMS or size + bytes_ > MAX_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(request)
+        size += bytes_
+    if chunk:
+        yield chunk
+
+
+async def _each(tasks: Iterable[NewTask] | AsyncIterable[NewTask]) -> AsyncIterator[NewTask]:
+    if isinstance(tasks, AsyncIterable):
+        async for task in tasks:
+            yield task
+    else:
+        for task in tasks:
+            yield task

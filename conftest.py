@@ -1,0 +1,43 @@
+"""Fixtures that the tests of every package share: a PostgreSQL server per session, a database per test."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.harness.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["PostgresServer"]:
+    """A real PostgreSQL, embedded or the one of TASKYARD_TEST_DATABASE_URL."""
+    # Imported here, so that tests without a database run without its packages.
+    from tests.harness.postgres import postgres_server
+
+    with postgres_server(tmp_path_factory.mktemp("postgres-server")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: "PostgresServer") -> Iterator[str]:
+    """The name of a database with the current schema, to clone from."""
+    from taskyard_taskdb.storage.migrate import upgrade
+    from tests.harness.postgres import migrated_template
+
+    with migrated_template(postgres_server, upgrade) as name:
+        yield name
+
+
+@pytest.fixture
+def database_url(postgres_server: "PostgresServer", migrated_template: str) -> Iterator[str]:
+    """A database with the current schema for this test alone."""
+    with postgres_server.database(migrated_template) as url:
+        yield url
+
+
+@pytest.fixture
+def empty_database_url(postgres_server: "PostgresServer") -> Iterator[str]:
+    """A database without any table for this test alone."""
+    with postgres_server.database() as url:
+        yield url

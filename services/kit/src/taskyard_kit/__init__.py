@@ -1,0 +1,5 @@
+"""One way to be a Taskyard service; import the submodules, each of which says what it owns.
+
+The base needs grpcio, protobuf and the taskyard package only. The extra `server` adds what serving gRPC
+takes (serve, interceptors, validation), the extra `telemetry` what exporting traces and metrics takes.
+"""

@@ -1,0 +1,225 @@
+"""Who may call what: principals, the per-method policy table, and keys turned into principals."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from taskyard.errors import NotFound, Unauthenticated
+from taskyard_kit.keys import ApiKey
+
+EVERYTHING = frozenset({"*"})
+
+
+class Kind(StrEnum):
+    """The four kinds of principal."""
+
+    TENANT = "tenant"
+    ADMIN = "admin"
+    SCHEDULER = "scheduler"
+    RUNNER = "runner"
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who calls, as the key store knows it; nothing of it comes from the request.
+
+    `tenant` is set for tenants. `runner`, `tenants` and `labels` are a runner's enrolment: its id (empty if
+    the key may enrol any), the tenants whose work it may claim and the labels it may carry.
+    """
+
+    kind: Kind
+    id: str
+    tenant: str = ""
+    scopes: frozenset[str] = EVERYTHING
+    runner: str = ""
+    tenants: frozenset[str] = frozenset()
+    labels: frozenset[tuple[str, str]] = frozenset()
+
+    def may(self, scope: str) -> bool:
+        """Whether the key carries this scope; the empty scope needs nothing."""
+        return not scope or scope in self.scopes or "*" in self.scopes
+
+    def sees(self, tenant: str) -> bool:
+        """Whether objects of this tenant exist for the principal."""
+        if self.kind is Kind.TENANT:
+            return tenant == self.tenant
+        if self.kind is Kind.RUNNER:
+            return tenant in self.tenants or "*" in self.tenants
+        return True
+
+    def __str__(self) -> str:
+        owner = self.tenant or self.runner
+        return f"{self.kind} {owner} (key {self.id})" if owner else f"{self.kind} (key {self.id})"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What one RPC asks of its caller and of the server around it."""
+
+    kinds: frozenset[Kind]
+    scope: str = ""
+    # Callable without any key, as health is.
+    open: bool = False
+    # Internal RPCs whose caller has validated already are not validated twice.
+    validate: bool = True
+    # A unary call that waits by design has no server-side deadline; streams never have one.
+    waits: bool = False
+    deadline: timedelta | None = None
+
+    def needed(self) -> str:
+        """Whose key would do, for a message."""
+        kinds = " or ".join(sorted(self.kinds))
+        return f"{kinds} with scope {self.scope}" if self.scope else kinds
+
+
+def allow(
+    *kinds: Kind,
+    scope: str = "",
+    validate: bool = True,
+    waits: bool = False,
+    deadline: timedelta | None = None,
+) -> Policy:
+    """The policy that lets these kinds of principal in."""
+    return Policy(frozenset(kinds), scope, validate=validate, waits=waits, deadline=deadline)
+
+
+ANY_KEY = Policy(frozenset(Kind))
+OPEN = Policy(frozenset(), open=True)
+
+KIT_POLICIES: Mapping[str, Policy] = {
+    "/grpc.health.v1.Health/Check": OPEN,
+    "/grpc.health.v1.Health/List": OPEN,
+    "/grpc.health.v1.Health/Watch": OPEN,
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": ANY_KEY,
+}
+
+
+class PolicyError(Exception):
+    """The policy table and the served RPCs differ; the server must not start."""
+
+
+def check_policies(methods: Iterable[str], policies: Mapping[str, Policy]) -> None:
+    """Raises PolicyError that lists every served RPC without an entry and every entry without an RPC."""
+    served = set(methods)
+    without = sorted(served - policies.keys())
+    stale = sorted(policies.keys() - served - KIT_POLICIES.keys())
+    told = [f"RPC without a policy: {name}" for name in without]
+    told += [f"policy for an RPC that is not served: {name}" for name in stale]
+    if told:
+        raise PolicyError("; ".join(told) + "; correct the policy table")
+
+
+class KeyVerifier(Protocol):
+    """The key store as a server needs it."""
+
+    async def verify(self, key: ApiKey) -> Principal | None:
+        """The principal of a key in force, None for any other key.
+
+        Raises StorageUnavailable if that cannot be told now.
+        """
+        ...
+
+
+class Authenticator:
+    """Turns the authorization header into a principal, remembering answers for a short while.
+
+    A revoked key is refused `ttl` later at the latest, at once where `forget` is called. Refusals are
+    remembered for a second, so that a flood of one wrong key does not reach the key store.
+    """
+
+    REFUSAL_TTL = 1.0
+
+    def __init__(
+        self, verifier: KeyVerifier, ttl: timedelta = timedelta(seconds=5), capacity: int = 10_000
+    ) -> None:
+        self._verifier = verifier
+        self._ttl = ttl.total_seconds()
+        self._capacity = capacity
+        self._known: dict[bytes, tuple[float, Principal | None]] = {}
+        self._asking: dict[bytes, asyncio.Task[Principal | None]] = {}
+
+    async def authenticate(self, header: str | None) -> Principal:
+        """The caller's principal; raises Unauthenticated, or what the verifier raises when it cannot tell."""
+        if header is None:
+            raise Unauthenticated()
+        fingerprint = _fingerprint(header)
+        found = self._known.get(fingerprint)
+        if found is None or found[0] <= time.monotonic():
+            principal = await self._ask(fingerprint, header)
+        else:
+            principal = found[1]
+        if principal is None:
+            raise Unauthenticated("the key is unknown, expired or revoked")
+        return principal
+
+    def forget(self, key_id: str | None = None) -> None:
+        """Forget what is remembered of a key, or of all keys."""
+        self._known = {
+            fingerprint: entry
+            for fingerprint, entry in self._known.items()
+            if key_id is not None and entry[1] is not None and entry[1].id != key_id
+        }
+
+    async def _ask(self, fingerprint: bytes, header: str) -> Principal | None:
+        # Callers that arrive with the same key meanwhile share one question; none of them may cancel it.
+        task = self._asking.get(fingerprint)
+        if task is None:
+            task = asyncio.create_task(self._verifier.verify(_parse_header(header)))
+            self._asking[fingerprint] = task
+            task.add_done_callback(lambda done: self._answered(fingerprint, done))
+        return await asyncio.shield(task)
+
+    def _answered(self, fingerprint: bytes, task: asyncio.Task[Principal | None]) -> None:
+        self._asking.pop(fingerprint, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        if len(self._known) >= self._capacity:
+            self._known.pop(next(iter(self._known)))
+        principal = task.result()
+        ttl = self._ttl if principal is not None else min(self._ttl, self.REFUSAL_TTL)
+        self._known[fingerprint] = (time.monotonic() + ttl, principal)
+
+
+def _fingerprint(header: str) -> bytes:
+    # No key is kept in the clear, and the look-up's timing says nothing about one.
+    return hashlib.sha256(header.encode()).digest()
+
+
+def _parse_header(header: str) -> ApiKey:
+    scheme, _, text = header.partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthenticated("the authorization header is not a Bearer token")
+    try:
+        return ApiKey.parse(text.strip())
+    except ValueError as error:
+        raise Unauthenticated(str(error)) from None
+
+
+_principal: ContextVar[Principal] = ContextVar("principal")
+
+
+def current_principal() -> Principal:
+    """Who makes the call that is being handled; raises Unauthenticated outside of one."""
+    try:
+        return _principal.get()
+    except LookupError:
+        raise Unauthenticated("no call is being handled") from None
+
+
+def set_principal(principal: Principal) -> None:
+    """Make this the principal of the running task, as the server does for each call."""
+    _principal.set(principal)
+
+
+def require_tenant(tenant: str, kind: str = "tenant", name: str | None = None) -> None:
+    """Raises NotFound for `kind` and `name` if objects of this tenant do not exist for the caller."""
+    if not current_principal().sees(tenant):
+        raise NotFound(kind, name if name is not None else tenant)

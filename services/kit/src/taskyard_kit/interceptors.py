@@ -1,0 +1,273 @@
+"""All that happens around a handler, put around it once when it is registered: tracing, authentication,
+policy, deadline, validation and the one translation of errors.
+
+grpc.aio's own interceptors run a coroutine chain per call to find the handler; wrapping it beforehand leaves
+one coroutine per call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from taskyard import status, tracing
+from taskyard.errors import (
+    DeadlineExceeded,
+    Internal,
+    PermissionDenied,
+    ServerDraining,
+    TaskyardError,
+    Unimplemented,
+)
+from taskyard_kit.auth import Authenticator, Policy, set_principal
+from taskyard_kit.logs import get_log
+from taskyard_kit.metric_names import RPC_DURATION, RPC_OPEN_STREAMS
+from taskyard_kit.metrics import instrument
+from taskyard_kit.validation import decoder
+from taskyard_kit.values import format_duration
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Behavior = Callable[[Any, Context], Awaitable[Any]]
+
+log = get_log(__name__)
+
+
+class Streams:
+    """The open calls that may last: streams, and those that wait by design; a drain ends them."""
+
+    def __init__(self) -> None:
+        self._open: dict[asyncio.Task[Any], bool] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def enter(self) -> asyncio.Task[Any]:
+        task = asyncio.current_task()
+        assert task is not None, "a handler runs in a task"
+        self._open[task] = False
+        return task
+
+    def leave(self, task: asyncio.Task[Any]) -> bool:
+        """Whether the call was ended by end_all."""
+        return self._open.pop(task, False)
+
+    def end_all(self) -> None:
+        """Cancel every one of them; its caller gets SERVER_DRAINING."""
+        for task in list(self._open):
+            self._open[task] = True
+            task.cancel()
+
+
+class Guard:
+    """Wraps handlers; one per server."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        policies: Mapping[str, Policy],
+        call_timeout: timedelta,
+    ) -> None:
+        self.streams = Streams()
+        self._authenticator = authenticator
+        self._policies = policies
+        self._call_timeout = call_timeout
+
+    def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
+        """The handler with everything around it; default deny where the table has no entry."""
+        policy = self._policies.get(method, Policy(frozenset()))
+        decode = decoder(_deserializer(handler), method, validated=policy.validate)
+        serialize = handler.response_serializer
+        behavior = _behavior(handler, method)
+        enter = self._entrance(method, policy)
+        streaming = handler.request_streaming or handler.response_streaming
+        if streaming:
+            body = _stream_body(handler, behavior, enter, decode)
+        else:
+            body = _unary_body(behavior, enter, decode, self._limit(policy), method)
+        call = _translated(method, body)
+        if streaming or policy.waits:
+            call = _tracked(method, self.streams, call)
+        call = _observed(method, call)
+        # Messages of a request stream are decoded, and so validated, where the handler reads them; a single
+        # request stays in bytes until the caller is known.
+        if handler.request_streaming:
+            make = grpc.stream_stream_rpc_method_handler
+            if not handler.response_streaming:
+                make = grpc.stream_unary_rpc_method_handler
+            return make(call, request_deserializer=decode, response_serializer=serialize)
+        make = (
+            grpc.unary_stream_rpc_method_handler
+            if handler.response_streaming
+            else grpc.unary_unary_rpc_method_handler
+        )
+        return make(call, response_serializer=serialize)
+
+    def _limit(self, policy: Policy) -> timedelta | None:
+        return None if policy.waits else policy.deadline or self._call_timeout
+
+    def _entrance(self, method: str, policy: Policy) -> Callable[[Context], Awaitable[None]]:
+        authenticate = self._authenticator.authenticate
+
+        async def enter(context: Context) -> None:
+            if policy.open:
+                return
+            principal = await authenticate(_header(context, "authorization"))
+            if principal.kind not in policy.kinds or not principal.may(policy.scope):
+                raise PermissionDenied(str(principal), method, policy.needed())
+            set_principal(principal)
+
+        return enter
+
+
+def _header(context: Context, name: str) -> str | None:
+    for key, value in context.invocation_metadata() or ():
+        if key == name:
+            return str(value)
+    return None
+
+
+def _deserializer(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[[bytes], Any]:
+    found: Callable[[bytes], Any] | None = handler.request_deserializer
+    return found if found is not None else lambda data: data
+
+
+def _behavior(handler: grpc.RpcMethodHandler[Any, Any], method: str) -> Callable[[Any, Context], Any]:
+    found: Any = handler.stream_stream or handler.stream_unary or handler.unary_stream or handler.unary_unary
+    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
+        behavior: Callable[[Any, Context], Any] = found
+        return behavior
+
+    # What a service does not override is the generated servicer's plain function.
+    async def unimplemented(request: Any, context: Context) -> None:
+        raise Unimplemented(method)
+
+    return unimplemented
+
+
+def _unary_body(
+    behavior: Behavior,
+    enter: Callable[[Context], Awaitable[None]],
+    decode: Callable[[bytes], Any],
+    limit: timedelta | None,
+    method: str,
+) -> Behavior:
+    async def call(data: bytes, context: Context) -> Any:
+        await enter(context)
+        return await behavior(decode(data), context)
+
+    if limit is None:
+        return call
+    seconds = limit.total_seconds()
+
+    async def call_within(data: bytes, context: Context) -> Any:
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                await enter(context)
+                return await behavior(decode(data), context)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise DeadlineExceeded(method, format_duration(limit)) from None
+
+    return call_within
+
+
+def _stream_body(
+    handler: grpc.RpcMethodHandler[Any, Any],
+    behavior: Callable[[Any, Context], Any],
+    enter: Callable[[Context], Awaitable[None]],
+    decode: Callable[[bytes], Any],
+) -> Behavior:
+    generates = inspect.isasyncgenfunction(behavior)
+
+    async def call(incoming: Any, context: Context) -> Any:
+        await enter(context)
+        request = incoming if handler.request_streaming else decode(incoming)
+        if not generates:
+            return await behavior(request, context)
+        async with aclosing(behavior(request, context)) as responses:
+            async for response in responses:
+                await context.write(response)
+        return None
+
+    return call
+
+
+def _tracked(method: str, streams: Streams, inner: Behavior) -> Behavior:
+    gauge = instrument(RPC_OPEN_STREAMS)
+    labels = {"method": method.lstrip("/")}
+
+    async def call(incoming: Any, context: Context) -> Any:
+        task = streams.enter()
+        gauge.add(1, labels)
+        try:
+            result = await inner(incoming, context)
+        except asyncio.CancelledError:
+            if not streams.leave(task):
+                raise
+            task.uncancel()
+            await _fail(context, ServerDraining())
+        finally:
+            streams.leave(task)
+            gauge.add(-1, labels)
+        return result
+
+    return call
+
+
+def _translated(method: str, inner: Behavior) -> Behavior:
+    async def call(incoming: Any, context: Context) -> Any:
+        try:
+            return await inner(incoming, context)
+        except TaskyardError as error:
+            await _fail(context, error)
+        except grpc.aio.AbortError:
+            raise
+        except Exception:
+            correlation_id = uuid.uuid4().hex
+            log.exception("rpc_failed", method=method, correlation_id=correlation_id)
+            await _fail(context, Internal(correlation_id))
+
+    return call
+
+
+async def _fail(context: Context, error: TaskyardError) -> None:
+    code = status.GRPC_CODE[error.code]
+    await context.abort(code, status.clip(error.message), status.trailing_metadata(error))
+
+
+def _observed(method: str, inner: Behavior) -> Behavior:
+    name = method.lstrip("/")
+    duration = instrument(RPC_DURATION)
+
+    async def call(incoming: Any, context: Context) -> Any:
+        traceparent = _header(context, tracing.TRACEPARENT) or ""
+        if not tracing.enabled() and not duration.active:
+            if traceparent:
+                tracing.pass_on(traceparent)
+            return await inner(incoming, context)
+        started = time.perf_counter()
+        try:
+            with tracing.span(name, traceparent=traceparent, kind="server", **{"rpc.method": name}):
+                return await inner(incoming, context)
+        finally:
+            labels = {"method": name, "code": _code_name(context)}
+            duration.add(time.perf_counter() - started, labels)
+
+    return call
+
+
+def _code_name(context: Context) -> str:
+    code: Any = context.code()
+    if isinstance(code, grpc.StatusCode):
+        return code.name
+    return status.CODE_NAME.get(code, "OK")

@@ -1,0 +1,38 @@
+"""Every metric of Taskyard: name, kind, unit, labels and what it tells. Code refers to these constants only.
+
+Names follow OpenTelemetry (dots); the Prometheus endpoint shows `taskyard.rpc.duration` as
+`taskyard_rpc_duration_seconds`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric; `labels` are all that may be attached to it, so that their number stays bounded."""
+
+    name: str
+    kind: Literal["counter", "updown", "histogram", "gauge"]
+    unit: str
+    labels: tuple[str, ...]
+    about: str
+
+
+RPC_DURATION = Metric(
+    "taskyard.rpc.duration",
+    "histogram",
+    "s",
+    ("method", "code"),
+    "Time from the arrival of a call to its end, streams included.",
+)
+RPC_OPEN_STREAMS = Metric(
+    "taskyard.rpc.open_streams", "updown", "{stream}", ("method",), "Streaming calls that are open now."
+)
+
+
+def catalogue() -> tuple[Metric, ...]:
+    """All metrics declared in this module, by name."""
+    return tuple(sorted((m for m in globals().values() if isinstance(m, Metric)), key=lambda m: m.name))

@@ -1,0 +1,79 @@
+"""Instruments for the metrics of metric_names; without telemetry they do nothing and cost next to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from taskyard_kit.metric_names import Metric
+
+Labels = Mapping[str, str]
+
+_meter: Any = None
+_instruments: dict[str, Instrument] = {}
+_gauges: list[tuple[Metric, Callable[[], Iterable[tuple[float, Labels]]]]] = []
+
+
+class Instrument:
+    """One counter, up-down counter or histogram."""
+
+    __slots__ = ("_record", "metric")
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+        self._record: Callable[[float, Labels], None] | None = None
+
+    def add(self, value: float, labels: Labels) -> None:
+        """Add to the counter, or record in the histogram."""
+        if self._record is not None:
+            self._record(value, labels)
+
+    @property
+    def active(self) -> bool:
+        """Whether anybody reads this; lets a hot path skip taking the time."""
+        return self._record is not None
+
+    def _bind(self, meter: Any) -> None:
+        made = {
+            "counter": meter.create_counter,
+            "updown": meter.create_up_down_counter,
+            "histogram": meter.create_histogram,
+        }[self.metric.kind](self.metric.name, unit=self.metric.unit, description=self.metric.about)
+        self._record = made.record if self.metric.kind == "histogram" else made.add
+
+
+def instrument(metric: Metric) -> Instrument:
+    """The process's instrument for a metric; it may be asked for before telemetry is set up."""
+    if metric.name not in _instruments:
+        made = _instruments[metric.name] = Instrument(metric)
+        if _meter is not None:
+            made._bind(_meter)
+    return _instruments[metric.name]
+
+
+def observe(metric: Metric, read: Callable[[], Iterable[tuple[float, Labels]]]) -> None:
+    """A gauge: `read` gives values with labels whenever the metrics are collected, on another thread."""
+    _gauges.append((metric, read))
+    if _meter is not None:
+        _bind_gauge(metric, read)
+
+
+def enable(meter: Any) -> None:
+    """Feed all instruments, those made before as well, into an OpenTelemetry meter."""
+    global _meter
+    _meter = meter
+    for made in _instruments.values():
+        made._bind(meter)
+    for metric, read in _gauges:
+        _bind_gauge(metric, read)
+
+
+def _bind_gauge(metric: Metric, read: Callable[[], Iterable[tuple[float, Labels]]]) -> None:
+    from opentelemetry.metrics import CallbackOptions, Observation
+
+    def collect(options: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(value, dict(labels)) for value, labels in read()]
+
+    _meter.create_observable_gauge(
+        metric.name, callbacks=[collect], unit=metric.unit, description=metric.about
+    )

@@ -1,0 +1,31 @@
+"""Transport options of servers and clients in one place, because the keepalive of one must suit the other."""
+
+from __future__ import annotations
+
+from taskyard.channel import (
+    KEEPALIVE_TIME_MS,
+    KEEPALIVE_TIMEOUT_MS,
+    MAX_MESSAGE_BYTES,
+    Options,
+    client_channel_options,
+)
+
+__all__ = ["MAX_MESSAGE_BYTES", "client_channel_options", "server_options"]
+
+
+def server_options(max_message_bytes: int = MAX_MESSAGE_BYTES, *, reuse_port: bool = False) -> Options:
+    """Server options that fit `client_channel_options()`."""
+    return (
+        # gRPC shares a port silently unless told not to; a port in use is an error.
+        ("grpc.so_reuseport", int(reuse_port)),
+        ("grpc.max_receive_message_length", max_message_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_metadata_size", 16 * 1024),
+        # A peer that vanished without a word is noticed within 15 s.
+        ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
+        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
+        ("grpc.http2.max_pings_without_data", 0),
+        # Clients ping every KEEPALIVE_TIME_MS; one that pings more than twice as often is cut off.
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", KEEPALIVE_TIME_MS // 2),
+        ("grpc.keepalive_permit_without_calls", 1),
+    )

@@ -1,0 +1,239 @@
+"""A gRPC server as every service runs it: health, reflection, guarded handlers, listening and draining."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from taskyard.channel import is_local
+from taskyard_kit import validation
+from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
+from taskyard_kit.interceptors import Guard
+from taskyard_kit.logs import get_log
+from taskyard_kit.options import MAX_MESSAGE_BYTES, server_options
+from taskyard_kit.settings import Problem, Settings, setting
+from taskyard_kit.shutdown import Shutdown
+from taskyard_kit.startup import StartupError
+
+log = get_log(__name__)
+
+DrainHook = Callable[[], Awaitable[None]]
+
+
+class ServeSettings(Settings):
+    """How a service listens, limits and drains; a service overrides the default of `listen`."""
+
+    listen: str = setting("127.0.0.1:0", help="host:port or unix:/path to serve gRPC on")
+    tls_cert: Path | None = setting(None, help="PEM file with the certificate chain of the server")
+    tls_key: Path | None = setting(None, help="PEM file with the private key of the certificate")
+    allow_plaintext: bool = setting(False, help="serve beyond loopback without TLS")
+    reuse_port: bool = setting(False, help="share the port with other processes of this service")
+    max_message_bytes: int = setting(
+        MAX_MESSAGE_BYTES, min=64 * 1024, max=64 * 1024 * 1024, help="largest request in bytes"
+    )
+    call_timeout: timedelta = setting(
+        timedelta(seconds=60), min=timedelta(milliseconds=100), help="longest time for one unary call"
+    )
+    key_cache_ttl: timedelta = setting(
+        timedelta(seconds=5), max=timedelta(minutes=5), help="how long a key that was verified is trusted"
+    )
+    lame_duck: timedelta = setting(
+        timedelta(0),
+        max=timedelta(minutes=5),
+        help="time between NOT_SERVING and refusing new calls, for load balancers to notice",
+    )
+    drain_timeout: timedelta = setting(
+        timedelta(seconds=30), max=timedelta(hours=1), help="time for calls in flight to finish"
+    )
+
+    def check(self) -> Iterator[Problem]:
+        yield from super().check()
+        if not self.listen.startswith("unix:") and not self.listen.rpartition(":")[2].isdigit():
+            yield Problem("listen", self.listen, "must be host:port or unix:/path, like 127.0.0.1:7420")
+        elif self.tls_cert is None and not self.allow_plaintext and not is_local(self.listen):
+            yield Problem(
+                "listen",
+                self.listen,
+                "plaintext is for loopback only; set tls_cert and tls_key, or allow_plaintext",
+            )
+        if (self.tls_cert is None) != (self.tls_key is None):
+            one = "tls_cert" if self.tls_key is None else "tls_key"
+            yield Problem(one, str(getattr(self, one)), "tls_cert and tls_key go together; set both")
+        for name in ("tls_cert", "tls_key"):
+            path = getattr(self, name)
+            if path is not None and not os.access(path, os.R_OK):
+                yield Problem(name, str(path), "must be a readable file")
+
+
+class Server:
+    """One gRPC server. Make it in the event loop, `add` servicers, then `serve`, or `start` and `drain`."""
+
+    def __init__(
+        self, settings: ServeSettings, *, verifier: KeyVerifier, policies: Mapping[str, Policy]
+    ) -> None:
+        self.draining = asyncio.Event()
+        self.port = 0
+        self.authenticator = Authenticator(verifier, settings.key_cache_ttl)
+        self._settings = settings
+        self._policies = {**KIT_POLICIES, **policies}
+        self._guard = Guard(self.authenticator, self._policies, settings.call_timeout)
+        self._server = grpc.aio.server(
+            options=server_options(settings.max_message_bytes, reuse_port=settings.reuse_port)
+        )
+        self._health = health.aio.HealthServicer()
+        self._methods: list[str] = []
+        self._services: list[str] = []
+        self._drain_hooks: list[DrainHook] = []
+
+    def add(self, register: Callable[[Any, Any], None], servicer: object) -> None:
+        """Serve a servicer: `server.add(add_TaskServiceServicer_to_server, TaskServicer(...))`."""
+        register(servicer, _Registrar(self._register))
+
+    def on_drain(self, hook: DrainHook) -> None:
+        """Call this when a drain begins, before new calls are refused: the place to say goodbye on streams.
+
+        Streams that are still open when all hooks are done end with SERVER_DRAINING.
+        """
+        self._drain_hooks.append(hook)
+
+    async def start(self) -> None:
+        """Listen and answer. Raises PolicyError for an RPC without a policy, StartupError for the address."""
+        own = tuple(self._services)
+        self.add(health_pb2_grpc.add_HealthServicer_to_server, self._health)
+        names = (*own, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        servicer = reflection.aio.ReflectionServicer(names)
+        self.add(reflection_pb2_grpc.add_ServerReflectionServicer_to_server, servicer)
+        check_policies(self._methods, self._policies)
+        validation.prime(method.input_type for name in own for method in _describe(name).methods)
+        self.port = self._listen()
+        await self._server.start()
+        for name in own:
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        log.info("serving", address=self.address, services=list(own))
+
+    @property
+    def address(self) -> str:
+        """Where clients reach the server; with the port that was chosen for port 0."""
+        listen = self._settings.listen
+        return listen if listen.startswith("unix:") else f"{listen.rpartition(':')[0]}:{self.port}"
+
+    async def serve(self, shutdown: Shutdown | None = None) -> None:
+        """Start, work until SIGTERM or SIGINT, drain. Returns when the server has stopped."""
+        stop = shutdown or Shutdown()
+        if shutdown is None:
+            stop.install()
+        await self.start()
+        await stop.requested.wait()
+        drain = asyncio.create_task(self.drain())
+        hurry = asyncio.create_task(stop.now.wait())
+        await asyncio.wait((drain, hurry), return_when=asyncio.FIRST_COMPLETED)
+        if not drain.done():
+            drain.cancel()
+            await self.stop_now()
+        hurry.cancel()
+
+    async def drain(self) -> None:
+        """NOT_SERVING, goodbyes, a last moment for new calls, then calls in flight up to drain_timeout."""
+        log.info("draining", streams=len(self._guard.streams))
+        self.draining.set()
+        await self._health.enter_graceful_shutdown()
+        limit = self._settings.drain_timeout.total_seconds()
+        deadline = asyncio.get_running_loop().time() + limit
+        goodbyes = asyncio.create_task(self._say_goodbye(limit))
+        await asyncio.sleep(self._settings.lame_duck.total_seconds())
+        stopping = asyncio.create_task(
+            self._server.stop(max(0.0, deadline - asyncio.get_running_loop().time()))
+        )
+        await goodbyes
+        self._guard.streams.end_all()
+        await stopping
+        log.info("stopped")
+
+    async def stop_now(self) -> None:
+        """End every call at once."""
+        self.draining.set()
+        await self._server.stop(None)
+        log.info("stopped", hurried=True)
+
+    async def _say_goodbye(self, limit: float) -> None:
+        try:
+            async with asyncio.timeout(limit):
+                results = await asyncio.gather(
+                    *(hook() for hook in self._drain_hooks), return_exceptions=True
+                )
+        except TimeoutError:
+            log.warning("drain_hooks_unfinished", limit_seconds=limit)
+            return
+        for result in results:
+            if isinstance(result, BaseException):
+                log.error("drain_hook_failed", error=repr(result))
+
+    def _register(self, service: str, handlers: Mapping[str, Any]) -> None:
+        methods = {name: f"/{service}/{name}" for name in handlers}
+        self._services.append(service)
+        self._methods.extend(methods.values())
+        wrapped = {name: self._guard.wrap(methods[name], handler) for name, handler in handlers.items()}
+        self._server.add_registered_method_handlers(service, wrapped)
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, wrapped),))
+
+    def _listen(self) -> int:
+        listen = self._settings.listen
+        _probe(listen, self._settings.reuse_port)
+        try:
+            if self._settings.tls_cert is None or self._settings.tls_key is None:
+                return self._server.add_insecure_port(listen)
+            pair = (self._settings.tls_key.read_bytes(), self._settings.tls_cert.read_bytes())
+            return self._server.add_secure_port(listen, grpc.ssl_server_credentials([pair]))
+        except (RuntimeError, ValueError):
+            raise StartupError(f"cannot listen on {listen}; check the address and the certificate") from None
+
+
+class _Registrar:
+    """Stands in for the grpc server that generated code registers handlers with."""
+
+    def __init__(self, register: Callable[[str, Mapping[str, Any]], None]) -> None:
+        self._register = register
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        """Generated code registers the same handlers twice; the other way names the service."""
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        self._register(service, handlers)
+
+
+def _describe(service: str) -> ServiceDescriptor:
+    return descriptor_pool.Default().FindServiceByName(service)
+
+
+def _probe(listen: str, reuse_port: bool) -> None:
+    """Raises StartupError with the system's reason; gRPC would tell of the failure but not the reason."""
+    if listen.startswith("unix:"):
+        return
+    host, _, port = listen.rpartition(":")
+    try:
+        found = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, proto, _, address in found:
+            with socket.socket(family, kind, proto) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if reuse_port:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                probe.bind(address)
+                probe.listen(1)
+    except OSError as error:
+        raise StartupError(
+            f"cannot listen on {listen}: {error.strerror}; stop what uses it or set another --listen"
+        ) from None

@@ -1,0 +1,150 @@
+"""A service made with the kit, as the tests run it: inside their process or as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import grpc.aio
+import kit_echo_pb2 as pb  # type: ignore[import-not-found]
+import kit_echo_pb2_grpc as rpc  # type: ignore[import-not-found]
+
+from taskyard import errors
+from taskyard_kit import failpoint, telemetry
+from taskyard_kit.auth import Kind, Policy, Principal, allow, current_principal, require_tenant
+from taskyard_kit.keys import ApiKey
+from taskyard_kit.run import run
+from taskyard_kit.serve import Server, ServeSettings
+from taskyard_kit.settings import setting
+from taskyard_kit.telemetry import TelemetrySettings
+from taskyard_kit.values import Secret
+
+__all__ = ["pb", "rpc"]
+
+SERVICE = "kit.test.v1.EchoService"
+
+# Fixed, so that a test knows the keys of a service in another process.
+KEYS = {kind: ApiKey(f"{kind}key", "s" * 40 + kind) for kind in Kind}
+
+POLICIES: Mapping[str, Policy] = {
+    f"/{SERVICE}/Say": allow(Kind.TENANT, Kind.ADMIN, Kind.SCHEDULER),
+    f"/{SERVICE}/Wait": allow(Kind.TENANT, waits=True),
+    f"/{SERVICE}/Count": allow(Kind.TENANT),
+    f"/{SERVICE}/Join": allow(Kind.TENANT),
+    f"/{SERVICE}/Chat": allow(Kind.TENANT, Kind.RUNNER),
+    f"/{SERVICE}/Missing": allow(Kind.TENANT),
+}
+
+SAY_BEFORE_ANSWER = failpoint.declare("say.before_answer")
+SAY_BEFORE_ANSWER_ASYNC = failpoint.declare("say.before_answer.async")
+
+
+class EchoSettings(ServeSettings, TelemetrySettings):
+    """Settings of the test service."""
+
+    service = "echo"
+    about = "A service for the tests of the kit."
+
+    greeting: str = setting("hello", help="what it answers with")
+    token: Secret = setting(Secret(), help="a secret")
+    peer_key: Secret = setting(Secret(), env="TASKYARD_PEER_KEY", help="a shared secret")
+
+
+class Keys:
+    """The key store of the tests; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.principals = {
+            KEYS[Kind.TENANT].id: Principal(Kind.TENANT, KEYS[Kind.TENANT].id, tenant="acme"),
+            KEYS[Kind.ADMIN].id: Principal(Kind.ADMIN, KEYS[Kind.ADMIN].id),
+            KEYS[Kind.SCHEDULER].id: Principal(
+                Kind.SCHEDULER, KEYS[Kind.SCHEDULER].id, scopes=frozenset({"read"})
+            ),
+            KEYS[Kind.RUNNER].id: Principal(
+                Kind.RUNNER, KEYS[Kind.RUNNER].id, runner="r1", tenants=frozenset({"acme"})
+            ),
+        }
+
+    async def verify(self, key: ApiKey) -> Principal | None:
+        self.asked += 1
+        await asyncio.sleep(0)
+        known = {held.id: held.digest for held in KEYS.values()}
+        if key.id not in known or not key.matches(known[key.id]):
+            return None
+        return self.principals.get(key.id)
+
+
+class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
+    """Does what the text of a request says."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.release = asyncio.Event()
+        self.goodbye = asyncio.Event()
+
+    async def Say(self, request: Any, context: Any) -> Any:
+        verb, _, argument = request.text.partition(":")
+        if verb == "raise":
+            raise self.error
+        if verb == "crash":
+            raise RuntimeError("the password is hunter2")
+        if verb == "hold":
+            self.entered.set()
+            await self.release.wait()
+        if verb == "who":
+            return pb.SayResponse(text=str(current_principal()))
+        if verb == "trace":
+            return pb.SayResponse(text=telemetry.current_traceparent())
+        if verb == "tenant":
+            require_tenant(argument, "task", f"tenants/{argument}/tasks/1")
+        if verb == "held":
+            await self.entered.wait()
+        SAY_BEFORE_ANSWER.hit()
+        await SAY_BEFORE_ANSWER_ASYNC.reach()
+        return pb.SayResponse(text=request.text)
+
+    error: errors.TaskyardError = errors.ServerDraining()
+
+    async def Wait(self, request: Any, context: Any) -> Any:
+        self.entered.set()
+        await self.release.wait()
+        return pb.SayResponse(text="waited")
+
+    async def Count(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        for number in range(3):
+            yield pb.SayResponse(text=str(number))
+        if request.text == "raise":
+            raise self.error
+        if request.text == "crash":
+            raise RuntimeError("the password is hunter2")
+        if request.text == "forever":
+            self.entered.set()
+            await self.goodbye.wait()
+            yield pb.SayResponse(text="goodbye")
+            await asyncio.Event().wait()
+
+    async def Join(self, requests: Any, context: Any) -> Any:
+        return pb.SayResponse(text=" ".join([request.text async for request in requests]))
+
+    async def Chat(self, requests: Any, context: Any) -> None:
+        # The reader and writer form of a handler, beside the generator of Count.
+        while (request := await context.read()) is not grpc.aio.EOF:
+            if request.text == "raise":
+                raise self.error
+            await context.write(pb.SayResponse(text=request.text))
+
+
+async def main(settings: EchoSettings) -> None:
+    """Serve until told to stop."""
+    if settings.greeting == "crash at start":
+        raise RuntimeError(settings.greeting)
+    servicer = EchoServicer()
+    server = Server(settings, verifier=Keys(), policies=POLICIES)
+    server.add(rpc.add_EchoServiceServicer_to_server, servicer)
+    await server.serve()
+
+
+if __name__ == "__main__":
+    run(EchoSettings, main)

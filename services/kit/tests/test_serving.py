@@ -1,0 +1,162 @@
+"""Health, reflection, listening and draining of a server in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from services.kit.tests.conftest import Running, StartServer, health_stub
+from services.kit.tests.echo_service import KEYS, SERVICE, EchoSettings, pb, rpc
+from services.kit.tests.stubs import TESTS
+from taskyard import errors
+from taskyard.channel import open_channel
+from taskyard.status import translated
+from taskyard_kit.auth import Kind
+from taskyard_kit.startup import StartupError
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@pytest.mark.parametrize("service", ["", SERVICE])
+async def test_health_is_open_overall_and_per_service(echo: Running, service: str) -> None:
+    stub = health_stub(echo.channel(""))
+    assert (await stub.Check(health_pb2.HealthCheckRequest(service=service))).status == SERVING
+
+
+async def list_services(channel: grpc.aio.Channel) -> set[str]:
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)  # type: ignore[arg-type]
+    call = stub.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
+    return {found.name async for answer in call for found in answer.list_services_response.service}
+
+
+async def test_reflection_lists_the_services_for_any_key(echo: Running) -> None:
+    found = await list_services(echo.channel(KEYS[Kind.RUNNER].text))
+    assert {SERVICE, "grpc.health.v1.Health"} <= found
+
+
+async def test_reflection_without_a_key_is_refused(echo: Running) -> None:
+    with pytest.raises(errors.Unauthenticated), translated():
+        await list_services(echo.channel(""))
+
+
+async def test_a_drain_turns_health_finishes_calls_and_refuses_new_ones(start_server: StartServer) -> None:
+    echo = await start_server(drain_timeout=timedelta(seconds=20))
+    stub, health = echo.stub(), health_stub(echo.channel(""))
+    watched = health.Watch(health_pb2.HealthCheckRequest(service=SERVICE))
+    assert (await watched.read()).status == SERVING
+    in_flight = asyncio.ensure_future(stub.Say(pb.SayRequest(text="hold")))
+    await echo.servicer.entered.wait()
+
+    drain = asyncio.create_task(echo.server.drain())
+    assert (await watched.read()).status == NOT_SERVING
+    # The watch ends as soon as new calls are refused.
+    with pytest.raises(errors.ServerDraining), translated():
+        await watched.read()
+    with pytest.raises(errors.Unavailable), translated():
+        await echo.stub().Say(pb.SayRequest(text="late"), timeout=5)
+    assert not drain.done()
+
+    echo.servicer.release.set()
+    assert (await in_flight).text == "hold"
+    await drain
+
+
+async def test_new_calls_are_taken_during_the_lame_duck_time(start_server: StartServer) -> None:
+    echo = await start_server(lame_duck=timedelta(seconds=30))
+    health = health_stub(echo.channel(""))
+    drain = asyncio.create_task(echo.server.drain())
+    await echo.server.draining.wait()
+    assert (await health.Check(health_pb2.HealthCheckRequest())).status == NOT_SERVING
+    assert (await echo.stub().Say(pb.SayRequest(text="late"))).text == "late"
+    drain.cancel()
+
+
+async def test_a_drain_lets_services_say_goodbye_and_then_ends_their_streams(
+    start_server: StartServer,
+) -> None:
+    echo = await start_server()
+
+    async def goodbye() -> None:
+        echo.servicer.goodbye.set()
+        await heard.wait()
+
+    heard = asyncio.Event()
+    echo.server.on_drain(goodbye)
+    call = echo.stub().Count(pb.SayRequest(text="forever"))
+    assert [(await call.read()).text for _ in range(3)] == ["0", "1", "2"]
+    await echo.servicer.entered.wait()
+    drain = asyncio.create_task(echo.server.drain())
+    assert (await call.read()).text == "goodbye"
+    heard.set()
+    with pytest.raises(errors.ServerDraining), translated():
+        await call.read()
+    await drain
+
+
+async def test_a_drain_ends_at_its_deadline_although_a_call_hangs(start_server: StartServer) -> None:
+    echo = await start_server(drain_timeout=timedelta(milliseconds=200))
+    call = asyncio.ensure_future(echo.stub().Say(pb.SayRequest(text="hold")))
+    await echo.servicer.entered.wait()
+    async with asyncio.timeout(10):
+        await echo.server.drain()
+    with pytest.raises((grpc.RpcError, asyncio.CancelledError)):
+        await call
+
+
+async def test_a_port_in_use_is_told_with_the_address(start_server: StartServer) -> None:
+    first = await start_server(listen="127.0.0.1:0")
+    with pytest.raises(
+        StartupError, match=rf"cannot listen on {first.server.address}: Address already in use"
+    ):
+        await start_server(listen=first.server.address)
+
+
+async def test_two_servers_share_a_port_only_when_asked_to(start_server: StartServer) -> None:
+    first = await start_server(listen="127.0.0.1:0", reuse_port=True)
+    second = await start_server(listen=first.server.address, reuse_port=True)
+    assert second.server.port == first.server.port
+
+
+@pytest.mark.parametrize("listen", ["203.0.113.1:0", "no-such-host.invalid:0"])
+async def test_an_address_that_is_not_here_is_told(start_server: StartServer, listen: str) -> None:
+    with pytest.raises(StartupError, match=r"cannot listen on .*set another --listen"):
+        await start_server(listen=listen, allow_plaintext=True)
+
+
+async def test_tls_serves_with_a_certificate_and_the_client_checks_it(start_server: StartServer) -> None:
+    # A pair made for these tests alone, valid for a hundred years.
+    cert, key = TESTS / "tls/cert.pem", TESTS / "tls/key.pem"
+    echo = await start_server(listen="localhost:0", tls_cert=cert, tls_key=key)
+    async with open_channel(echo.server.address, key=KEYS[Kind.TENANT].text, tls_ca=cert) as channel:
+        assert (await rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="safe"))).text == "safe"
+
+
+@pytest.mark.parametrize(
+    ("listen", "refused"),
+    [
+        ("0.0.0.0:7420", True),
+        ("[::]:7420", True),
+        ("192.0.2.1:7420", True),
+        ("127.0.0.1:7420", False),
+        ("[::1]:7420", False),
+        ("localhost:7420", False),
+        ("unix:/tmp/x.sock", False),
+    ],
+)
+def test_plaintext_is_refused_beyond_loopback(listen: str, refused: bool) -> None:
+    problems = list(EchoSettings(listen=listen).check())
+    assert bool(problems) == refused
+    assert all("allow_plaintext" in str(problem) for problem in problems)
+    assert not list(EchoSettings(listen=listen, allow_plaintext=True).check())
+
+
+def test_a_client_does_not_send_its_key_in_plaintext_beyond_this_machine() -> None:
+    with pytest.raises(ValueError, match=r"192\.0\.2\.1:7420 is not on this machine.*use TLS"):
+        open_channel("192.0.2.1:7420", key="x")

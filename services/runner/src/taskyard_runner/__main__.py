@@ -1,0 +1,36 @@
+"""`taskyard-runner`: reads the settings and becomes the warden."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard_kit.settings import load_or_exit
+from taskyard_runner.settings import MIB, RunnerSettings, agent_config
+from taskyard_runner.warden.log import make_say
+from taskyard_runner.warden.main import WardenConfig, WardenError, run
+
+
+def main() -> None:
+    """Run until drained; exit code 0, 2 for bad settings, 1 for anything else."""
+    settings = load_or_exit(RunnerSettings)
+    config = WardenConfig(
+        data_dir=str(settings.data_dir.absolute()),
+        log_limit_bytes=settings.log_limit_mb * MIB,
+        drain_seconds=settings.drain_timeout.total_seconds(),
+        use_cgroups=settings.cgroups,
+        agent=agent_config(settings),
+        # The key reaches the agent by their socket, so that its environment never holds it.
+        agent_env={name: value for name, value in os.environ.items() if name != "TASKYARD_KEY"},
+        say=make_say(settings.log_format, settings.log_level),
+    )
+    try:
+        code = run(config)
+    except WardenError as error:
+        sys.stderr.write(f"taskyard-runner: {error}\n")
+        code = 1
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

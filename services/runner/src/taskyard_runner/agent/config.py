@@ -1,0 +1,42 @@
+"""What the agent is told by the warden when it starts: settings as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    """The agent's settings; a warden of another version may leave some out or send more."""
+
+    scheduler: str
+    id: str
+    data_dir: str
+    key: str = field(default="", repr=False)
+    capacity: int = 1
+    labels: Mapping[str, str] = field(default_factory=dict)
+    task_types: tuple[str, ...] = ("*",)
+    env: Mapping[str, str] = field(default_factory=dict)
+    backend_type: str = ""
+    resources: Mapping[str, int] = field(default_factory=dict)
+    takeover: bool = False
+    pids_limit: int = 0
+    spool_limit_bytes: int = 256 << 20
+    tls: bool = False
+    tls_ca: str = ""
+    allow_plaintext: bool = False
+    log_format: str = "auto"
+    log_level: str = "info"
+    otlp_endpoint: str = ""
+    metrics_listen: str = ""
+    path: str = "/usr/local/bin:/usr/bin:/bin"
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> AgentConfig:
+        """Unknown values are ignored."""
+        known = {f.name for f in fields(cls)}
+        chosen = {name: value for name, value in values.items() if name in known}
+        chosen["task_types"] = tuple(chosen.get("task_types", ("*",)))
+        return cls(**chosen)

@@ -1,0 +1,251 @@
+"""The spool: reports on disk from before they are sent until the scheduler has acknowledged them.
+
+Segments of checksummed records, named by their first sequence number. Reports that arrive while a sync is under
+way form the next batch, so a thousand outcomes cost a few syncs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskyard.v1.lease_pb2 import RunReport
+from taskyard_kit.logs import get_log
+
+_RECORD = struct.Struct("!QII")
+_SEGMENT_BYTES = 4 << 20
+_RETRY_SECONDS = 1.0
+
+log = get_log(__name__)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a report lies."""
+
+    segment: Path
+    offset: int
+    length: int
+
+
+class Spool:
+    """Reports in the order of their sequence numbers, which grow for ever."""
+
+    def __init__(self, directory: Path, limit_bytes: int) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory = directory
+        self._limit = limit_bytes
+        self._places: dict[int, _Place] = {}
+        self._readers: dict[Path, int] = {}
+        self._size = 0
+        self._next_seq = 1
+        self._sent_seq = 0
+        self._waiting: list[tuple[RunReport, asyncio.Future[int]]] = []
+        self._arrived = asyncio.Event()
+        self._failing = False
+        self._loaded = list(self._load())
+        self._segment = self._open_segment()
+        self._good_size = 0
+        self.on_durable: Callable[[], None] = lambda: None
+
+    # -- what an earlier agent left
+
+    def recovered(self) -> list[RunReport]:
+        """The reports that were on disk when the spool was opened."""
+        return self._loaded
+
+    def _load(self) -> Iterator[RunReport]:
+        for path in sorted(self._directory.glob("*.spool"), key=lambda found: int(found.stem)):
+            data = path.read_bytes()
+            # The name says where numbering stood when the segment was begun, even if it holds nothing.
+            self._next_seq = max(self._next_seq, int(path.stem))
+            offset = 0
+            while (record := _parse(data, offset)) is not None:
+                seq, report = record
+                body = offset + _RECORD.size
+                length = len(report)
+                self._places[seq] = _Place(path, body, length)
+                self._size += length
+                self._next_seq = max(self._next_seq, seq + 1)
+                offset = body + length
+                yield RunReport.FromString(report)
+            if offset < len(data):
+                # A record that was never synced, so nobody was told that it is safe.
+                log.warning("spool_tail_dropped", segment=path.name, bytes=len(data) - offset)
+            if not offset:
+                path.unlink()
+
+    def _open_segment(self) -> Path:
+        path = self._directory / f"{self._next_seq}.spool"
+        # What an earlier agent tore while writing its first record is overwritten.
+        self._writer = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._good_size = 0
+        _sync_directory(self._directory)
+        return path
+
+    # -- writing
+
+    @property
+    def full(self) -> bool:
+        """No new work should be taken: its outcome might find no room."""
+        return self._failing or self._size >= self._limit
+
+    @property
+    def depth(self) -> int:
+        """Reports that are not acknowledged."""
+        return len(self._places) + len(self._waiting)
+
+    def append(self, report: RunReport) -> asyncio.Future[int]:
+        """Keep a report; the future has its seq once it is on disk. A full disk delays it, never loses it."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append((report, future))
+        self._arrived.set()
+        return future
+
+    async def run(self) -> None:
+        """Write batches for ever."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._waiting:
+                await self._flush()
+
+    async def _flush(self) -> None:
+        batch, self._waiting = self._waiting, []
+        first = self._next_seq
+        bodies = []
+        for seq, (report, _) in enumerate(batch, first):
+            report.seq = seq
+            bodies.append(report.SerializeToString())
+        data = b"".join(_pack(seq, body) for seq, body in enumerate(bodies, first))
+        try:
+            await asyncio.to_thread(self._write, data)
+        except OSError as error:
+            if not self._failing:
+                log.error("spool_write_failed", directory=str(self._directory), error=str(error))
+            self._failing = True
+            self._waiting = batch + self._waiting
+            await asyncio.sleep(_RETRY_SECONDS)
+            return
+        self._failing = False
+        self._account(first, bodies)
+        for seq, (_, future) in enumerate(batch, first):
+            if not future.done():
+                future.set_result(seq)
+        self.on_durable()
+        if self._good_size >= _SEGMENT_BYTES:
+            self._roll()
+
+    def _write(self, data: bytes) -> None:
+        written = 0
+        try:
+            while written < len(data):
+                written += os.pwrite(self._writer, data[written:], self._good_size + written)
+            os.fdatasync(self._writer)
+        except OSError:
+            os.ftruncate(self._writer, self._good_size)
+            raise
+
+    def _account(self, first: int, bodies: list[bytes]) -> None:
+        for seq, body in enumerate(bodies, first):
+            self._places[seq] = _Place(self._segment, self._good_size + _RECORD.size, len(body))
+            self._good_size += _RECORD.size + len(body)
+            self._size += len(body)
+        self._next_seq = first + len(bodies)
+
+    def _roll(self) -> None:
+        os.close(self._writer)
+        self._segment = self._open_segment()
+
+    # -- sending
+
+    def take(self, count: int, size: int) -> list[RunReport]:
+        """The next reports that were not sent in this session; at least one if any fits `count`."""
+        taken: list[RunReport] = []
+        total = 0
+        for seq, place in self._unsent():
+            total += place.length
+            if len(taken) >= count or (taken and total > size):
+                break
+            taken.append(RunReport.FromString(self._read(place)))
+            self._sent_seq = seq
+        return taken
+
+    def _unsent(self) -> Iterator[tuple[int, _Place]]:
+        # Sequence numbers have no gaps but at the front, so what was not sent is found by counting.
+        seq = max(self._sent_seq + 1, next(iter(self._places), self._next_seq))
+        while seq < self._next_seq:
+            if (place := self._places.get(seq)) is not None:
+                yield seq, place
+            seq += 1
+
+    def in_flight(self) -> tuple[int, int]:
+        """Count and bytes of what was sent and not acknowledged."""
+        sent = []
+        for seq, place in self._places.items():
+            if seq > self._sent_seq:
+                break
+            sent.append(place.length)
+        return len(sent), sum(sent)
+
+    def rewind(self) -> None:
+        """A new session: what is not acknowledged is sent again."""
+        self._sent_seq = 0
+
+    def acknowledge(self, through_seq: int) -> None:
+        """Forget reports up to this one."""
+        for seq in list(self._places):
+            if seq > through_seq:
+                break
+            self._size -= self._places.pop(seq).length
+        self._delete_segments()
+
+    def _delete_segments(self) -> None:
+        needed = {place.segment for place in self._places.values()} | {self._segment}
+        if not self._places and self._good_size:
+            # Also the current one: an empty spool holds nothing to send again.
+            self._roll()
+            needed = {self._segment}
+        for path in self._directory.glob("*.spool"):
+            if path not in needed:
+                if (fd := self._readers.pop(path, None)) is not None:
+                    os.close(fd)
+                path.unlink(missing_ok=True)
+
+    def _read(self, place: _Place) -> bytes:
+        fd = self._readers.get(place.segment)
+        if fd is None:
+            fd = self._readers[place.segment] = os.open(place.segment, os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(fd, place.length, place.offset)
+
+    def close(self) -> None:
+        os.close(self._writer)
+        for fd in self._readers.values():
+            os.close(fd)
+
+
+def _pack(seq: int, body: bytes) -> bytes:
+    return _RECORD.pack(seq, len(body), zlib.crc32(body)) + body
+
+
+def _parse(data: bytes, offset: int) -> tuple[int, bytes] | None:
+    if offset + _RECORD.size > len(data):
+        return None
+    seq, length, checksum = _RECORD.unpack_from(data, offset)
+    body = data[offset + _RECORD.size : offset + _RECORD.size + length]
+    if len(body) < length or zlib.crc32(body) != checksum:
+        return None
+    return seq, body
+
+
+def _sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

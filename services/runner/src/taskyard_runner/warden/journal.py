@@ -1,0 +1,99 @@
+"""A run's journal: everything it wrote and said, in order, in one bounded file that outlives the agent.
+
+The warden appends, the agent reads. A record is a header (kind, wall-clock time, length) and its bytes.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_HEADER = struct.Struct("!BdI")
+
+
+class Kind(enum.IntEnum):
+    """What a record holds."""
+
+    STDOUT = 1
+    STDERR = 2
+    # A JSON object that the workload sent by TASKYARD_SOCKET.
+    MESSAGE = 3
+    # How many bytes of output did not fit, as decimal text.
+    DROPPED = 4
+
+
+@dataclass(frozen=True)
+class Record:
+    """One piece of output."""
+
+    kind: Kind
+    time: float
+    data: bytes
+
+
+class JournalWriter:
+    """Appends records up to a limit, then only counts what it drops."""
+
+    def __init__(self, path: str, limit: int) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._limit = limit
+        self.size = os.fstat(self._fd).st_size
+        self.dropped = 0
+
+    def append(self, kind: Kind, data: bytes) -> None:
+        """Keep the data, or count it as dropped if there is no room, in the journal or on the disk."""
+        room = self._limit - self.size
+        if self.dropped or room < len(data):
+            self.dropped += len(data)
+            return
+        try:
+            self._write(kind, data)
+        except OSError:
+            self.dropped += len(data)
+
+    def close(self) -> None:
+        """Say how much was dropped, and close the file."""
+        if self.dropped:
+            try:
+                self._write(Kind.DROPPED, str(self.dropped).encode())
+            except OSError:
+                os.ftruncate(self._fd, self.size)
+        os.close(self._fd)
+
+    def _write(self, kind: Kind, data: bytes) -> None:
+        record = _HEADER.pack(kind, time.time(), len(data)) + data
+        written = os.write(self._fd, record)
+        if written != len(record):
+            # A torn record would hide every later one.
+            os.ftruncate(self._fd, self.size)
+            raise OSError("no room left for the record")
+        self.size += written
+
+
+class JournalReader:
+    """Reads the records of a journal, from the beginning or on from where the last read stopped."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.offset = 0
+
+    def read(self, limit: int) -> Iterator[Record]:
+        """The next complete records, about `limit` bytes of them."""
+        end = self.offset + limit
+        while self.offset < end:
+            header = os.pread(self._fd, _HEADER.size, self.offset)
+            if len(header) < _HEADER.size:
+                return
+            kind, when, length = _HEADER.unpack(header)
+            data = os.pread(self._fd, length, self.offset + _HEADER.size)
+            if len(data) < length:
+                return
+            self.offset += _HEADER.size + length
+            yield Record(Kind(kind), when, data)
+
+    def close(self) -> None:
+        os.close(self._fd)

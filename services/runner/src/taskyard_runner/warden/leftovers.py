@@ -1,0 +1,63 @@
+"""What an earlier warden of this data directory left behind: its processes are killed, its runs are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from taskyard_runner.warden import extinction
+from taskyard_runner.warden.cgroup import Hierarchy
+from taskyard_runner.warden.run import boot_id
+
+_ROUNDS = 200
+_PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class LostRun:
+    """A run whose warden was killed before its outcome was safe."""
+
+    run: str
+    session: int
+    boot_id: str
+    meta: dict[str, Any]
+
+
+def read_lost_runs(runs_directory: str) -> list[LostRun]:
+    """The runs that were under way."""
+    return list(_read(runs_directory))
+
+
+def _read(runs_directory: str) -> Iterator[LostRun]:
+    for name in sorted(os.listdir(runs_directory)):
+        try:
+            with open(f"{runs_directory}/{name}/run.json") as file:
+                content = json.load(file)
+            yield LostRun(name, content["session"], content["boot_id"], content["meta"])
+        except (OSError, ValueError, KeyError):
+            # Not started, or torn by a crash of the host: nothing can be left of it but its directory.
+            continue
+
+
+def kill_leftovers(runs_directory: str, lost: list[LostRun], hierarchy: Hierarchy | None) -> int:
+    """Kill until nothing is left; how many processes resisted for several seconds."""
+    sessions = {run.session for run in lost if run.boot_id == boot_id()}
+    left = 0
+    for _ in range(_ROUNDS):
+        left = _kill_once(runs_directory, sessions, hierarchy)
+        if not left:
+            break
+        time.sleep(_PAUSE_SECONDS)
+    return left
+
+
+def _kill_once(runs_directory: str, sessions: set[int], hierarchy: Hierarchy | None) -> int:
+    left = extinction.kill_leftovers(runs_directory, sessions)
+    for group in hierarchy.leftovers() if hierarchy is not None else ():
+        group.kill()
+        left += 0 if group.remove() else 1
+    return left

@@ -1,0 +1,321 @@
+"""The warden: takes orders from the agent, and keeps what happened until the agent has it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import itertools
+import os
+import resource
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskyard_runner.warden import extinction, leftovers, linux
+from taskyard_runner.warden.agent_process import AgentProcess
+from taskyard_runner.warden.cgroup import Hierarchy, find_hierarchy
+from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.log import Say
+from taskyard_runner.warden.loop import Loop
+from taskyard_runner.warden.order import Order
+from taskyard_runner.warden.protocol import VERSION, Message
+from taskyard_runner.warden.run import Run, State
+from taskyard_runner.warden.task_socket import TaskSocket, log_message
+
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# Beyond the drain's own deadline: for grace periods and the last reports.
+_SHUTDOWN_MARGIN = 45.0
+_EXIT_LOST = 1
+
+
+class WardenError(Exception):
+    """Why the warden cannot start, in one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class WardenConfig:
+    """The warden's own settings, and what it hands to each agent without reading it."""
+
+    data_dir: str
+    log_limit_bytes: int
+    drain_seconds: float
+    use_cgroups: bool
+    agent: Mapping[str, Any]
+    agent_env: Mapping[str, str]
+    say: Say
+
+
+def run(config: WardenConfig) -> int:
+    """Serve until the agent says goodbye; the process's exit code. Raises WardenError."""
+    lock = _lock(config.data_dir)
+    try:
+        return Warden(config).serve()
+    finally:
+        os.close(lock)
+
+
+def _lock(data_dir: str) -> int:
+    try:
+        os.makedirs(f"{data_dir}/runs", mode=0o700, exist_ok=True)
+        lock = os.open(f"{data_dir}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise WardenError(
+            f"data_dir {data_dir!r} cannot be used ({error.strerror}); choose a directory that can be written"
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise WardenError(
+            f"data_dir {data_dir!r} is in use by another runner; stop it or choose another directory"
+        ) from None
+    return lock
+
+
+class Warden:
+    """One per data directory."""
+
+    def __init__(self, config: WardenConfig) -> None:
+        self._config = config
+        self._say = config.say
+        self._runs_directory = f"{config.data_dir}/runs"
+        self._runs: dict[str, Run] = {}
+        self._by_pid: dict[int, Run] = {}
+        self._by_token: dict[str, Run] = {}
+        self._requests: dict[int, tuple[Message, Callable[[Message], None]]] = {}
+        self._request_ids = itertools.count(1)
+        self._stop_count = 0
+        self._exit_code: int | None = None
+        linux.become_subreaper()
+        linux.hide_from_others()
+        _close_on_exec()
+        self._nofile = _raise_nofile()
+        self._hierarchy, self._weak = self._find_hierarchy()
+        self._lost = leftovers.read_lost_runs(self._runs_directory)
+        self._kill_leftovers()
+        self._loop = Loop()
+        self._socket = TaskSocket(self._loop, config.data_dir, self._hear)
+        self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
+        self._agent.on_connect = self._hello
+        self._agent.on_message = self._obey
+
+    def serve(self) -> int:
+        """Run until the agent says goodbye or the third signal."""
+        signals = (*_STOP_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
+        self._loop.on_signals(signals, self._signalled)
+        self._agent.start()
+        try:
+            self._loop.run()
+        finally:
+            self._end_everything()
+            self._socket.close()
+        return self._exit_code or 0
+
+    # -- start
+
+    def _find_hierarchy(self) -> tuple[Hierarchy | None, str]:
+        if not self._config.use_cgroups:
+            return None, "switched off by the setting cgroups"
+        owner = hashlib.sha256(os.path.abspath(self._config.data_dir).encode()).hexdigest()[:12]
+        return find_hierarchy(owner)
+
+    def _kill_leftovers(self) -> None:
+        resisting = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
+        if resisting:
+            self._say("leftovers_resist", level="error", processes=resisting)
+
+    def _hello(self) -> Message:
+        return {
+            "op": "hello",
+            "protocol": VERSION,
+            "warden_pid": os.getpid(),
+            "agent_number": self._agent.count,
+            "config": self._config.agent,
+            "socket": self._socket.path,
+            "runs_directory": self._runs_directory,
+            "limits": self._hierarchy.version if self._hierarchy else "rlimits",
+            "limits_problem": self._weak,
+            "runs": [run.describe() for run in self._runs.values()],
+            "lost": [{"run": lost.run, "meta": lost.meta} for lost in self._lost],
+            "requests": [
+                {"request": number, "message": asked} for number, (asked, _) in self._requests.items()
+            ],
+            "stopping": self._stop_count,
+            "drain_seconds": self._config.drain_seconds,
+        }
+
+    # -- orders of the agent
+
+    def _obey(self, message: Message) -> None:
+        handler = getattr(self, f"_on_{message.get('op')}", None)
+        if handler is None:
+            return
+        try:
+            handler(message)
+        except (KeyError, TypeError, ValueError) as error:
+            self._say("order_refused", level="error", op=message.get("op"), error=repr(error))
+
+    def _on_start(self, message: Message) -> None:
+        order = Order.parse(message)
+        if order.run in self._runs:
+            return
+        run = Run(
+            order, f"{self._runs_directory}/{order.run}", self._loop, self, self._config.log_limit_bytes
+        )
+        self._runs[order.run] = run
+        if linux.boottime() >= order.lease_until:
+            # The agent or this process was frozen with the order in hand; somebody else may have the task.
+            run.refuse(StopReason.LEASE_EXPIRED)
+            return
+        self._by_token[order.token] = run
+        run.start(self._hierarchy, self._nofile)
+        if run.pid:
+            self._by_pid[run.pid] = run
+
+    def _on_stop(self, message: Message) -> None:
+        run = self._runs.get(message["run"])
+        if run is not None:
+            run.stop(StopReason(message["reason"]), float(message["grace"]))
+
+    def _on_lease(self, message: Message) -> None:
+        until = float(message["until"])
+        for name in message["runs"]:
+            if (run := self._runs.get(name)) is not None:
+                run.lease(until)
+
+    def _on_note(self, message: Message) -> None:
+        run = self._runs.get(message["run"])
+        if run is not None:
+            run.notes.update(message["notes"])
+
+    def _on_saved(self, message: Message) -> None:
+        run = self._runs.get(message["run"])
+        if run is not None:
+            run.saved()
+
+    def _on_forget(self, message: Message) -> None:
+        name = message["run"]
+        self._lost = [lost for lost in self._lost if lost.run != name]
+        run = self._runs.get(name)
+        if run is not None and run.state == State.ENDED:
+            run.saved()
+            del self._runs[name]
+
+    def _on_answer(self, message: Message) -> None:
+        _, answer = self._requests.pop(message["request"], ({}, lambda _: None))
+        answer(message["message"])
+
+    def _on_bye(self, message: Message) -> None:
+        self._exit_code = int(message.get("code", 0))
+
+    # -- what runs tell
+
+    def started(self, run: Run) -> None:
+        self._agent.send({"op": "started", "run": run.order.run, "pid": run.pid, "time": run.start_time})
+
+    def wrote(self, run: Run) -> None:
+        self._agent.tell_growth(run.order.run, run.journal.size)
+
+    def ended(self, run: Run) -> None:
+        self._by_pid.pop(run.pid, None)
+        self._by_token.pop(run.order.token, None)
+        self._agent.send({"op": "ended", "run": run.order.run, "result": run.result})
+        if self._hierarchy is None:
+            extinction.kill_unowned([self._agent.pid], self._by_pid)
+
+    # -- what workloads say
+
+    def _hear(self, message: Message, answer: Callable[[Message], None]) -> None:
+        run = self._by_token.get(str(message.get("token", "")))
+        if run is None:
+            answer({"ok": False, "error": "no run has this token; is TASKYARD_TOKEN the one of this run?"})
+            return
+        run.sign()
+        message.pop("token")
+        match message.get("op"):
+            case "log":
+                run.say(log_message(message))
+                answer({"ok": True})
+            case "progress":
+                run.notes["progress"] = message
+                self._agent.send({"op": "said", "run": run.order.run, "message": message})
+                answer({"ok": True})
+            case _:
+                self._pass_on(run, message, answer)
+
+    def _pass_on(self, run: Run, message: Message, answer: Callable[[Message], None]) -> None:
+        number = next(self._request_ids)
+        asked = {"run": run.order.run, **message}
+        self._requests[number] = (asked, answer)
+        self._agent.send({"op": "request", "request": number, "message": asked})
+
+    # -- signals
+
+    def _signalled(self, number: int) -> None:
+        if number == signal.SIGCHLD:
+            self._reap()
+        elif number == signal.SIGHUP:
+            self._say("agent_restart_requested")
+            self._agent.send({"op": "restart"})
+        elif number in _STOP_SIGNALS:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stop_count += 1
+        effect = {1: "drain", 2: "release"}.get(self._stop_count, "kill")
+        self._say("signal_received", effect=effect)
+        if effect == "kill":
+            self._give_up()
+        else:
+            self._agent.send({"op": effect, "seconds": self._config.drain_seconds})
+            if self._stop_count == 1:
+                self._loop.after(self._config.drain_seconds + _SHUTDOWN_MARGIN, self._give_up)
+
+    def _give_up(self) -> None:
+        self._exit_code = _EXIT_LOST if self._by_pid else 0
+        self._loop.stop()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if pid == self._agent.pid:
+                self._agent_ended(status)
+            elif (run := self._by_pid.get(pid)) is not None:
+                run.exited(status, usage)
+
+    def _agent_ended(self, status: int) -> None:
+        code = self._agent.exited(status)
+        if self._exit_code is not None:
+            self._loop.stop()
+            return
+        self._say("agent_ended", level="warning", exit_code=code, runs=len(self._by_pid))
+        self._agent.restart()
+
+    def _end_everything(self) -> None:
+        self._agent.signal(signal.SIGKILL)
+        for run in list(self._by_pid.values()):
+            run.stop(StopReason.SHUTDOWN, 0.0)
+        if self._hierarchy is not None:
+            self._hierarchy.close()
+
+
+def _close_on_exec() -> None:
+    """Descriptors that this process inherited are not for its children."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):
+                os.set_inheritable(int(name), False)
+
+
+def _raise_nofile() -> int:
+    """Allow as many open files as the host lets this process; the soft limit it was started with."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft

@@ -1,0 +1,53 @@
+"""What the agent orders: one process with its limits, deadlines and lease, read from the message `start`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from taskyard_runner.warden.cgroup import Limits
+from taskyard_runner.warden.protocol import Message
+
+
+@dataclass(frozen=True)
+class Order:
+    """A run as the warden knows it. Times are boot times, durations seconds; None = none."""
+
+    run: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    token: str
+    limits: Limits
+    lease_until: float
+    # The lease's end stops the work at once (FORBID), or after `orphan_seconds` (ALLOW).
+    forbid_overlap: bool
+    orphan_seconds: float
+    attempt_seconds: float | None
+    total_until: float | None
+    silence_seconds: float | None
+    grace_seconds: float
+    # Given back to the next agent; the warden does not read it.
+    meta: Mapping[str, Any]
+
+    @classmethod
+    def parse(cls, message: Message) -> Order:
+        """Raises KeyError, TypeError or ValueError if something is missing."""
+        limits = message.get("limits", {})
+        return cls(
+            run=message["run"],
+            argv=message["argv"],
+            env=message["env"],
+            cwd=message["cwd"],
+            token=message["token"],
+            limits=Limits(**{name: int(limits.get(name, 0)) for name in Limits.__dataclass_fields__}),
+            lease_until=float(message["lease_until"]),
+            forbid_overlap=bool(message["forbid_overlap"]),
+            orphan_seconds=float(message.get("orphan_seconds", 0)),
+            attempt_seconds=message.get("attempt_seconds"),
+            total_until=message.get("total_until"),
+            silence_seconds=message.get("silence_seconds"),
+            grace_seconds=float(message["grace_seconds"]),
+            meta=message["meta"],
+        )

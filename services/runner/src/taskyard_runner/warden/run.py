@@ -1,0 +1,362 @@
+"""One run in the warden: its process, pipes, control group and journal, from the order to the end."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from taskyard_runner.warden import extinction, process
+from taskyard_runner.warden.cgroup import Group, Hierarchy
+from taskyard_runner.warden.deadline import Deadlines, StopReason
+from taskyard_runner.warden.journal import JournalWriter, Kind
+from taskyard_runner.warden.linux import boottime
+from taskyard_runner.warden.loop import Loop, Timer
+from taskyard_runner.warden.order import Order
+from taskyard_runner.warden.process import Launch, StartError
+from taskyard_runner.warden.protocol import Message
+
+_READ_BYTES = 65536
+_TAIL_BYTES = 4096
+_RETRY_SECONDS = 0.02
+# How long the end of a run waits for processes that SIGKILL does not end, and for their pipes.
+_LINGER_SECONDS = 10.0
+
+
+class State(enum.StrEnum):
+    """How far a run is."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class Listener(Protocol):
+    """Who is told about a run."""
+
+    def started(self, run: Run) -> None: ...
+
+    def wrote(self, run: Run) -> None: ...
+
+    def ended(self, run: Run) -> None: ...
+
+
+class Run:
+    """A process and all that belongs to it. `result` is set once nothing of it is left."""
+
+    def __init__(self, order: Order, directory: str, loop: Loop, listener: Listener, log_limit: int) -> None:
+        self.order = order
+        self.directory = directory
+        self.state = State.STARTING
+        self.pid = 0
+        self.result: Message | None = None
+        self.start_time = 0.0
+        self.notes: dict[str, Any] = {}
+        self.journal = JournalWriter(f"{directory}/journal", log_limit)
+        self._deadlines = Deadlines(order, order.lease_until)
+        self._loop = loop
+        self._listener = listener
+        self._group: Group | None = None
+        self._pipes: dict[int, Kind] = {}
+        self._tail = bytearray()
+        self._stop_reason: StopReason | None = None
+        self._start_error: StartError | None = None
+        self._status: int | None = None
+        self._usage: resource.struct_rusage | None = None
+        self._deadline: Timer | None = None
+        self._kill: Timer | None = None
+        self._errors: int | None = None
+        self._killed = False
+        self._cleared = False
+        self._linger_until = 0.0
+
+    # -- start
+
+    def start(self, hierarchy: Hierarchy | None, nofile: int) -> None:
+        """Fork the process; what goes wrong ends the run with a start error, it is never raised."""
+        try:
+            self._spawn(hierarchy, nofile)
+        except OSError as error:
+            self._start_error = StartError("prepare", error.errno or 0, error.strerror or str(error))
+            self._finish()
+            return
+        self._arm()
+
+    def _spawn(self, hierarchy: Hierarchy | None, nofile: int) -> None:
+        order = self.order
+        if hierarchy is not None:
+            self._group = hierarchy.make(order.run, order.limits)
+        out_read, out_write = os.pipe2(os.O_CLOEXEC)
+        err_read, err_write = os.pipe2(os.O_CLOEXEC)
+        launch = Launch(
+            argv=order.argv,
+            env=order.env,
+            cwd=order.cwd,
+            stdout=out_write,
+            stderr=err_write,
+            joins=self._group.joins() if self._group else (),
+            rlimits=self._rlimits(weak=hierarchy is None),
+            nofile=nofile,
+        )
+        try:
+            self.pid, self._errors = process.spawn(launch)
+        except OSError:
+            os.close(out_read)
+            os.close(err_read)
+            raise
+        finally:
+            os.close(out_write)
+            os.close(err_write)
+        self._remember()
+        self._open_pipe(out_read, Kind.STDOUT)
+        self._open_pipe(err_read, Kind.STDERR)
+        self._loop.watch(self._errors, self._executed)
+
+    def refuse(self, reason: StopReason) -> None:
+        """End the run without a process."""
+        self._stop_reason = reason
+        self._finish()
+
+    def _rlimits(self, *, weak: bool) -> dict[int, int]:
+        limits = self.order.limits
+        found = {resource.RLIMIT_CORE: 0}
+        if limits.file_bytes:
+            found[resource.RLIMIT_FSIZE] = limits.file_bytes
+        if weak and limits.memory_bytes:
+            found[resource.RLIMIT_AS] = limits.memory_bytes
+        return found
+
+    def _remember(self) -> None:
+        """What the next warden must know if this one is killed."""
+        content = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
+        with contextlib.suppress(OSError), open(f"{self.directory}/run.json", "w") as file:
+            json.dump(content, file)
+
+    def saved(self) -> None:
+        """The outcome is in the agent's spool: the next warden need not know this run."""
+        with contextlib.suppress(OSError):
+            os.unlink(f"{self.directory}/run.json")
+
+    def _executed(self) -> None:
+        if self._errors is None:
+            return
+        try:
+            data = os.read(self._errors, 8192)
+        except BlockingIOError:
+            return
+        self._loop.unwatch(self._errors)
+        os.close(self._errors)
+        self._errors = None
+        if data:
+            self._start_error = StartError.parse(data)
+            return
+        self.start_time = time.time()
+        self._deadlines.begin(boottime())
+        if self.state == State.STARTING:
+            self.state = State.RUNNING
+        self._listener.started(self)
+        self._arm()
+
+    # -- output
+
+    def _open_pipe(self, fd: int, kind: Kind) -> None:
+        os.set_blocking(fd, False)
+        self._pipes[fd] = kind
+        self._loop.watch(fd, lambda: self._read(fd))
+
+    def _read(self, fd: int) -> None:
+        try:
+            data = os.read(fd, _READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            self._close_pipe(fd)
+            self._finish_if_clear()
+            return
+        kind = self._pipes[fd]
+        self.journal.append(kind, data)
+        if kind == Kind.STDERR:
+            self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+        self.sign()
+        self._listener.wrote(self)
+
+    def _close_pipe(self, fd: int) -> None:
+        self._loop.unwatch(fd)
+        os.close(fd)
+        del self._pipes[fd]
+
+    def sign(self) -> None:
+        """The workload gave a sign of life."""
+        self._deadlines.last_sign = boottime()
+
+    def say(self, message: bytes) -> None:
+        """Keep a message of the workload between its lines of output."""
+        if self.state != State.ENDED:
+            self.journal.append(Kind.MESSAGE, message)
+            self._listener.wrote(self)
+
+    # -- deadlines and stop
+
+    def lease(self, until: float) -> None:
+        """The lease lasts until then; it never becomes shorter."""
+        if until > self._deadlines.lease_until:
+            self._deadlines.lease_until = until
+            self._arm()
+
+    @property
+    def lease_until(self) -> float:
+        return self._deadlines.lease_until
+
+    def _arm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if self._killed or self._status is not None or self.state == State.ENDED:
+            return
+        if self.state != State.STOPPING:
+            self._deadline = self._loop.at(self._deadlines.next_due()[0], self._check)
+        elif self.order.forbid_overlap:
+            self._deadline = self._loop.at(self._deadlines.lease_until, self._check)
+
+    def _check(self) -> None:
+        now = boottime()
+        when, reason = self._deadlines.next_due()
+        if self.order.forbid_overlap and self._deadlines.lease_until <= now:
+            self.stop(StopReason.LEASE_EXPIRED, 0.0)
+        elif self.state != State.STOPPING and when <= now:
+            self.stop(reason, self._deadlines.grace(reason))
+        else:
+            self._arm()
+
+    def stop(self, reason: StopReason, grace: float) -> None:
+        """SIGTERM now, SIGKILL to everything after the grace period; without one at once.
+
+        The first reason stands; a process that had ended before keeps its own outcome.
+        """
+        if self.state == State.ENDED or self._ended_already():
+            return
+        if self._stop_reason is None or reason == StopReason.ABORT:
+            self._stop_reason = reason
+        if self.state != State.STOPPING and grace > 0:
+            process.signal_group(self.pid, signal.SIGTERM)
+            if self.state == State.STARTING:
+                # The child may not lead its group yet.
+                process.signal_process(self.pid, signal.SIGTERM)
+        self.state = State.STOPPING
+        self._kill_within(grace)
+        self._arm()
+
+    def _ended_already(self) -> bool:
+        if self._status is None:
+            with contextlib.suppress(ChildProcessError):
+                pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+                if pid:
+                    self.exited(status, usage)
+        return self._status is not None
+
+    def _kill_within(self, grace: float) -> None:
+        when = boottime() + grace
+        if grace <= 0:
+            self._kill_all()
+        elif self._kill is None or when < self._kill.when:
+            if self._kill is not None:
+                self._kill.cancel()
+            self._kill = self._loop.at(when, self._kill_all)
+
+    def _kill_all(self) -> None:
+        self._killed = True
+        process.signal_group(self.pid, signal.SIGKILL)
+        process.signal_process(self.pid, signal.SIGKILL)
+        extinction.kill_run(self.directory, self.pid, self._group)
+
+    # -- end
+
+    def exited(self, status: int, usage: resource.struct_rusage) -> None:
+        """The process has ended; what it left behind is killed, then the run ends."""
+        self._executed()
+        self._status = status
+        self._usage = usage
+        self._linger_until = boottime() + _LINGER_SECONDS
+        for timer in (self._kill, self._deadline):
+            if timer is not None:
+                timer.cancel()
+        self._clear()
+
+    def _clear(self) -> None:
+        if self.state == State.ENDED:
+            return
+        left = extinction.kill_run(self.directory, self.pid, self._group)
+        patient = boottime() < self._linger_until
+        self._cleared = not left or not patient
+        if left and patient:
+            self._loop.after(_RETRY_SECONDS, self._clear)
+        elif self._pipes and patient:
+            # The kernel closes the pipes with their last writer; a late look finds one that hid.
+            self._loop.after(1.0, self._clear)
+        elif not patient:
+            for fd in list(self._pipes):
+                self._close_pipe(fd)
+        self._finish_if_clear()
+
+    def _finish_if_clear(self) -> None:
+        if self._cleared and not self._pipes and self.state != State.ENDED:
+            self._finish()
+
+    def _finish(self) -> None:
+        self.state = State.ENDED
+        out_of_memory = self._group is not None and self._group.out_of_memory()
+        self.journal.close()
+        self.result = self._outcome(out_of_memory)
+        if self._group is not None:
+            _remove_group(self._loop, self._group)
+        self._listener.wrote(self)
+        self._listener.ended(self)
+
+    def _outcome(self, out_of_memory: bool) -> Message:
+        code = os.waitstatus_to_exitcode(self._status or 0)
+        usage, failed = self._usage, self._start_error
+        return {
+            "exit_code": code if code >= 0 and failed is None else None,
+            "signal": -code if code < 0 else None,
+            "stop_reason": self._stop_reason,
+            "start_error": [failed.step, failed.number, failed.detail] if failed else None,
+            "out_of_memory": out_of_memory,
+            "start_time": self.start_time or None,
+            "end_time": time.time(),
+            "stderr_tail": self._tail.decode(errors="replace"),
+            "cpu_seconds": usage.ru_utime + usage.ru_stime if usage else 0.0,
+            "max_rss_bytes": usage.ru_maxrss * 1024 if usage else 0,
+        }
+
+    def describe(self) -> Message:
+        """All that the next agent needs to go on with this run."""
+        return {
+            "run": self.order.run,
+            "state": self.state,
+            "pid": self.pid,
+            "start_time": self.start_time or None,
+            "lease_until": self._deadlines.lease_until,
+            "meta": self.order.meta,
+            "notes": self.notes,
+            "result": self.result,
+        }
+
+
+def _remove_group(loop: Loop, group: Group, attempt: int = 0) -> None:
+    # Processes that are dead but not yet reaped keep the group for a moment.
+    if not group.remove() and attempt < 50:
+        retry: Callable[[], None] = lambda: _remove_group(loop, group, attempt + 1)  # noqa: E731
+        loop.after(_RETRY_SECONDS * (attempt + 1), retry)
+
+
+def boot_id() -> str:
+    """Tells one boot of the host from the next, after which session ids mean nothing."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()

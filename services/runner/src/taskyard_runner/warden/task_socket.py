@@ -1,0 +1,131 @@
+"""TASKYARD_SOCKET: where workloads tell progress, log and ask; a JSON object per line, each with its token."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Callable
+
+from taskyard_runner.warden.loop import READ, WRITE, Loop
+from taskyard_runner.warden.protocol import Decoder, Message, encode
+
+_MESSAGE_LIMIT = 64 * 1024
+_CONNECTION_LIMIT = 512
+_PATH_LIMIT = 100
+
+# Takes a message and the function that answers it; None is no answer yet.
+Handler = Callable[[Message, Callable[[Message], None]], None]
+
+
+class TaskSocket:
+    """Accepts connections of workloads and hands their messages on."""
+
+    def __init__(self, loop: Loop, data_directory: str, handler: Handler) -> None:
+        self._loop = loop
+        self._handler = handler
+        self._connections: set[_Connection] = set()
+        self.path = socket_path(data_directory)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(self.path)
+        os.chmod(self.path, 0o600)
+        self._listener.listen(128)
+        self._listener.setblocking(False)
+        loop.watch(self._listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        self._loop.unwatch(self._listener.fileno())
+        self._listener.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._listener.accept()
+        except OSError:
+            return
+        if len(self._connections) >= _CONNECTION_LIMIT:
+            accepted.close()
+            return
+        self._connections.add(_Connection(self._loop, accepted, self._handler, self._connections.discard))
+
+
+class _Connection:
+    def __init__(
+        self, loop: Loop, accepted: socket.socket, handler: Handler, closed: Callable[[_Connection], None]
+    ) -> None:
+        self._loop, self._socket, self._handler, self._closed = loop, accepted, handler, closed
+        self._decoder = Decoder(_MESSAGE_LIMIT)
+        self._outgoing = bytearray()
+        self._open = True
+        accepted.setblocking(False)
+        loop.watch(accepted.fileno(), self._ready)
+
+    def _ready(self) -> None:
+        try:
+            data = self._socket.recv(_MESSAGE_LIMIT)
+        except BlockingIOError:
+            self._flush()
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._close()
+            return
+        try:
+            messages = self._decoder.feed(data)
+        except (ValueError, RecursionError) as error:
+            self.answer({"ok": False, "error": f"not understood: {error}"})
+            self._close()
+            return
+        for message in messages:
+            self._handler(message, self.answer)
+
+    def answer(self, message: Message) -> None:
+        """Send an answer, if the workload is still there to read it."""
+        if self._open and len(self._outgoing) < _MESSAGE_LIMIT:
+            self._outgoing += encode(message)
+            self._flush()
+
+    def _flush(self) -> None:
+        try:
+            if self._outgoing:
+                del self._outgoing[: self._socket.send(self._outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._close()
+            return
+        self._loop.watch(self._socket.fileno(), self._ready, READ | WRITE if self._outgoing else READ)
+
+    def _close(self) -> None:
+        if self._open:
+            self._open = False
+            self._loop.unwatch(self._socket.fileno())
+            self._socket.close()
+            self._closed(self)
+
+
+def socket_path(data_directory: str) -> str:
+    """In the data directory, or under a short name of it where a socket's path could not be that long."""
+    path = f"{data_directory}/task.sock"
+    if len(path.encode()) <= _PATH_LIMIT:
+        return path
+    digest = hashlib.sha256(data_directory.encode()).hexdigest()[:16]
+    folder = os.path.join(tempfile.gettempdir(), f"taskyard-{os.getuid()}-{digest}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    owner = os.stat(folder)
+    if owner.st_uid != os.getuid() or owner.st_mode & 0o077:
+        raise OSError(f"{folder} belongs to somebody else; use a shorter data directory")
+    return f"{folder}/task.sock"
+
+
+def log_message(message: Message) -> bytes:
+    """What the journal keeps of a log message."""
+    kept = {name: value for name, value in message.items() if name not in ("token", "op")}
+    return json.dumps(kept).encode()

@@ -1,0 +1,124 @@
+"""Messages of the contract as the values that scheduling policy works with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, runner_pb2, task_pb2
+from taskyard.v1.runner_link_service_pb2 import Capacity
+from taskyard_scheduler.domain.capacity import Run, RunKey
+from taskyard_scheduler.domain.fairness import TenantShare
+from taskyard_scheduler.domain.placement import (
+    Constraint,
+    Operator,
+    PlacementClass,
+    Preference,
+    Requirement,
+    RunnerProfile,
+)
+from taskyard_scheduler.domain.resources import Resources
+
+
+def run_key(lease: lease_pb2.LeaseRef) -> RunKey:
+    """The name of the run that a lease is for."""
+    return (lease.task, lease.generation)
+
+
+def tenant_of(task: str) -> str:
+    """The tenant id in tenants/{tenant}/tasks/{task}."""
+    return task.split("/", 2)[1]
+
+
+def resources(message: common_pb2.Resources) -> Resources:
+    return Resources(message.cpu_millis, message.memory_mb, message.disk_mb, dict(message.extended))
+
+
+def optional_resources(message: common_pb2.Resources, *, given: bool) -> Resources | None:
+    return resources(message) if given else None
+
+
+def free_resources(free: Capacity) -> Resources | None:
+    return optional_resources(free.resources, given=free.HasField("resources"))
+
+
+def drain_of(runner: runner_pb2.Runner) -> runner_pb2.DrainRequest | None:
+    """The drain in force."""
+    return runner.drain if runner.HasField("drain") else None
+
+
+def run(assignment: lease_pb2.Assignment, expire_time: float, *, accounted: bool) -> Run:
+    """What is remembered of an assignment; its cost only where the runner accounts resources."""
+    spec = assignment.spec
+    kind = spec.execution.WhichOneof("kind") or ""
+    return Run(
+        task_type=spec.task_type,
+        kind=kind,
+        function=spec.execution.function.function if kind == "function" else "",
+        cost=resources(spec.resources) if accounted else None,
+        expire_time=expire_time,
+    )
+
+
+def resources_message(amount: Resources) -> common_pb2.Resources:
+    """A budget for taskdb, which never is negative there."""
+    return common_pb2.Resources(
+        cpu_millis=max(0, amount.cpu_millis),
+        memory_mb=max(0, amount.memory_mb),
+        disk_mb=max(0, amount.disk_mb),
+        extended={name: max(0, count) for name, count in amount.extended.items()},
+    )
+
+
+def placement_class(message: lease_service_pb2.PlacementClass) -> PlacementClass:
+    placement = message.placement
+    return PlacementClass(
+        tenant=message.tenant,
+        class_id=message.class_id,
+        kind=message.kind,
+        task_type=message.task_type,
+        function=message.function,
+        required=_constraint(placement.required),
+        preferred=tuple(Preference(p.weight, _constraint(p.runners)) for p in placement.preferred),
+        avoid=_constraint(placement.avoid),
+        resources=resources(message.resources),
+        runner_id_pattern=message.runner_id_pattern,
+    )
+
+
+def _constraint(message: task_pb2.RunnerConstraint) -> Constraint:
+    selector = message.selector
+    equal = [Requirement(k, Operator.IN, frozenset((v,))) for k, v in selector.match_labels.items()]
+    sets = [
+        Requirement(e.key, Operator(e.operator), frozenset(e.values)) for e in selector.match_expressions
+    ]
+    return Constraint(frozenset(message.runner_ids), (*equal, *sets), frozenset(message.task_types))
+
+
+def tenant_share(message: lease_service_pb2.TenantShare) -> TenantShare:
+    return TenantShare(
+        tenant=message.tenant,
+        weight=max(1, message.weight),
+        usage=message.usage,
+        claimable=message.claimable_count,
+        paused=message.paused,
+        paused_task_types=frozenset(message.paused_task_types),
+    )
+
+
+def runner_profile(
+    runner_id: str,
+    registration: runner_pb2.RunnerRegistration,
+    labels: Mapping[str, str],
+    tenants: Iterable[str],
+) -> RunnerProfile:
+    """What a runner is: its own description, the labels in force and the tenants of its scope."""
+    return RunnerProfile(
+        runner_id=runner_id,
+        labels=dict(labels),
+        kinds=frozenset(registration.execution_kinds),
+        task_types=tuple(registration.task_types),
+        functions=frozenset(registration.functions),
+        capacity=registration.capacity,
+        resources=optional_resources(registration.resources, given=registration.HasField("resources")),
+        tenants=frozenset(tenants),
+    )

@@ -1,0 +1,1 @@
+"""Pure scheduling policy: no I/O, no protobuf, no clock of its own."""

@@ -1,0 +1,147 @@
+"""How many assignments a runner may still get, and what it holds (rules 3 and 5 of the link)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from taskyard_scheduler.domain.resources import Resources
+
+# (task, generation) names a run.
+RunKey = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Run:
+    """A run on the runner, as far as the scheduler knows it."""
+
+    task_type: str = ""
+    # The execution's kind by name, and the function if it is one.
+    kind: str = ""
+    function: str = ""
+    cost: Resources | None = None
+    ended: bool = False
+    # Renewed once with the session, so that its lease follows it.
+    following: bool = False
+    # When its first lease runs out, on the scheduler's clock; for assignments not listed yet.
+    expire_time: float = 0.0
+
+
+class Capacity:
+    """A runner's room: what it said last, less what was sent to it since, plus what ended since.
+
+    `sent` are assignments that no heartbeat has listed yet, which the runner's own figure may not know;
+    `held` is what its heartbeats have listed.
+    """
+
+    def __init__(self, capacity: int, prefetch: int) -> None:
+        self.capacity = capacity
+        self.prefetch = prefetch
+        self.held: dict[RunKey, Run] = {}
+        self.sent: dict[RunKey, Run] = {}
+        self._live = 0
+        self._free = 0
+        self._budget: Resources | None = None
+        self._freed = 0
+        self._refused = False
+
+    def hear(
+        self,
+        free: int,
+        budget: Resources | None,
+        listed: Iterable[tuple[RunKey, bool]],
+        dropped: Iterable[RunKey] = (),
+        *,
+        full: bool = False,
+    ) -> list[RunKey]:
+        """Take over a hello or heartbeat: figures, runs with whether they ended, runs it no longer has.
+
+        Returns the runs whose lease does not follow the session yet.
+        """
+        before = self.held
+        if full:
+            self.held = {}
+        new = [key for key, ended in listed if self._list(key, ended, before)]
+        for key in dropped:
+            self.held.pop(key, None)
+        self._free, self._budget = free, budget
+        self._freed = 0
+        self._refused = False
+        self._live = sum(not run.ended for run in self.held.values())
+        for run in self.sent.values():
+            self._charge(run, -1)
+        return new
+
+    def _list(self, key: RunKey, ended: bool, before: dict[RunKey, Run]) -> bool:
+        run = before.get(key) or self.sent.pop(key, None) or Run()
+        run.ended = run.ended or ended
+        self.held[key] = run
+        return not run.following
+
+    def follow(self, keys: Iterable[RunKey]) -> None:
+        """The leases of these runs were renewed with the session."""
+        for key in keys:
+            if run := self.held.get(key):
+                run.following = True
+
+    def send(self, key: RunKey, run: Run) -> None:
+        """An assignment goes out."""
+        self.sent[key] = run
+        self._charge(run, -1)
+
+    def withdraw(self, key: RunKey) -> None:
+        """An assignment did not go out after all."""
+        if run := self.sent.pop(key, None):
+            self._charge(run, 1)
+
+    def end(self, key: RunKey) -> None:
+        """The outcome or release of a run was received: its place is free before the next heartbeat says so."""
+        if key in self.sent:
+            self.withdraw(key)
+        elif (run := self.held.get(key)) and not run.ended:
+            run.ended = True
+            self._live -= 1
+            self._freed += 1
+            self._charge(run, 1)
+
+    def refuse(self) -> None:
+        """The runner gave work back for want of capacity: it gets nothing before its next heartbeat."""
+        self._refused = True
+
+    def room(self, now: float) -> int:
+        """How many more assignments the runner may get."""
+        self._expire(now)
+        if self._refused:
+            return 0
+        said = self._free + self._freed + self.prefetch
+        # What it said may not count what it took on beyond its capacity; the total bounds that.
+        total = self.capacity + self.prefetch - self._live
+        return max(0, min(said, total) - len(self.sent))
+
+    @property
+    def budget(self) -> Resources | None:
+        """Free resources; None = not accounted."""
+        return self._budget
+
+    @property
+    def used(self) -> int:
+        """Runs that take up a place."""
+        return self._live + len(self.sent)
+
+    def executing(self) -> set[str]:
+        """The task types of runs that were sent or are held and have not ended, where known."""
+        runs = [*self.held.values(), *self.sent.values()]
+        return {run.task_type for run in runs if run.task_type and not run.ended}
+
+    def _expire(self, now: float) -> None:
+        # An assignment that was never listed was dropped by the runner when its first lease ran out. They
+        # were sent in the order in which they expire.
+        while self.sent:
+            key, run = next(iter(self.sent.items()))
+            if run.expire_time > now:
+                return
+            self.withdraw(key)
+
+    def _charge(self, run: Run, sign: int) -> None:
+        if self._budget is not None and run.cost:
+            self._budget = self._budget.less(run.cost, -sign)

@@ -1,0 +1,141 @@
+"""What waits to be written to one runner, by class: a reader or a flush never waits for a write."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from taskyard.v1 import lease_pb2
+from taskyard.v1.runner_link_service_pb2 import (
+    Assignments,
+    CheckpointAck,
+    Command,
+    ConnectResponse,
+    FlowControl,
+    HeartbeatAck,
+    LogAck,
+    ReportAck,
+    ReportRejection,
+    ServerGoodbye,
+    Welcome,
+)
+
+# The size a message of assignments aims at (rule 12).
+TARGET_BYTES = 256 * 1024
+
+
+class Outbox:
+    """Messages in the order of their class: liveness, acknowledgements, commands, work, bulk.
+
+    Acknowledgements of reports are cumulative and assignments are gathered, so that a slow runner costs
+    memory in proportion to its window and capacity only. `wake` is called whenever there is something new.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._welcome: Welcome | None = None
+        self._heartbeat_ack: HeartbeatAck | None = None
+        self._goodbye: ServerGoodbye | None = None
+        self._through_seq = 0
+        self._rejections: list[ReportRejection] = []
+        self._report_ack = False
+        self._commands: deque[Command] = deque()
+        self._assignments: deque[lease_pb2.Assignment] = deque()
+        self._flow: FlowControl | None = None
+        self._bulk: deque[ConnectResponse] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(
+            self._welcome
+            or self._heartbeat_ack
+            or self._report_ack
+            or self._goodbye
+            or self._commands
+            or self._assignments
+            or self._flow
+            or self._bulk
+        )
+
+    def welcome(self, message: Welcome) -> None:
+        self._welcome = message
+        self._wake()
+
+    def acknowledge_heartbeat(self, message: HeartbeatAck) -> None:
+        """An ack that was not written yet is replaced: the newest says all that the older one did."""
+        if (older := self._heartbeat_ack) is not None:
+            message.full_requested = message.full_requested or older.full_requested
+        self._heartbeat_ack = message
+        self._wake()
+
+    def acknowledge_reports(self, through_seq: int, rejections: Iterable[ReportRejection]) -> None:
+        self._through_seq = through_seq
+        self._rejections.extend(rejections)
+        self._report_ack = True
+        self._wake()
+
+    def command(self, message: Command) -> None:
+        self._commands.append(message)
+        self._wake()
+
+    def assign(self, assignments: Iterable[lease_pb2.Assignment]) -> None:
+        self._assignments.extend(assignments)
+        self._wake()
+
+    def flow(self, message: FlowControl) -> None:
+        self._flow = message
+        self._wake()
+
+    def acknowledge_logs(self, message: LogAck) -> None:
+        self._bulk.append(ConnectResponse(log_ack=message))
+        self._wake()
+
+    def acknowledge_checkpoint(self, message: CheckpointAck) -> None:
+        self._bulk.append(ConnectResponse(checkpoint_ack=message))
+        self._wake()
+
+    def goodbye(self, message: ServerGoodbye) -> None:
+        self._goodbye = message
+        self._wake()
+
+    def withdraw_assignments(self) -> list[lease_pb2.Assignment]:
+        """The assignments that were not written; they are not going to be."""
+        withdrawn = list(self._assignments)
+        self._assignments.clear()
+        return withdrawn
+
+    def next(self) -> ConnectResponse | None:
+        """The next message to write, None if there is nothing."""
+        if self._welcome is not None:
+            message, self._welcome = ConnectResponse(welcome=self._welcome), None
+            return message
+        if self._heartbeat_ack is not None:
+            message, self._heartbeat_ack = ConnectResponse(heartbeat_ack=self._heartbeat_ack), None
+            return message
+        if self._report_ack:
+            return self._next_report_ack()
+        if self._commands:
+            return ConnectResponse(command=self._commands.popleft())
+        if self._flow is not None:
+            message, self._flow = ConnectResponse(flow=self._flow), None
+            return message
+        if self._goodbye is not None:
+            message, self._goodbye = ConnectResponse(goodbye=self._goodbye), None
+            return message
+        if self._assignments:
+            return self._next_assignments()
+        return self._bulk.popleft() if self._bulk else None
+
+    def _next_report_ack(self) -> ConnectResponse:
+        ack = ReportAck(through_seq=self._through_seq, rejections=self._rejections)
+        self._report_ack = False
+        self._rejections = []
+        return ConnectResponse(report_ack=ack)
+
+    def _next_assignments(self) -> ConnectResponse:
+        gathered = Assignments()
+        size = 0
+        while self._assignments and size < TARGET_BYTES:
+            assignment = self._assignments.popleft()
+            size += assignment.ByteSize()
+            gathered.assignments.append(assignment)
+        return ConnectResponse(assignments=gathered)

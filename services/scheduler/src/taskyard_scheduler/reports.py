@@ -1,0 +1,182 @@
+"""Reports of all runners on their way into taskdb: one call in flight, what arrives meanwhile is the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+from google.rpc.status_pb2 import Status
+
+from taskyard import errors
+from taskyard.status import to_status
+from taskyard.v1 import lease_pb2, lease_service_pb2
+from taskyard_kit.logs import get_log
+from taskyard_scheduler.backoff import Backoff
+
+MAX_REPORTS = 1000
+# Below taskdb's message limit of 4 MiB.
+MAX_BYTES = 3 * 1024 * 1024
+# How long a report waits on which taskdb failed with an error of its own.
+RETRY_SECONDS = 5.0
+
+log = get_log(__name__)
+
+
+class Reporter(Protocol):
+    """Who handed reports in; told once after each call that decided some of them."""
+
+    def reports_decided(self) -> None: ...
+
+
+class Entry:
+    """One report until taskdb has decided it."""
+
+    __slots__ = ("decided", "duplicate", "error", "final", "owner", "phase", "report", "runner_id", "size")
+
+    def __init__(self, owner: Reporter, runner_id: str, report: lease_pb2.RunReport) -> None:
+        self.owner = owner
+        self.runner_id = runner_id
+        self.report = report
+        # It ends the run on its runner.
+        self.final = False
+        # Bytes of the runner's window that are free again once it is decided.
+        self.size = 0
+        self.decided = False
+        self.duplicate = False
+        self.phase: int = 0
+        self.error: Status | None = None
+
+    def decide(self, result: lease_pb2.ReportResult) -> None:
+        self.decided = True
+        self.duplicate = result.duplicate
+        self.phase = result.phase
+        if result.error.code:
+            self.error = result.error
+
+    def reject(self, error: Status) -> None:
+        self.decided = True
+        self.error = error
+
+
+class ReportClient(Protocol):
+    """taskdb, as far as reports need it; raises taskyard.errors."""
+
+    async def report_runs(
+        self, request: lease_service_pb2.ReportRunsRequest
+    ) -> lease_service_pb2.ReportRunsResponse: ...
+
+
+class ReportFlush:
+    """The queue of reports and its one call to taskdb.
+
+    A report is repeated until it is decided: taskdb recognises repeats. A call that fails on its content is
+    bisected, so that one bad report does not hold up the others.
+    """
+
+    def __init__(self, taskdb: ReportClient, backoff: Backoff | None = None) -> None:
+        self._taskdb = taskdb
+        self._backoff = backoff or Backoff()
+        self._queue: deque[Entry] = deque()
+        self._arrived = asyncio.Event()
+
+    def submit(self, entries: Sequence[Entry]) -> None:
+        """Queue reports, in order."""
+        self._queue.extend(entries)
+        self._arrived.set()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    async def run(self) -> None:
+        """Flush for ever."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._queue:
+                await self._flush(self._take())
+
+    def _take(self) -> list[Entry]:
+        taken: list[Entry] = []
+        size = 0
+        while self._queue and len(taken) < MAX_REPORTS:
+            size += self._queue[0].report.ByteSize()
+            if taken and size > MAX_BYTES:
+                break
+            taken.append(self._queue.popleft())
+        return taken
+
+    async def _flush(self, batch: list[Entry]) -> None:
+        try:
+            again = await self._call(batch)
+        except errors.TaskyardError as error:
+            if not error.retryable and error.code not in _TRANSIENT:
+                await self._halve(batch, error)
+                return
+            log.warning("reports_delayed", count=len(batch), reason=error.reason or error.code.name)
+            again = batch
+        tell_owners(batch)
+        if again:
+            self._queue.extendleft(reversed(again))
+            await asyncio.sleep(self._backoff.next())
+        else:
+            self._backoff.reset()
+
+    async def _call(self, batch: list[Entry]) -> list[Entry]:
+        """Decides what it can; returns the reports that taskdb could not decide now."""
+        request = lease_service_pb2.ReportRunsRequest()
+        add = request.reports.add
+        for entry in batch:
+            add(runner_id=entry.runner_id, report=entry.report)
+        response = await self._taskdb.report_runs(request)
+        again = []
+        for entry, result in zip(batch, response.results, strict=True):
+            if result.error.code == errors.Code.UNAVAILABLE:
+                again.append(entry)
+            else:
+                entry.decide(result)
+        return again
+
+    async def _halve(self, batch: list[Entry], error: errors.TaskyardError) -> None:
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            await self._flush(batch[:middle])
+            await self._flush(batch[middle:])
+            return
+        entry = batch[0]
+        lease = entry.report.lease
+        final = error.code in _FINAL
+        log.error(
+            "report_failed",
+            task=lease.task,
+            generation=lease.generation,
+            runner=entry.runner_id,
+            final=final,
+            error=str(error),
+        )
+        if final:
+            entry.reject(to_status(error))
+            tell_owners(batch)
+        else:
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self.submit, batch)
+
+
+# The outcome is unknown or the scheduler's key is being rotated: the whole call is repeated.
+_TRANSIENT = frozenset(
+    (
+        errors.Code.DEADLINE_EXCEEDED,
+        errors.Code.CANCELLED,
+        errors.Code.ABORTED,
+        errors.Code.UNAUTHENTICATED,
+        errors.Code.PERMISSION_DENIED,
+    )
+)
+# Repeating the report cannot help; after any other error it may.
+_FINAL = frozenset((errors.Code.INVALID_ARGUMENT, errors.Code.OUT_OF_RANGE, errors.Code.RESOURCE_EXHAUSTED))
+
+
+def tell_owners(batch: Sequence[Entry]) -> None:
+    """Tell each owner once, in the order of its first report."""
+    for owner in dict.fromkeys(entry.owner for entry in batch):
+        owner.reports_decided()

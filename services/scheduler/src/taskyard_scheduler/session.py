@@ -1,0 +1,401 @@
+"""One runner's session: what the link's rules say, without I/O and with the clock passed in.
+
+The stream handler feeds it messages and writes what its outbox holds; the flushes towards taskdb hand it their
+results. A session that is over has `over` set and, unless it ended well, `error`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from taskyard import errors
+from taskyard.v1 import lease_pb2, runner_pb2, session_service_pb2
+from taskyard.v1 import runner_link_service_pb2 as link
+from taskyard_scheduler import convert
+from taskyard_scheduler.domain.capacity import Capacity, RunKey
+from taskyard_scheduler.domain.placement import RunnerProfile
+from taskyard_scheduler.domain.plan import Offer
+from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
+from taskyard_scheduler.outbox import Outbox
+from taskyard_scheduler.renewals import Renewal
+from taskyard_scheduler.reports import Entry
+
+# Reports that end a run on the runner.
+OUTCOMES = frozenset(("succeeded", "failed", "timed_out", "cancelled", "released"))
+# How long a runner is not offered again what it gave back as unsupported.
+REFUSAL_SECONDS = 600.0
+
+
+class Surroundings(Protocol):
+    """What a session asks of the scheduler around it."""
+
+    def submit_reports(self, entries: Sequence[Entry]) -> None: ...
+    def submit_renewal(self, session: Session) -> None: ...
+    def capacity_changed(self, session: Session) -> None: ...
+    def profile_changed(self, session: Session) -> None: ...
+
+
+class Session:
+    """The session of one runner on one stream; `wake` is called when its outbox or its end needs attention."""
+
+    def __init__(
+        self,
+        hello: link.Hello,
+        opened: session_service_pb2.OpenSessionResponse,
+        config: LinkConfig,
+        around: Surroundings,
+        wake: Callable[[], None],
+        now: float,
+    ) -> None:
+        self.runner_id = hello.runner_id
+        self.session_id = opened.session_id
+        self.epoch = opened.session_epoch
+        self.over = False
+        self.closing = False
+        self.error: errors.TaskyardError | None = None
+        self.heartbeat_id = 0
+        self.heartbeat_time = now
+        self.drain: runner_pb2.DrainRequest | None = None
+        self.refused: dict[tuple[str, str, str, str], float] = {}
+        self.outbox = Outbox(wake)
+        self.capacity = Capacity(hello.registration.capacity, hello.registration.prefetch)
+        self._config = config
+        self._around = around
+        self._wake = wake
+        self._registration = hello.registration
+        self._runner = opened.runner
+        self._own_drain = hello.draining
+        # When taskdb last stored that the session lives, at the earliest.
+        self._renewed_time = now
+        self._renewal = Renewal()
+        self._mismatch = False
+        self._verdicts: dict[RunKey, tuple[float, lease_pb2.LeaseVerdict]] = {}
+        self._in_flight: deque[Entry] = deque()
+        self._last_seq = 0
+        self._acked_seq = 0
+        self._unacked_bytes = 0
+        self.profile = self._make_profile()
+        self._greet(hello, opened, now)
+
+    # ---- hello and welcome (rules 1, 2)
+
+    def _greet(self, hello: link.Hello, opened: session_service_pb2.OpenSessionResponse, now: float) -> None:
+        aborted = lease_pb2.LEASE_ACTION_ABORT
+        lost = {convert.run_key(v.lease) for v in opened.verdicts if v.action == aborted}
+        listed = [(convert.run_key(held.lease), held.state == link.HELD_STATE_ENDED) for held in hello.held]
+        self.capacity.hear(hello.free.tasks, convert.free_resources(hello.free), listed, full=True)
+        # OpenSession took every held lease over that it did not refuse.
+        self.capacity.follow(key for key, _ in listed if key not in lost)
+        for verdict in opened.verdicts:
+            self._verdicts[convert.run_key(verdict.lease)] = (now, verdict)
+        self.drain = convert.drain_of(opened.runner)
+        config = self._config
+        self.outbox.welcome(
+            link.Welcome(
+                session_id=self.session_id,
+                session_epoch=self.epoch,
+                scheduler_id=config.scheduler_id,
+                protocol_version=min(hello.protocol_version, PROTOCOL_VERSION),
+                heartbeat_interval=duration(config.heartbeat_interval),
+                lease_duration=duration(config.lease_duration),
+                flow=config.flow(),
+                verdicts=opened.verdicts,
+                max_session_age=duration(config.max_session_age),
+                drain=self.drain,
+            )
+        )
+
+    # ---- heartbeats and renewal (rules 4, 5, 6)
+
+    def receive_heartbeat(self, heartbeat: link.Heartbeat, now: float) -> None:
+        """Liveness, capacity and what changed; the ack follows once taskdb has stored the renewal."""
+        if heartbeat.heartbeat_id <= self.heartbeat_id:
+            raise self.violation(
+                f"heartbeat_id {heartbeat.heartbeat_id} came after {self.heartbeat_id}; ids count up"
+            )
+        self.heartbeat_id = heartbeat.heartbeat_id
+        self.heartbeat_time = now
+        self._own_drain = heartbeat.draining
+        if heartbeat.HasField("registration"):
+            self._register(heartbeat.registration)
+        self._take_over(heartbeat)
+        self._around.submit_renewal(self)
+        self._around.capacity_changed(self)
+
+    def _take_over(self, heartbeat: link.Heartbeat) -> None:
+        renewal = self._renewal
+        listed: list[tuple[RunKey, bool]] = []
+        refs: dict[RunKey, lease_pb2.LeaseRef] = {}
+        for held in heartbeat.changed:
+            key = convert.run_key(held.lease)
+            refs[key] = held.lease
+            listed.append((key, held.state == link.HELD_STATE_ENDED))
+            if held.HasField("progress"):
+                renewal.progress[key] = session_service_pb2.LeaseProgress(
+                    lease=held.lease, progress=held.progress
+                )
+        dropped = [convert.run_key(ref) for ref in heartbeat.dropped]
+        free = heartbeat.free
+        new = self.capacity.hear(
+            free.tasks, convert.free_resources(free), listed, dropped, full=heartbeat.full
+        )
+        for key in dropped:
+            self._verdicts.pop(key, None)
+        renewal.heartbeat_id = heartbeat.heartbeat_id
+        renewal.listed.update((key, refs[key]) for key in new)
+        self._mismatch = heartbeat.held_count != len(self.capacity.held)
+
+    def _register(self, registration: runner_pb2.RunnerRegistration) -> None:
+        self._registration = registration
+        self._renewal.registration = registration
+        self.capacity.capacity = registration.capacity
+        self.capacity.prefetch = registration.prefetch
+        self._refresh_profile()
+
+    def take_renewal(self, now: float) -> tuple[Renewal, session_service_pb2.SessionRenewal]:
+        """What to renew now; `renewed` or `renewal_failed` says what became of it."""
+        taken, self._renewal = self._renewal, Renewal()
+        taken.start_time = now
+        request = session_service_pb2.SessionRenewal(
+            runner_id=self.runner_id,
+            session_epoch=self.epoch,
+            lease_duration=duration(self._config.lease_duration),
+            listed=taken.listed.values(),
+            progress=taken.progress.values(),
+            used_capacity=self.capacity.used,
+            draining=self._own_drain,
+            registration=taken.registration,
+        )
+        if (budget := self.capacity.budget) is not None:
+            request.free_resources.CopyFrom(convert.resources_message(budget))
+        return taken, request
+
+    def renewal_failed(self, taken: Renewal) -> None:
+        """taskdb could not be reached: the heartbeat is not acknowledged, the next renewal carries it."""
+        taken.merge(self._renewal)
+        self._renewal = taken
+
+    def renewed(self, taken: Renewal, result: session_service_pb2.SessionRenewalResult, now: float) -> None:
+        """taskdb has stored the renewal, or says that the session is lost."""
+        if self.over:
+            return
+        if result.lost:
+            self.lose(now)
+            return
+        self._renewed_time = taken.start_time
+        self.capacity.follow(taken.listed)
+        self._keep_verdicts(result.verdicts, taken.start_time)
+        ack = link.HeartbeatAck(
+            heartbeat_id=taken.heartbeat_id,
+            lease_ttl=duration(self._config.lease_duration),
+            verdicts=[verdict for _, verdict in self._verdicts.values()],
+            full_requested=self._mismatch,
+        )
+        self.outbox.acknowledge_heartbeat(ack)
+        if self.drain is not None and not self._own_drain:
+            self.outbox.command(link.Command(drain=self.drain))
+
+    def lose(self, now: float) -> None:
+        """taskdb does not know the session any more: it was superseded, or it expired unnoticed."""
+        limit = self._config.lease_duration
+        if now - self._renewed_time >= limit:
+            self.finish(errors.HeartbeatTimeout(self.runner_id, f"{limit:g} s"))
+        else:
+            self.finish(errors.SessionSuperseded(self.runner_id))
+
+    # ---- commands as desired state (rule 13)
+
+    def tell(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
+        """Leases whose holder must act, as soon as taskdb says so; acks repeat them."""
+        told = list(verdicts)
+        for verdict in told:
+            self._verdicts[convert.run_key(verdict.lease)] = (now, verdict)
+        if told:
+            self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=told)))
+
+    def _keep_verdicts(self, stored: Iterable[lease_pb2.LeaseVerdict], asked_time: float) -> None:
+        """What taskdb says now replaces what it said before; a lost lease stays lost until it is dropped."""
+        self._verdicts = {
+            key: (time, verdict)
+            for key, (time, verdict) in self._verdicts.items()
+            if time > asked_time or verdict.action == lease_pb2.LEASE_ACTION_ABORT
+        }
+        for verdict in stored:
+            self._verdicts.setdefault(convert.run_key(verdict.lease), (asked_time, verdict))
+
+    def update_runner(self, runner: runner_pb2.Runner) -> None:
+        """An administrator changed drain or labels, or deleted the runner."""
+        if runner.HasField("delete_time"):
+            told = f'runner "{self.runner_id}" was deleted; enrol it under another id'
+            self.finish(errors.PermissionDenied(message=told))
+            return
+        drain = convert.drain_of(runner)
+        if drain is not None and drain != self.drain:
+            self.outbox.command(link.Command(drain=drain))
+        elif drain is None and self.drain is not None:
+            self.outbox.command(link.Command(undrain=link.UndrainCommand()))
+        self.drain = drain
+        self._runner = runner
+        self._refresh_profile()
+        self._around.capacity_changed(self)
+
+    def _refresh_profile(self) -> None:
+        profile = self._make_profile()
+        if profile != self.profile:
+            self.profile = profile
+            self._around.profile_changed(self)
+
+    def _make_profile(self) -> RunnerProfile:
+        # taskdb merges the labels in force; those of a registration it has not seen yet come first.
+        labels = {**self._registration.labels, **self._runner.labels}
+        return convert.runner_profile(self.runner_id, self._registration, labels, self._runner.tenants)
+
+    # ---- reports (rules 7, 8, 11)
+
+    def receive_reports(self, batch: link.ReportBatch, size: int, now: float) -> None:
+        """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
+        entries = []
+        freed = False
+        for report in batch.reports:
+            kind = report.WhichOneof("report")
+            entry = self._entry(report, kind)
+            entries.append(entry)
+            if kind in OUTCOMES:
+                entry.final = freed = True
+                self._end(report, kind, now)
+        if self._in_flight and self._in_flight[-1] is entries[-1]:
+            entries[-1].size = size
+            self._unacked_bytes += size
+        self._check_window()
+        self._around.submit_reports(entries)
+        if freed:
+            self._around.capacity_changed(self)
+
+    def _entry(self, report: lease_pb2.RunReport, kind: str | None) -> Entry:
+        entry = Entry(self, self.runner_id, report)
+        seq = report.seq
+        if seq == 0:
+            if kind != "progress":
+                raise self.violation(f"a {kind} report came without a seq; only progress may have seq 0")
+            return entry
+        if seq <= self._last_seq:
+            raise self.violation(f"report seq {seq} came after {self._last_seq}; they ascend in a session")
+        self._last_seq = seq
+        self._in_flight.append(entry)
+        return entry
+
+    def _end(self, report: lease_pb2.RunReport, kind: str, now: float) -> None:
+        key = convert.run_key(report.lease)
+        if kind == "released":
+            reason = report.released.reason
+            if reason == lease_pb2.RELEASE_REASON_NO_CAPACITY:
+                self.capacity.refuse()
+            elif reason == lease_pb2.RELEASE_REASON_UNSUPPORTED:
+                self._refuse_alike(key, now)
+        self.capacity.end(key)
+
+    def _refuse_alike(self, key: RunKey, now: float) -> None:
+        run = self.capacity.sent.get(key) or self.capacity.held.get(key)
+        if run is not None and run.kind:
+            alike = (convert.tenant_of(key[0]), run.kind, run.task_type, run.function)
+            self.refused[alike] = now + REFUSAL_SECONDS
+            self._around.profile_changed(self)
+
+    def reports_decided(self) -> None:
+        """taskdb decided some reports: acknowledge up to the first that it did not."""
+        rejections = []
+        through = self._acked_seq
+        while self._in_flight and self._in_flight[0].decided:
+            entry = self._in_flight.popleft()
+            through = entry.report.seq
+            self._unacked_bytes -= entry.size
+            if entry.final:
+                self._verdicts.pop(convert.run_key(entry.report.lease), None)
+            if entry.error is not None:
+                rejections.append(
+                    link.ReportRejection(seq=through, lease=entry.report.lease, status=entry.error)
+                )
+        if through > self._acked_seq:
+            self._acked_seq = through
+            self.outbox.acknowledge_reports(through, rejections)
+
+    @property
+    def unacked_reports(self) -> int:
+        """Reports that taskdb has not decided yet."""
+        return len(self._in_flight)
+
+    def take_bulk(self, size: int) -> None:
+        """Log or checkpoint bytes arrived; `bulk_stored` follows."""
+        self._unacked_bytes += size
+        self._check_window()
+
+    def bulk_stored(self, size: int) -> None:
+        """They left the scheduler's memory."""
+        self._unacked_bytes -= size
+
+    def _check_window(self) -> None:
+        config = self._config
+        if len(self._in_flight) > 2 * config.max_unacked_reports:
+            raise errors.WindowExceeded(self.runner_id, f"{config.max_unacked_reports} reports")
+        if self._unacked_bytes > 2 * config.max_unacked_bytes:
+            raise errors.WindowExceeded(self.runner_id, f"{config.max_unacked_bytes} bytes")
+
+    # ---- assignments (rule 3)
+
+    def offer(self, now: float) -> Offer | None:
+        """What the runner could take now; None if it takes nothing."""
+        if self.over or self.closing or self._own_drain or self.drain is not None:
+            return None
+        if now - self.heartbeat_time > self._config.fresh_limit:
+            return None
+        capacity = self.capacity
+        free = capacity.room(now)
+        if free <= 0:
+            return None
+        return Offer(self.runner_id, self.runner_id, free, capacity.used, capacity.capacity, capacity.budget)
+
+    def assign(
+        self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
+    ) -> Sequence[lease_pb2.Assignment]:
+        """Send claimed tasks; returns those that cannot be sent any more.
+
+        `heartbeat_id` is the last heartbeat received when the claim was sent, at `claim_time`: the lease counts
+        from its sending, which is before the claim whatever the network does.
+        """
+        if self.over or self.closing:
+            return assignments
+        expire_time = claim_time + self._config.first_lease
+        accounted = self.capacity.budget is not None
+        for assignment in assignments:
+            assignment.heartbeat_id = heartbeat_id
+            key = convert.run_key(assignment.lease)
+            self.capacity.send(key, convert.run(assignment, expire_time, accounted=accounted))
+        self.outbox.assign(assignments)
+        return ()
+
+    # ---- the end (rules 2, 6, 14)
+
+    def say_goodbye(self, reason: link.ServerGoodbyeReason, reconnect_after: float) -> None:
+        """Announce the end; reports are taken until the agent half-closes."""
+        if not (self.over or self.closing):
+            self.closing = True
+            wait = duration(reconnect_after)
+            self.outbox.goodbye(link.ServerGoodbye(reason=reason, reconnect_after=wait))
+
+    def finish(self, error: errors.TaskyardError | None = None) -> None:
+        """The session is over; the first reason stands."""
+        if not self.over:
+            self.over = True
+            self.error = error
+            self._wake()
+
+    def check_silence(self, now: float) -> None:
+        """End the session of a runner that has not been heard of for three intervals."""
+        limit = self._config.silence_limit
+        if now - self.heartbeat_time >= limit:
+            self.finish(errors.HeartbeatTimeout(self.runner_id, f"{limit:g} s"))
+
+    def violation(self, problem: str) -> errors.ProtocolViolation:
+        return errors.ProtocolViolation(self.runner_id, problem)

@@ -1,0 +1,60 @@
+"""The command lines of Taskyard's services, and the environment each of them gets."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from taskyard_standalone.process import Program
+
+TENANT = "default"
+RUNNER_ID = "local"
+# What addresses a client, or is a secret: handed to the one service that needs it, never inherited.
+_WITHHELD = frozenset({"TASKYARD_ADDRESS", "TASKYARD_DATABASE_URL", "TASKYARD_KEY", "TASKYARD_SCHEDULER"})
+
+
+def _module(name: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", name)
+
+
+@dataclass(frozen=True)
+class Programs:
+    """How each service is called, before its arguments."""
+
+    taskdb: tuple[str, ...] = _module("taskyard_taskdb")
+    scheduler: tuple[str, ...] = _module("taskyard_scheduler")
+    runner: tuple[str, ...] = _module("taskyard_runner")
+
+    def migrate(self, database_url: str) -> Program:
+        """Brings the schema up to date, then ends."""
+        return _program((*self.taskdb, "migrate"), {"TASKYARD_DATABASE_URL": database_url})
+
+    def create_key(self, database_url: str, kind: str, name: str) -> Program:
+        """Prints a new key, then ends."""
+        arguments = ("keys", "create", "--kind", kind, "--tenant", TENANT, "--id", name)
+        return _program((*self.taskdb, *arguments), {"TASKYARD_DATABASE_URL": database_url})
+
+    def serve_taskdb(self, listen: str, database_url: str, metrics: str | None) -> Program:
+        """taskdb; its database URL may hold a password and so goes by the environment."""
+        argv = (*self.taskdb, "serve", "--listen", listen, *_metrics(metrics))
+        return _program(argv, {"TASKYARD_DATABASE_URL": database_url})
+
+    def serve_scheduler(self, listen: str, taskdb: str, key: str, metrics: str | None) -> Program:
+        """The scheduler of the taskdb at `taskdb`."""
+        argv = (*self.scheduler, "serve", "--listen", listen, "--taskdb", taskdb, *_metrics(metrics))
+        return _program(argv, {"TASKYARD_KEY": key})
+
+    def serve_runner(self, scheduler: str, directory: Path, key: str, metrics: str | None) -> Program:
+        """This machine's runner."""
+        named = ("--scheduler", scheduler, "--id", RUNNER_ID, "--data-dir", str(directory))
+        return _program((*self.runner, *named, *_metrics(metrics)), {"TASKYARD_KEY": key})
+
+
+def _metrics(listen: str | None) -> tuple[str, ...]:
+    return ("--metrics-listen", listen) if listen else ()
+
+
+def _program(argv: tuple[str, ...], secrets: Mapping[str, str]) -> Program:
+    inherited = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
+    return Program(argv, {**inherited, **secrets})

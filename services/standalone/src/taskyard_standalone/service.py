@@ -1,0 +1,85 @@
+"""One of Taskyard's services as a supervised child program."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from taskyard_standalone.errors import ServiceError
+from taskyard_standalone.logs import LogFile
+from taskyard_standalone.process import Child, Program, describe_end
+from taskyard_standalone.supervision import wait_unless_hurried
+
+
+@dataclass(frozen=True)
+class ServiceSpec:
+    """How to run one service: `until_ready` returns once it serves, `stop_seconds` bounds its drain."""
+
+    name: str
+    program: Program
+    until_ready: Callable[[], Awaitable[None]]
+    ready_seconds: float = 60.0
+    stop_seconds: float = 15.0
+
+
+class Service:
+    """A service that can be started, awaited and stopped any number of times."""
+
+    def __init__(self, spec: ServiceSpec, log: LogFile, database_ready: asyncio.Event) -> None:
+        self._spec = spec
+        self._log = log
+        self._database_ready = database_ready
+        self._child: Child | None = None
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, once it was started."""
+        return self._child.pid if self._child else None
+
+    async def start(self) -> None:
+        """Returns once the service is ready; raises ServiceError if it ends or stays silent instead.
+
+        Waits for the database first: while that recovers, a start would only use up restarts.
+        """
+        await self._database_ready.wait()
+        written = self._log.size()
+        child = self._child = Child.start(self._spec.program, self._log)
+        ready = asyncio.ensure_future(self._spec.until_ready())
+        ended = asyncio.ensure_future(child.wait())
+        try:
+            seconds = self._spec.ready_seconds
+            await asyncio.wait({ready, ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            is_ready = ready.done()
+        finally:
+            ready.cancel()
+            ended.cancel()
+            await asyncio.gather(ready, ended, return_exceptions=True)
+        # A foreign server on the same port could answer for a child that is already gone.
+        if child.code is not None:
+            raise ServiceError(self._complaint(child.code, written))
+        if not is_ready:
+            await child.kill()
+            raise ServiceError(f"{self.name} was not ready after {seconds:.0f} s: see {self._log.path}")
+
+    async def ended(self) -> str:
+        """Returns, in words, how the service ended once it has."""
+        assert self._child is not None
+        return f"{describe_end(await self._child.wait())}, log {self._log.path}"
+
+    async def stop(self, hurry: asyncio.Event) -> None:
+        """Lets the service drain until its deadline or `hurry`, then ends it."""
+        child = self._child
+        if child is not None and child.code is None:
+            child.send(signal.SIGTERM)
+            if not await wait_unless_hurried(child, self._spec.stop_seconds, hurry):
+                await child.kill()
+        self._child = None
+
+    def _complaint(self, code: int, written: int) -> str:
+        lines = self._log.lines(written)
+        said = f": {lines[-1].strip()}" if lines else ""
+        return f"{self.name} ended with {describe_end(code)}{said} (log {self._log.path})"

@@ -1,0 +1,61 @@
+"""What `taskyard up` can be told."""
+
+import ipaddress
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from taskyard_standalone.errors import SettingError
+from taskyard_standalone.programs import Programs
+
+TASKDB_METRICS_PORT = 9420
+SCHEDULER_METRICS_PORT = 9421
+RUNNER_METRICS_PORT = 9423
+
+
+def default_data_dir() -> Path:
+    """Where `taskyard up` keeps its data unless told otherwise: the user's XDG data directory."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "taskyard"
+
+
+@dataclass(frozen=True)
+class UpSettings:
+    """The settings of one `up`: port 0 is any free one, a `database_url` replaces the embedded PostgreSQL."""
+
+    data_dir: Path = field(default_factory=default_data_dir)
+    host: str = "127.0.0.1"
+    taskdb_port: int = 7420
+    scheduler_port: int = 7421
+    database_url: str | None = field(default=None, repr=False)
+    metrics: bool = False
+    runner: bool = True
+    # Who runs PostgreSQL when `up` is started by root; by default a user id of its own.
+    postgres_user: str | None = None
+    # How often within a minute a part that ends is started again.
+    restart_limit: int = 6
+    programs: Programs = field(default_factory=Programs)
+
+    def check(self) -> None:
+        """Raises SettingError for a value that cannot work."""
+        if not _is_loopback(self.host):
+            raise SettingError(
+                f"--host {self.host} is not a loopback address, and `up` speaks without TLS:"
+                " use 127.0.0.1 or ::1, or start the services one by one with certificates"
+            )
+        for name, port in (("--taskdb-port", self.taskdb_port), ("--scheduler-port", self.scheduler_port)):
+            if not 0 <= port <= 65535:
+                raise SettingError(f"{name} {port} is not a port: use 0 (any free one) to 65535")
+        if self.taskdb_port == self.scheduler_port != 0:
+            raise SettingError(
+                f"--taskdb-port and --scheduler-port are both {self.taskdb_port}: they must differ"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,44 @@
+"""The wish to stop: the first signal asks for an orderly end, the second for a fast one."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StopRequests:
+    """Counts the signals of this process, from `install` on."""
+
+    def __init__(self) -> None:
+        self.wanted = asyncio.Event()
+        self.hurry = asyncio.Event()
+
+    def install(self) -> None:
+        """Must be called on the main thread, inside the event loop."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            # A program started with nohup keeps ignoring what it was told to ignore.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self.request)
+
+    def request(self) -> None:
+        """Asks for an orderly end, or a fast one if that was asked for already."""
+        (self.hurry if self.wanted.is_set() else self.wanted).set()
+
+    async def unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Runs `work`, or cancels it when a stop is wanted; answers whether it came to its end."""
+        task = asyncio.ensure_future(work)
+        wanted = asyncio.ensure_future(self.wanted.wait())
+        try:
+            await asyncio.wait({task, wanted}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            wanted.cancel()
+            task.cancel()
+            (outcome,) = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(outcome, asyncio.CancelledError):
+            return False
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return True

@@ -1,0 +1,83 @@
+"""Keeping a part of Taskyard alive: restart with growing delays, a bound on them, and an orderly end."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from taskyard_standalone.errors import ServiceError, StandaloneError
+from taskyard_standalone.process import Child
+
+Say = Callable[[str], None]
+
+
+class Part(Protocol):
+    """One supervised program: PostgreSQL or a service."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def start(self) -> None:
+        """Returns once the part serves; raises StandaloneError if it cannot."""
+
+    async def ended(self) -> str:
+        """Returns, in words, how the part ended once it has."""
+
+    async def stop(self, hurry: asyncio.Event) -> None:
+        """Ends the part, gracefully until `hurry` is set."""
+
+
+@dataclass
+class RestartBudget:
+    """How often a part may end within `window` seconds, each restart twice as late as the one before."""
+
+    limit: int
+    window: float = 60.0
+    first_delay: float = 0.2
+    _ends: list[float] = field(default_factory=list)
+
+    def delay(self, now: float) -> float | None:
+        """Notes an end at `now`; answers the seconds to wait before the restart, or None to give up."""
+        self._ends = [*(end for end in self._ends if end > now - self.window), now]
+        if len(self._ends) > self.limit:
+            return None
+        return float(self.first_delay * 2 ** (len(self._ends) - 1))
+
+
+async def keep_alive(part: Part, budget: RestartBudget, say: Say) -> None:
+    """Restarts `part` whenever it ends; raises ServiceError when it ends too often."""
+    while True:
+        how = await part.ended()
+        while not await _restarted(part, how, budget, say):
+            how = "the start failed"
+
+
+async def _restarted(part: Part, how: str, budget: RestartBudget, say: Say) -> bool:
+    delay = budget.delay(time.monotonic())
+    if delay is None:
+        raise ServiceError(f"{part.name} keeps ending ({how}), {budget.limit} restarts did not help")
+    say(f"{part.name} ended unexpectedly ({how}), starting it again in {delay:.1f} s")
+    await asyncio.sleep(delay)
+    try:
+        await part.start()
+    except StandaloneError as error:
+        say(f"{part.name} did not start: {error}")
+        return False
+    say(f"{part.name} is back")
+    return True
+
+
+async def wait_unless_hurried(child: Child, seconds: float, hurry: asyncio.Event) -> bool:
+    """Whether `child` ended within `seconds` and before `hurry` was set."""
+    hurried = asyncio.ensure_future(hurry.wait())
+    ended = asyncio.ensure_future(child.wait())
+    try:
+        await asyncio.wait({hurried, ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (hurried, ended):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+    return child.code is not None

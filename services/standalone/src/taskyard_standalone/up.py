@@ -1,0 +1,58 @@
+"""The engine of `taskyard up`: everything on this machine, from the first word on the screen to the last."""
+
+import asyncio
+import sys
+
+from taskyard_standalone.datadir import DataDirectory
+from taskyard_standalone.errors import StandaloneError
+from taskyard_standalone.settings import UpSettings
+from taskyard_standalone.signals import StopRequests
+from taskyard_standalone.supervision import Say
+from taskyard_standalone.yard import Yard
+
+__all__ = ["UpSettings", "run_up", "up"]
+
+
+def run_up(settings: UpSettings) -> int:
+    """Runs Taskyard until it is told to stop; returns the exit code. Must be called on the main thread."""
+    return asyncio.run(up(settings))
+
+
+async def up(settings: UpSettings, say: Say | None = None) -> int:
+    """0 after a stop by SIGINT, SIGTERM or SIGHUP; 1 after an error, of which one line goes to stderr."""
+    requests = StopRequests()
+    requests.install()
+    try:
+        settings.check()
+        with DataDirectory(settings.data_dir.expanduser().absolute()) as data:
+            await _run(Yard(settings, data, say or _print), data, requests, say or _print)
+    except StandaloneError as error:
+        print(f"taskyard up: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+async def _run(yard: Yard, data: DataDirectory, requests: StopRequests, say: Say) -> None:
+    say(f"Starting Taskyard in {data.path}")
+    try:
+        if await requests.unless_stopped(yard.start()):
+            say(_READY.format(logs=data.path / "logs"))
+            await requests.unless_stopped(yard.keep())
+    finally:
+        say("Stopping (once more to hurry)")
+        await yard.stop(requests.hurry)
+    say("Stopped. The data is kept; start again to go on.")
+
+
+_READY = """\
+Ready. In another terminal, try:
+  taskyard run -- echo hello
+Logs are in {logs}. Ctrl-C stops Taskyard and keeps its data."""
+
+
+def _print(line: str) -> None:
+    # A closed terminal or pipe is no reason to stop serving.
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        sys.stdout = open("/dev/null", "w")  # noqa: SIM115

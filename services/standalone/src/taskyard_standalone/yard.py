@@ -1,0 +1,167 @@
+"""The parts of a Taskyard on one machine: which there are, what they depend on, how they start and stop."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from taskyard_standalone.database import Database, inspect
+from taskyard_standalone.datadir import DataDirectory
+from taskyard_standalone.errors import ServiceError
+from taskyard_standalone.keys import DevelopmentKeys, ensure_keys
+from taskyard_standalone.ports import claim_port
+from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
+from taskyard_standalone.process import Program, run_to_end
+from taskyard_standalone.programs import RUNNER_ID, TENANT
+from taskyard_standalone.readiness import until_serving
+from taskyard_standalone.service import Service, ServiceSpec
+from taskyard_standalone.settings import (
+    RUNNER_METRICS_PORT,
+    SCHEDULER_METRICS_PORT,
+    TASKDB_METRICS_PORT,
+    UpSettings,
+)
+from taskyard_standalone.supervision import Part, RestartBudget, Say, keep_alive
+
+_ROTATE_SECONDS = 30.0
+# The runner has no port to ask; a wrong setting or key ends it well within this time.
+_RUNNER_SETTLES_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the services listen, as host:port."""
+
+    taskdb: str
+    scheduler: str
+
+
+class Yard:
+    """Starts the parts in order, keeps them alive, and stops them in the reverse order."""
+
+    def __init__(self, settings: UpSettings, data: DataDirectory, say: Say) -> None:
+        self._settings = settings
+        self._data = data
+        self._say = say
+        self._database_ready = asyncio.Event()
+        self.parts: list[Part] = []
+
+    async def start(self) -> None:
+        """Returns once everything serves and the context file is written; raises StandaloneError."""
+        addresses = await self._claim_addresses()
+        url, database = await self._start_database()
+        await self._migrate(url)
+        keys = await ensure_keys(self._data, database.identity, self._key_maker(url))
+        for spec in self._services(addresses, url, keys):
+            service = Service(spec, self._data.log(spec.name), self._database_ready)
+            await self._start_part(service, partial(_place, spec.name, addresses))
+        self._write_context(addresses, keys)
+
+    async def keep(self) -> None:
+        """Restarts what ends; raises StandaloneError when a part cannot be kept alive."""
+        keepers = [
+            asyncio.ensure_future(keep_alive(part, RestartBudget(self._settings.restart_limit), self._say))
+            for part in self.parts
+        ]
+        keepers.append(asyncio.ensure_future(self._rotate_logs()))
+        try:
+            await asyncio.gather(*keepers)
+        finally:
+            for keeper in keepers:
+                keeper.cancel()
+            await asyncio.gather(*keepers, return_exceptions=True)
+
+    async def stop(self, hurry: asyncio.Event) -> None:
+        """Ends every part that was started, the one that others depend on last."""
+        while self.parts:
+            part = self.parts.pop()
+            await part.stop(hurry)
+            self._say(f"  {part.name} stopped")
+
+    async def _claim_addresses(self) -> Addresses:
+        host = self._settings.host
+        shown = f"[{host}]" if ":" in host else host
+        taskdb = await claim_port(host, self._settings.taskdb_port, "--taskdb-port")
+        scheduler = await claim_port(host, self._settings.scheduler_port, "--scheduler-port")
+        return Addresses(f"{shown}:{taskdb}", f"{shown}:{scheduler}")
+
+    async def _start_database(self) -> tuple[str, Database]:
+        if self._settings.database_url is not None:
+            database = await inspect(self._settings.database_url)
+            self._report("postgresql", f"{database.server_version}, by --database-url")
+            self._database_ready.set()
+            return self._settings.database_url, database
+        options = PostgresOptions(user=self._settings.postgres_user)
+        postgres = EmbeddedPostgres(self._data, options, self._say)
+        self._database_ready = postgres.ready
+        await self._start_part(postgres, lambda: f"{postgres.version}, psql '{postgres.url()}'")
+        return postgres.url(), await inspect(postgres.url())
+
+    async def _migrate(self, url: str) -> None:
+        ended = await run_to_end(self._settings.programs.migrate(url))
+        if ended.code != 0:
+            raise ServiceError(f"the database could not be migrated: {ended.last_complaint}")
+
+    def _key_maker(self, url: str) -> Callable[[str, str], Awaitable[str]]:
+        async def make(kind: str, name: str) -> str:
+            ended = await run_to_end(self._settings.programs.create_key(url, kind, name))
+            key = ended.output.strip()
+            if ended.code != 0 or not key:
+                raise ServiceError(f"the {kind} key could not be made: {ended.last_complaint}")
+            return key
+
+        return make
+
+    def _services(self, addresses: Addresses, url: str, keys: DevelopmentKeys) -> list[ServiceSpec]:
+        programs, metrics = self._settings.programs, self._metrics_address
+        taskdb = programs.serve_taskdb(addresses.taskdb, url, metrics(TASKDB_METRICS_PORT))
+        scheduler = programs.serve_scheduler(
+            addresses.scheduler, addresses.taskdb, keys.scheduler, metrics(SCHEDULER_METRICS_PORT)
+        )
+        services = [_server("taskdb", taskdb, addresses.taskdb)]
+        services.append(_server("scheduler", scheduler, addresses.scheduler))
+        if self._settings.runner:
+            runner = programs.serve_runner(
+                addresses.scheduler, self._data.runner, keys.runner, metrics(RUNNER_METRICS_PORT)
+            )
+            settle = partial(asyncio.sleep, _RUNNER_SETTLES_SECONDS)
+            services.append(ServiceSpec("runner", runner, settle, stop_seconds=30.0))
+        return services
+
+    def _metrics_address(self, port: int) -> str | None:
+        return f"{self._settings.host}:{port}" if self._settings.metrics else None
+
+    async def _start_part(self, part: Part, describe: Callable[[], str]) -> None:
+        began = time.monotonic()
+        # Noted first: a start that is interrupted leaves something to stop.
+        self.parts.append(part)
+        await part.start()
+        self._report(part.name, f"{describe()} ({time.monotonic() - began:.1f} s)")
+
+    def _report(self, name: str, text: str) -> None:
+        self._say(f"  {name:<11} {text}")
+
+    def _write_context(self, addresses: Addresses, keys: DevelopmentKeys) -> None:
+        values = {
+            "address": addresses.taskdb,
+            "scheduler": addresses.scheduler,
+            "key": keys.tenant,
+            "tenant": TENANT,
+        }
+        text = "".join(f'{name} = "{value}"\n' for name, value in values.items())
+        self._data.write_private(self._data.context, text)
+
+    async def _rotate_logs(self) -> None:
+        while True:
+            await asyncio.sleep(_ROTATE_SECONDS)
+            for part in self.parts:
+                self._data.log(part.name).rotate()
+
+
+def _server(name: str, program: Program, address: str) -> ServiceSpec:
+    return ServiceSpec(name, program, partial(until_serving, address))
+
+
+def _place(name: str, addresses: Addresses) -> str:
+    return {"taskdb": addresses.taskdb, "scheduler": addresses.scheduler, "runner": RUNNER_ID}[name]

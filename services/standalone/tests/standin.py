@@ -1,0 +1,94 @@
+"""Stand-ins for Taskyard's services: they take the same arguments and signals, and note what happened.
+
+`standin.py NAME ...` acts as the service NAME. TASKYARD_STANDIN_NOTES names the file of notes;
+TASKYARD_STANDIN_FAULTS a directory where a file NAME.<fault> makes that service misbehave.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+
+NAME = sys.argv[1]
+STOPPED = {signal.SIGTERM, signal.SIGINT}
+
+
+def note(event: str) -> None:
+    with open(os.environ["TASKYARD_STANDIN_NOTES"], "a") as file:
+        file.write(f"{NAME} {event} {os.getpid()}\n")
+
+
+def has_fault(fault: str) -> bool:
+    return (Path(os.environ["TASKYARD_STANDIN_FAULTS"]) / f"{NAME}.{fault}").exists()
+
+
+def migrate() -> None:
+    if has_fault("migrate"):
+        sys.exit("taskyard-taskdb: the schema is newer than this program: install the newer one")
+    with psycopg.connect(os.environ["TASKYARD_DATABASE_URL"]) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS note (text text)")
+        connection.execute("CREATE TABLE IF NOT EXISTS key (id text PRIMARY KEY, kind text, tenant text)")
+
+
+def create_key(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("kind", "tenant", "id"):
+        parser.add_argument(f"--{name}", required=True)
+    given = parser.parse_args(arguments)
+    with psycopg.connect(os.environ["TASKYARD_DATABASE_URL"]) as connection:
+        connection.execute("INSERT INTO key VALUES (%s, %s, %s)", [given.id, given.kind, given.tenant])
+    print(f"ty_{given.id}_secret")
+
+
+def serve(arguments: list[str]) -> None:
+    import grpc
+    from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listen")
+    parser.add_argument("--taskdb")
+    given = parser.parse_args(arguments)
+    server = grpc.server(ThreadPoolExecutor(2), options=[("grpc.so_reuseport", 0)])
+    servicer = health.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    server.add_insecure_port(given.listen)
+    servicer.set("", health_pb2.HealthCheckResponse.SERVING)
+    server.start()
+    note("started")
+    wait_for_stop()
+    server.stop(0)
+
+
+def wait_for_stop() -> None:
+    if has_fault("deaf"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPED)
+        note("deaf")
+        signal.sigwait({signal.SIGUSR1})
+    signal.sigwait(STOPPED)
+    note("stopped")
+
+
+def main() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPED)
+    if has_fault("crash"):
+        sys.exit(f"taskyard-{NAME}: cannot go on")
+    match sys.argv[2:]:
+        case ["migrate"]:
+            migrate()
+        case ["keys", "create", *arguments]:
+            create_key(arguments)
+        case ["serve", *arguments]:
+            assert NAME != "scheduler" or os.environ["TASKYARD_KEY"].startswith("ty_upscheduler")
+            serve(arguments)
+        case arguments:
+            assert os.environ["TASKYARD_KEY"].startswith("ty_uprunner"), arguments
+            assert "TASKYARD_DATABASE_URL" not in os.environ
+            note("started")
+            wait_for_stop()
+
+
+main()

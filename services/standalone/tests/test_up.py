@@ -1,0 +1,215 @@
+"""`taskyard up` starts, keeps, restarts and ends everything, whoever runs it and however it is killed."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import stat
+from pathlib import Path
+
+import psutil
+import pytest
+
+from services.standalone.tests.running import Up, UpFactory, python_for, wait_gone
+from taskyard_standalone.account import Account
+
+NAMELESS = Account(54321, 54321)
+NAMES = ["taskdb", "scheduler", "runner"]
+
+
+def assert_nothing_is_left(up: Up, children: dict[int, str]) -> None:
+    for pid in children:
+        wait_gone(pid)
+    assert not psutil.pid_exists(up.pid) or up.process.poll() is not None
+
+
+def test_up_serves_and_ends_cleanly_on_ctrl_c_with_its_data_kept(up_as: UpFactory) -> None:
+    up = up_as().ready()
+    up.sql("INSERT INTO note VALUES ('kept')")
+    children = up.children()
+    assert len(children) > len(NAMES)
+    up.send(signal.SIGINT)
+    assert up.answer().code == 0
+    assert_nothing_is_left(up, children)
+    assert [name for name, _ in up_as.notes("stopped")] == ["runner", "scheduler", "taskdb"]
+
+    again = up_as().ready()
+    assert again.sql("SELECT text FROM note") == [("kept",)]
+    again.send(signal.SIGTERM)
+    assert again.answer().code == 0
+
+
+def test_up_comes_back_at_once_after_the_supervisor_was_killed(up_as: UpFactory) -> None:
+    up = up_as().ready()
+    up.sql("INSERT INTO note VALUES ('kept')")
+    children = up.children()
+    up.send(signal.SIGKILL)
+    up.process.wait()
+    # The old server may still be shutting down; the new one waits for it.
+    assert up_as().ready().sql("SELECT text FROM note") == [("kept",)]
+    assert_nothing_is_left(up, children)
+
+
+def test_up_restarts_a_killed_postmaster_and_comes_back_after_everything_was_killed(up_as: UpFactory) -> None:
+    up = up_as().ready()
+    up.sql("INSERT INTO note VALUES ('kept')")
+    killed = up.postmaster()
+    os.kill(killed, signal.SIGKILL)
+    up.until("postgresql is back")
+    assert up.postmaster() != killed
+    assert up.sql("SELECT text FROM note") == [("kept",)]
+
+    children = up.children()
+    # Stopped first, so that it cannot see its children die.
+    up.send(signal.SIGSTOP)
+    for pid in [*children, up.pid]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert_nothing_is_left(up, children)
+    assert up_as().ready().sql("SELECT text FROM note") == [("kept",)]
+
+
+def test_a_user_without_a_name_is_told_what_to_do(public_directory: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become a user without a name")
+    os.chown(public_directory, NAMELESS.uid, NAMELESS.gid)
+    answer = UpFactory(public_directory, NAMELESS, python_for(NAMELESS))().answer()
+    assert answer.code == 1
+    assert "user id 54321 has no name" in answer.complaints[0]
+
+
+def test_up_restarts_killed_services(up: UpFactory, empty_database_url: str) -> None:
+    running = up(database_url=empty_database_url).ready()
+    for name in NAMES:
+        pid = dict(up.notes("started"))[name]
+        os.kill(pid, signal.SIGKILL)
+        assert "signal SIGKILL" in running.until(f"{name} ended unexpectedly")
+        running.until(f"{name} is back")
+        assert dict(up.notes("started"))[name] != pid
+    running.send(signal.SIGTERM)
+    assert running.answer().code == 0
+
+
+def test_a_service_that_keeps_ending_ends_up_with_one_line(up: UpFactory, empty_database_url: str) -> None:
+    running = up(database_url=empty_database_url, restart_limit=3).ready()
+    children = running.children()
+    up.fault("scheduler.crash")
+    os.kill(dict(up.notes("started"))["scheduler"], signal.SIGKILL)
+    answer = running.answer()
+    assert answer.code == 1
+    assert answer.complaints == [
+        "taskyard up: scheduler keeps ending (the start failed), 3 restarts did not help"
+    ]
+    assert any("cannot go on" in line for line in answer.lines)
+    assert_nothing_is_left(running, children)
+
+
+def test_a_service_that_cannot_start_is_one_line_with_its_reason(
+    up: UpFactory, empty_database_url: str
+) -> None:
+    up.fault("runner.crash")
+    answer = up(database_url=empty_database_url).answer()
+    assert answer.code == 1
+    (line,) = answer.complaints
+    assert "runner ended with exit code 1: taskyard-runner: cannot go on" in line
+    assert [name for name, _ in up.notes("stopped")] == ["scheduler", "taskdb"]
+
+
+def test_a_failed_migration_is_one_line_with_its_reason(up: UpFactory, empty_database_url: str) -> None:
+    up.fault("taskdb.migrate")
+    answer = up(database_url=empty_database_url).answer()
+    assert answer.code == 1
+    assert answer.complaints == [
+        "taskyard up: the database could not be migrated: taskyard-taskdb: the schema is newer than this"
+        " program: install the newer one"
+    ]
+
+
+def test_a_second_signal_hurries_a_service_that_does_not_drain(
+    up: UpFactory, empty_database_url: str
+) -> None:
+    up.fault("taskdb.deaf")
+    running = up(database_url=empty_database_url).ready()
+    children = running.children()
+    running.send(signal.SIGINT)
+    running.until("scheduler stopped")
+    running.send(signal.SIGINT)
+    # Without the second signal the service has 15 s to drain.
+    assert running.process.wait(10) == 0
+    assert_nothing_is_left(running, children)
+
+
+def test_a_signal_during_the_start_ends_up_cleanly(up: UpFactory) -> None:
+    running = up()
+    running.until("Starting")
+    running.send(signal.SIGTERM)
+    answer = running.answer()
+    assert answer.code == 0
+    assert answer.complaints == []
+    assert up().ready().sql("SELECT count(*) FROM note") == [(0,)]
+
+
+def test_a_second_up_on_the_same_directory_is_refused(up: UpFactory, empty_database_url: str) -> None:
+    first = up(database_url=empty_database_url).ready()
+    answer = up(database_url=empty_database_url).answer()
+    assert answer.code == 1
+    assert answer.complaints == [
+        f"taskyard up: another taskyard up (pid {first.pid}) is using {up.data}:"
+        " stop it first or choose another --data-dir"
+    ]
+    assert first.process.poll() is None
+
+
+def test_a_port_in_use_is_one_line_that_says_what_to_do(up: UpFactory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        answer = up(scheduler_port=port).answer()
+    assert answer.code == 1
+    assert answer.complaints == [
+        f"taskyard up: port {port} on 127.0.0.1 is in use: stop the program that listens there or choose"
+        " another port with --scheduler-port (0 = any free one)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("mysql://root:hunter2@localhost/x", "must have the form postgresql://"),
+        ("postgresql://u:hunter2@localhost/x?nonsense=1", "is not a valid URL"),
+        (
+            "postgresql://u:hunter2@127.0.0.1:1/x",
+            "cannot use the database x at 127.0.0.1:1: Connection refused",
+        ),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_line_without_its_password(
+    up: UpFactory, url: str, reason: str
+) -> None:
+    answer = up(database_url=url).answer()
+    assert answer.code == 1
+    (line,) = answer.complaints
+    assert reason in line
+    assert "hunter2" not in line
+
+
+def test_up_refuses_to_serve_the_network_without_tls(up: UpFactory) -> None:
+    answer = up(host="0.0.0.0").answer()
+    assert answer.code == 1
+    assert "--host 0.0.0.0 is not a loopback address" in answer.complaints[0]
+
+
+def test_the_context_file_is_private_and_secrets_stay_off_command_lines(up: UpFactory) -> None:
+    running = up().ready()
+    assert stat.S_IMODE((up.data / "context.toml").stat().st_mode) == 0o600
+    context = running.context()
+    assert context["tenant"] == "default"
+    for name in ("address", "scheduler"):
+        host, _, port = context[name].partition(":")
+        socket.create_connection((host, int(port)), timeout=5).close()
+
+    secrets = set(re.findall("ty_[a-z0-9]+_secret", (up.data / "keys.toml").read_text()))
+    assert len(secrets) == 4
+    assert context["key"] in secrets
+    for line in running.children().values():
+        assert not any(secret in line for secret in secrets)

@@ -1,0 +1,107 @@
+"""The command taskyard-taskdb: serve, migrate, keys create."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from taskyard.errors import TaskyardError
+from taskyard_kit.keys import ApiKey
+from taskyard_kit.run import run
+from taskyard_kit.settings import load_or_exit
+from taskyard_taskdb.settings import CreateKeySettings, MigrateSettings, ServerSettings
+from taskyard_taskdb.storage import keys, migrate
+from taskyard_taskdb.storage.pool import Pool, PoolOptions
+
+USAGE = """usage: taskyard-taskdb COMMAND [--help]
+
+  serve         serve the task database over gRPC
+  migrate       bring the database to this version's schema
+  keys create   make an API key and print it
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Runs a command and exits: 0 done, 1 failed, 2 wrong arguments."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("--help", "-h", "help"):
+        sys.stdout.write(USAGE)
+        sys.exit(0 if arguments else 2)
+    for words, command in _COMMANDS.items():
+        if tuple(arguments[: len(words)]) == words:
+            command(arguments[len(words) :])
+            sys.exit(0)
+    sys.stderr.write(f"taskyard-taskdb: unknown command {' '.join(arguments[:2])!r}\n{USAGE}")
+    sys.exit(2)
+
+
+def _serve(argv: Sequence[str]) -> None:
+    # Imported here, so that migrating does not load the services.
+    from taskyard_taskdb.server import serve
+
+    run(ServerSettings, serve, argv)
+
+
+def _migrate(argv: Sequence[str]) -> None:
+    settings = load_or_exit(MigrateSettings, argv, _environment())
+    try:
+        if settings.downgrade:
+            revision = migrate.downgrade(settings.database_url, settings.downgrade)
+        else:
+            revision = migrate.upgrade(settings.database_url)
+    except migrate.SchemaError as error:
+        _fail(str(error))
+    sys.stdout.write(f"schema {revision}\n")
+
+
+def _create_key(argv: Sequence[str]) -> None:
+    settings = load_or_exit(CreateKeySettings, argv, _environment())
+    try:
+        migrate.check(settings.database_url)
+        sys.stdout.write(asyncio.run(_make_key(settings)) + "\n")
+    except (migrate.SchemaError, TaskyardError) as error:
+        _fail(str(error))
+
+
+async def _make_key(settings: CreateKeySettings) -> str:
+    made = ApiKey.make()
+    key = ApiKey(settings.id or made.id, made.secret)
+    kind = {"tenant": keys.TENANT, "admin": keys.ADMIN, "scheduler": keys.SCHEDULER, "runner": keys.RUNNER}
+    stored = keys.StoredKey(
+        key.id,
+        kind[settings.kind],
+        key.digest,
+        tenant_id=settings.tenant if settings.kind == "tenant" else None,
+        read_only=settings.read_only,
+        description=settings.description,
+    )
+    pool = Pool(settings.database_url, PoolOptions(size=1, reserve=1))
+    await pool.open()
+    try:
+        await pool.run(lambda tx: keys.insert_key(tx, stored))
+    finally:
+        await pool.close()
+    return key.text
+
+
+def _environment() -> dict[str, str]:
+    # The server's own variables may be set as well; they are no mistake of these commands.
+    return {name: value for name, value in os.environ.items() if not name.startswith("TASKYARD_TASKDB_")}
+
+
+def _fail(line: str) -> NoReturn:
+    sys.stderr.write(f"taskyard-taskdb: {line}\n")
+    sys.exit(1)
+
+
+_COMMANDS: dict[tuple[str, ...], Callable[[Sequence[str]], None]] = {
+    ("serve",): _serve,
+    ("migrate",): _migrate,
+    ("keys", "create"): _create_key,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The rules of taskdb as pure code: values in, values out; the clock and the dice are arguments."""

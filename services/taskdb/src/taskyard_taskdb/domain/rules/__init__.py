@@ -1,0 +1,1 @@
+"""The rows of the state machine's table, one module per kind of cause."""

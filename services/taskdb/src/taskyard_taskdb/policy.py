@@ -1,0 +1,130 @@
+"""Who may call each RPC of taskdb. The server does not start if an RPC is missing here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from taskyard_kit.auth import Kind, Policy, allow
+
+WRITE = "write"
+_USERS = (Kind.TENANT, Kind.ADMIN)
+
+_READ = allow(*_USERS)
+_WRITE = allow(*_USERS, scope=WRITE)
+_ADMIN = allow(Kind.ADMIN)
+_INTERNAL = allow(Kind.SCHEDULER)
+# A handler that validates by itself: in slices, per item, or with a reason of its own.
+_OWN_VALIDATION = allow(*_USERS, scope=WRITE, validate=False)
+_BATCH = allow(*_USERS, scope=WRITE, validate=False, deadline=timedelta(minutes=2))
+
+
+def _table(service: str, rpcs: Mapping[str, Policy]) -> dict[str, Policy]:
+    return {f"/{service}/{name}": policy for name, policy in rpcs.items()}
+
+
+POLICIES: Mapping[str, Policy] = {
+    **_table(
+        "taskyard.v1.TaskService",
+        {
+            "CreateTask": _OWN_VALIDATION,
+            "BatchCreateTasks": _BATCH,
+            # The scheduler explains tasks, and a workload checks its own fence with its runner's key.
+            "GetTask": allow(*_USERS, Kind.SCHEDULER),
+            "BatchGetTasks": allow(*_USERS, validate=False),
+            "ListTasks": _READ,
+            "UpdateTask": _OWN_VALIDATION,
+            "DeleteTask": _WRITE,
+            "CancelTask": _WRITE,
+            "BatchCancelTasks": _BATCH,
+            "PauseTask": _WRITE,
+            "ResumeTask": _WRITE,
+            "RetryTask": _WRITE,
+            "BatchRetryTasks": _BATCH,
+            "ReportTaskStatus": _WRITE,
+            "WaitTask": allow(*_USERS, waits=True),
+            "CheckFence": allow(*Kind),
+            "WatchTasks": _READ,
+            "ListTaskRuns": _READ,
+            "ListTaskLogs": _READ,
+            "TailTaskLogs": _READ,
+            "GetTaskStats": _READ,
+            "ListCheckpoints": _READ,
+            "ReadCheckpoint": _READ,
+            "ListAuditEvents": _READ,
+        },
+    ),
+    **_table(
+        "taskyard.v1.TaskTypeService",
+        {
+            "CreateTaskType": _WRITE,
+            "GetTaskType": _READ,
+            "ListTaskTypes": _READ,
+            "UpdateTaskType": _WRITE,
+            "DeleteTaskType": _WRITE,
+            "ValidatePayload": _READ,
+        },
+    ),
+    **_table(
+        "taskyard.v1.TenantService",
+        {
+            "CreateTenant": _ADMIN,
+            "GetTenant": _READ,
+            "ListTenants": _ADMIN,
+            "UpdateTenant": _ADMIN,
+            "DeleteTenant": _ADMIN,
+            "GetTenantUsage": _READ,
+        },
+    ),
+    **_table(
+        "taskyard.v1.ApiKeyService",
+        {"CreateApiKey": _WRITE, "ListApiKeys": _READ, "RevokeApiKey": _WRITE},
+    ),
+    **_table(
+        "taskyard.v1.RunnerService",
+        {
+            "GetRunner": _ADMIN,
+            "ListRunners": _ADMIN,
+            "UpdateRunner": _ADMIN,
+            "DrainRunner": _ADMIN,
+            "UndrainRunner": _ADMIN,
+            "DeleteRunner": _ADMIN,
+        },
+    ),
+    **_table(
+        "taskyard.v1.AdminService",
+        {"RunDoctor": _ADMIN, "ListQuarantines": _ADMIN, "ReleaseQuarantine": _ADMIN},
+    ),
+    **_table(
+        "taskyard.v1.LeaseService",
+        {
+            "PopTasks": _INTERNAL,
+            "RenewLeases": _INTERNAL,
+            "ReportRuns": _INTERNAL,
+            "AppendLogs": _INTERNAL,
+            "WriteCheckpoint": _INTERNAL,
+            "ReadLeasedCheckpoint": _INTERNAL,
+            "WatchQueue": _INTERNAL,
+        },
+    ),
+    **_table(
+        "taskyard.v1.SessionService",
+        {
+            "OpenSession": _INTERNAL,
+            "RenewSessions": _INTERNAL,
+            "CloseSession": _INTERNAL,
+            "VerifyApiKey": _INTERNAL,
+        },
+    ),
+    **_table(
+        "taskyard.compat.v1.GlobalTaskService",
+        {
+            "CreateGlobalTask": _WRITE,
+            "GetGlobalTask": _READ,
+            "UpdateGlobalTask": _WRITE,
+            "DeleteGlobalTask": _WRITE,
+            "ListGlobalTasks": _READ,
+            "PushGlobalTaskUpdate": _WRITE,
+        },
+    ),
+}

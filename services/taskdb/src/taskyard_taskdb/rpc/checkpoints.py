@@ -1,0 +1,163 @@
+"""Checkpoints: written and read by holders through LeaseService, listed and read through TaskService."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from taskyard.errors import DigestMismatch, FieldInvalid, FieldViolation, LeaseNotHeld, NotFound, StaleGeneration
+from taskyard.v1 import checkpoint_pb2, common_pb2, lease_service_pb2, task_service_pb2
+from taskyard_kit.auth import require_tenant
+from taskyard_taskdb import failpoints
+from taskyard_taskdb.domain.names import parse_checkpoint_name, parse_task_name
+from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
+from taskyard_taskdb.storage import checkpoints, logs
+from taskyard_taskdb.storage.checkpoints import NewCheckpoint, StoredCheckpoint
+from taskyard_taskdb.storage.logs import LATEST, RunRef
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.watch.hub import Hub
+
+
+class CheckpointHolding:
+    """LeaseService.WriteCheckpoint and ReadLeasedCheckpoint."""
+
+    _pool: Pool
+    _hub: Hub
+
+    async def WriteCheckpoint(
+        self, requests: AsyncIterator[lease_service_pb2.WriteCheckpointRequest], context: Any
+    ) -> lease_service_pb2.WriteCheckpointResponse:
+        """Gather the pieces, check size and digest, and store the whole in one transaction."""
+        runner_id, header, data = await _gather(requests)
+        if len(data) != header.size_bytes or hashlib.sha256(data).digest() != header.sha256:
+            raise DigestMismatch(message=f"{len(data)} bytes of {header.size_bytes} announced arrived, or altered; send it again")
+        tenant_id, task_id = parse_task_name(header.task)
+        progress = common_pb2.Progress(percent=header.progress_percent, checkpoint_sequence=header.sequence)
+        new = NewCheckpoint(
+            RunRef(tenant_id, task_id, header.generation, header.lease_id),
+            runner_id,
+            header.sequence,
+            header.sha256,
+            header.content_type,
+            header.progress_percent,
+            progress.SerializeToString() if header.progress_percent else None,
+            data,
+        )
+
+        async def write(tx: Tx) -> StoredCheckpoint:
+            stored = await checkpoints.write(tx, new)
+            await failpoints.CHECKPOINT_BEFORE_COMMIT.reach()
+            return stored
+
+        stored = await self._pool.run(write)
+        await failpoints.CHECKPOINT_AFTER_COMMIT.reach()
+        self._hub.wake()
+        return lease_service_pb2.WriteCheckpointResponse(checkpoint=_message(tenant_id, task_id, stored))
+
+    async def ReadLeasedCheckpoint(
+        self, request: lease_service_pb2.ReadLeasedCheckpointRequest, context: Any
+    ) -> AsyncIterator[lease_service_pb2.ReadLeasedCheckpointResponse]:
+        """Stream the newest checkpoint of a task to the holder of its lease."""
+        lease = request.lease
+        tenant_id, task_id = parse_task_name(lease.task)
+        async with self._pool.reading() as tx:
+            run = RunRef(tenant_id, task_id, lease.generation, lease.lease_id)
+            holder = await checkpoints.holder(tx, tenant_id, task_id)
+            if holder is None or holder.runner_id != request.runner_id:
+                raise LeaseNotHeld(lease.task, lease.generation)
+            if (holder.generation, holder.lease_id) != (run.generation, run.lease_id):
+                raise StaleGeneration(lease.task, lease.generation, holder.generation)
+            found = await checkpoints.find(tx, tenant_id, task_id)
+        if found is None:
+            raise NotFound("checkpoint", f"{lease.task}/checkpoints/latest")
+        described = _message(tenant_id, task_id, found)
+        async for offset, data in _pieces(self._pool, tenant_id, task_id, found, 0):
+            yield lease_service_pb2.ReadLeasedCheckpointResponse(
+                checkpoint=described if offset == 0 else None, data=data
+            )
+
+
+class CheckpointReading:
+    """TaskService.ListCheckpoints and ReadCheckpoint."""
+
+    _pool: Pool
+
+    async def ListCheckpoints(
+        self, request: task_service_pb2.ListCheckpointsRequest, context: Any
+    ) -> task_service_pb2.ListCheckpointsResponse:
+        """Return one page of the checkpoints of a task, newest first."""
+        tenant_id, task_id = parse_task_name(request.parent)
+        require_tenant(tenant_id, "task", request.parent)
+        size = page_size(request.page_size)
+        before = decode_cursor(request.page_token, request.parent)[0] if request.page_token else LATEST
+        async with self._pool.reading() as tx:
+            if await logs.state(tx, tenant_id, task_id) is None:
+                raise NotFound("task", request.parent)
+            page = await checkpoints.list_page(tx, tenant_id, task_id, before, size + 1)
+        token = encode_cursor((page[size - 1].sequence, 0), request.parent) if len(page) > size else ""
+        found = [_message(tenant_id, task_id, stored) for stored in page[:size]]
+        return task_service_pb2.ListCheckpointsResponse(checkpoints=found, next_page_token=token)
+
+    async def ReadCheckpoint(
+        self, request: task_service_pb2.ReadCheckpointRequest, context: Any
+    ) -> AsyncIterator[task_service_pb2.ReadCheckpointResponse]:
+        """Stream the content of a checkpoint from an offset."""
+        tenant_id, task_id, sequence = parse_checkpoint_name(request.name)
+        require_tenant(tenant_id, "checkpoint", request.name)
+        async with self._pool.reading() as tx:
+            found = await checkpoints.find(tx, tenant_id, task_id, sequence)
+        if found is None:
+            raise NotFound("checkpoint", request.name)
+        described: checkpoint_pb2.Checkpoint | None = _message(tenant_id, task_id, found)
+        async for offset, data in _pieces(self._pool, tenant_id, task_id, found, request.offset):
+            yield task_service_pb2.ReadCheckpointResponse(checkpoint=described, offset=offset, data=data)
+            described = None
+
+
+async def _gather(
+    requests: AsyncIterator[lease_service_pb2.WriteCheckpointRequest],
+) -> tuple[str, checkpoint_pb2.CheckpointHeader, bytes]:
+    runner_id, header, data = "", None, bytearray()
+    async for request in requests:
+        chunk = request.chunk
+        if header is None:
+            runner_id, header = request.runner_id, chunk.header
+        if chunk.offset != len(data) or not header.task:
+            told = f"{chunk.offset} where {len(data)} is next; send the pieces in order, the first with its header"
+            raise FieldInvalid((FieldViolation("chunk.offset", told),))
+        data += chunk.data
+        if len(data) > header.size_bytes:
+            raise DigestMismatch(message=f"more than the {header.size_bytes} bytes announced arrived; send it again")
+    if header is None:
+        raise FieldInvalid((FieldViolation("chunk", "no piece was sent; send at least one"),))
+    return runner_id, header, bytes(data)
+
+
+async def _pieces(
+    pool: Pool, tenant_id: str, task_id: str, found: StoredCheckpoint, offset: int
+) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield (offset, piece) to the end; a checkpoint that is removed meanwhile is DATA_LOSS, never a short read."""
+    while offset < found.size_bytes:
+        async with pool.reading() as tx:
+            data = await checkpoints.read_piece(tx, tenant_id, task_id, found.sequence, offset)
+        if not data:
+            raise DigestMismatch(message=f"checkpoint {found.sequence} was removed while it was read; read the newest")
+        yield offset, data
+        offset += len(data)
+
+
+def _message(tenant_id: str, task_id: str, stored: StoredCheckpoint) -> checkpoint_pb2.Checkpoint:
+    create_time = Timestamp()
+    create_time.FromDatetime(stored.create_time)
+    return checkpoint_pb2.Checkpoint(
+        name=f"tenants/{tenant_id}/tasks/{task_id}/checkpoints/{stored.sequence}",
+        sequence=stored.sequence,
+        generation=stored.generation,
+        size_bytes=stored.size_bytes,
+        sha256=stored.sha256,
+        content_type=stored.content_type,
+        progress_percent=stored.progress_percent,
+        create_time=create_time,
+    )
+

@@ -1,0 +1,221 @@
+"""Logs of tasks: appended by holders through LeaseService, listed and tailed through TaskService."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from google.rpc import status_pb2
+
+from taskyard import status
+from taskyard.errors import LeaseNotHeld, NotFound
+from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
+from taskyard_kit.auth import require_tenant
+from taskyard_taskdb.domain.names import parse_task_name
+from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
+from taskyard_taskdb.storage import logs
+from taskyard_taskdb.storage.logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.watch.followers import LogFollowers
+from taskyard_taskdb.watch.hub import Hub
+
+CHUNKS = 20
+ENTRIES = 500
+# After the end of a task: how long to wait for logs that were announced, and for logs that were not.
+PATIENCE_SECONDS = 60.0
+SILENCE_SECONDS = 2.0
+FOLLOW_POLL_SECONDS = 1.0
+
+Cursor = tuple[int, int]
+
+
+class LogAppending:
+    """LeaseService.AppendLogs."""
+
+    _pool: Pool
+    _followers: LogFollowers
+
+    async def AppendLogs(
+        self, request: lease_service_pb2.AppendLogsRequest, context: Any
+    ) -> lease_service_pb2.AppendLogsResponse:
+        """Store what is new of each batch whose run the sender holds, or held until a moment ago."""
+        runs = [_run(batch.lease) for batch in request.batches]
+        async with self._pool.transaction() as tx:
+            positions = await logs.positions(tx, request.runner_id, runs)
+            chunks = [
+                chunk
+                for run, position, batch in zip(runs, positions, request.batches, strict=True)
+                if position.held and (chunk := _new_chunk(run, batch, position.stored)) is not None
+            ]
+            if chunks:
+                await logs.insert(tx, chunks)
+        for chunk in chunks:
+            self._followers.stored((chunk.tenant_id, chunk.task_id))
+        results = [
+            status_pb2.Status()
+            if position.held
+            else status.to_status(LeaseNotHeld(batch.lease.task, batch.lease.generation))
+            for position, batch in zip(positions, request.batches, strict=True)
+        ]
+        return lease_service_pb2.AppendLogsResponse(results=results)
+
+
+class LogReading:
+    """TaskService.ListTaskLogs and TailTaskLogs."""
+
+    _pool: Pool
+    _hub: Hub
+    _followers: LogFollowers
+
+    async def ListTaskLogs(
+        self, request: task_service_pb2.ListTaskLogsRequest, context: Any
+    ) -> task_service_pb2.ListTaskLogsResponse:
+        """Return one page of entries in (generation, sequence) order, or newest first."""
+        tenant_id, task_id = _visible(request.parent)
+        query = LogQuery(tenant_id, task_id, request.generation, request.min_level)
+        binding = f"{request.parent}/{request.generation}/{request.min_level}/{request.descending}/{_span(request)}"
+        size = page_size(request.page_size)
+        start = (LATEST, LATEST) if request.descending else (0, 0)
+        cursor = decode_cursor(request.page_token, binding) if request.page_token else start
+        entries: list[log_pb2.LogEntry] = []
+        async with self._pool.reading() as tx:
+            if await logs.state(tx, tenant_id, task_id) is None:
+                raise NotFound("task", request.parent)
+            while len(entries) <= size:
+                chunks = await logs.read(tx, query, *cursor, CHUNKS, backwards=request.descending)
+                if not chunks:
+                    break
+                for chunk in chunks:
+                    entries += _select(chunk, query, cursor, request)
+                    cursor = _end(chunk, request.descending)
+        token = ""
+        if len(entries) > size:
+            entries = entries[:size]
+            token = encode_cursor((entries[-1].generation, entries[-1].sequence), binding)
+        return task_service_pb2.ListTaskLogsResponse(entries=entries, next_page_token=token)
+
+    async def TailTaskLogs(
+        self, request: task_service_pb2.TailTaskLogsRequest, context: Any
+    ) -> AsyncIterator[task_service_pb2.TailTaskLogsResponse]:
+        """Send entries as they are stored, until the task has ended and everything is sent."""
+        tenant_id, task_id = key = _visible(request.parent)
+        query = LogQuery(tenant_id, task_id, request.generation, request.min_level)
+        binding = f"{request.parent}/{request.generation}/{request.min_level}"
+        await self._hub.ready()
+        with self._followers.follow(key) as changes:
+            cursor = await self._tail_start(request, query, binding)
+            while not self._hub.closing:
+                async with self._pool.reading() as tx:
+                    state = await logs.state(tx, tenant_id, task_id)
+                    if state is None:
+                        raise NotFound("task", request.parent)
+                    chunks = await logs.read(tx, query, *cursor, CHUNKS)
+                for chunk in chunks:
+                    for response in _tail_responses(chunk, query, cursor, binding):
+                        yield response
+                    cursor = _end(chunk, backwards=False)
+                if chunks:
+                    continue
+                if not request.follow or state.complete(PATIENCE_SECONDS, SILENCE_SECONDS):
+                    token = encode_cursor(cursor, binding)
+                    yield task_service_pb2.TailTaskLogsResponse(complete=True, resume_token=token)
+                    return
+                await changes.next(0.2 if state.ended_for is not None else FOLLOW_POLL_SECONDS)
+            token = encode_cursor(cursor, binding)
+            yield task_service_pb2.TailTaskLogsResponse(closing=True, resume_token=token)
+
+    async def _tail_start(
+        self, request: task_service_pb2.TailTaskLogsRequest, query: LogQuery, binding: str
+    ) -> Cursor:
+        if request.resume_token:
+            return decode_cursor(request.resume_token, binding, field="resume_token")
+        if not request.tail_lines:
+            return (0, 0)
+        wanted, cursor, found = request.tail_lines, (LATEST, LATEST), []
+        async with self._pool.reading() as tx:
+            while len(found) <= wanted:
+                chunks = await logs.read(tx, query, *cursor, CHUNKS, backwards=True)
+                if not chunks:
+                    return (0, 0)
+                for chunk in chunks:
+                    found += [(chunk.generation, e.sequence) for e in reversed(_entries(chunk, query))]
+                    cursor = _end(chunk, backwards=True)
+        return found[wanted]
+
+
+def _visible(name: str) -> tuple[str, str]:
+    key = parse_task_name(name)
+    require_tenant(key[0], "task", name)
+    return key
+
+
+def _run(lease: lease_pb2.LeaseRef) -> RunRef:
+    tenant_id, task_id = parse_task_name(lease.task)
+    return RunRef(tenant_id, task_id, lease.generation, lease.lease_id)
+
+
+def _new_chunk(run: RunRef, batch: lease_pb2.LogBatch, stored: int) -> NewChunk | None:
+    """Return what of the batch is not stored yet; None if all of it is."""
+    entries: Sequence[log_pb2.LogEntry] = batch.entries
+    if entries and entries[0].sequence <= stored:
+        entries = [entry for entry in entries if entry.sequence > stored]
+    if not entries:
+        return None
+    last_time = entries[-1].time.ToDatetime(UTC) if entries[-1].HasField("time") else datetime.now(UTC)
+    return NewChunk(
+        generation=run.generation,
+        first_sequence=entries[0].sequence,
+        last_sequence=entries[-1].sequence,
+        dropped_count=batch.dropped_count,
+        entries=lease_pb2.LogBatch(entries=entries).SerializeToString(),
+        tenant_id=run.tenant_id,
+        task_id=run.task_id,
+        last_time=last_time,
+        max_level=max(entry.level for entry in entries),
+    )
+
+
+def _entries(chunk: LogChunk, query: LogQuery) -> list[log_pb2.LogEntry]:
+    batch = lease_pb2.LogBatch.FromString(chunk.entries)
+    entries = [entry for entry in batch.entries if entry.level >= query.min_level]
+    for entry in entries:
+        entry.generation = chunk.generation
+    return entries
+
+
+def _end(chunk: LogChunk, backwards: bool) -> Cursor:
+    return (chunk.generation, chunk.first_sequence if backwards else chunk.last_sequence)
+
+
+def _select(
+    chunk: LogChunk, query: LogQuery, cursor: Cursor, request: task_service_pb2.ListTaskLogsRequest
+) -> Iterator[log_pb2.LogEntry]:
+    """Yield the entries of a chunk that lie beyond the cursor and in the time asked for."""
+    entries = _entries(chunk, query)
+    start, end = _span(request)
+    for entry in reversed(entries) if request.descending else entries:
+        place = (chunk.generation, entry.sequence)
+        beyond = place < cursor if request.descending else place > cursor
+        if beyond and start <= entry.time.ToNanoseconds() < end:
+            yield entry
+
+
+def _span(request: task_service_pb2.ListTaskLogsRequest) -> tuple[int, int]:
+    span = request.time_range
+    start = span.start_time.ToNanoseconds()
+    if span.HasField("window") and not span.HasField("start_time"):
+        start = int(datetime.now(UTC).timestamp() * 1e9) - span.window.ToNanoseconds()
+    return start, span.end_time.ToNanoseconds() if span.HasField("end_time") else 2**62
+
+
+def _tail_responses(
+    chunk: LogChunk, query: LogQuery, cursor: Cursor, binding: str
+) -> Iterator[task_service_pb2.TailTaskLogsResponse]:
+    entries = [entry for entry in _entries(chunk, query) if (chunk.generation, entry.sequence) > cursor]
+    dropped = chunk.dropped_count
+    for start in range(0, len(entries), ENTRIES):
+        page = entries[start : start + ENTRIES]
+        token = encode_cursor((chunk.generation, page[-1].sequence), binding)
+        yield task_service_pb2.TailTaskLogsResponse(entries=page, resume_token=token, dropped_count=dropped)
+        dropped = 0
+
+

@@ -1,0 +1,288 @@
+"""WatchTasks and WaitTask: streams of the change log, each a cursor on the hub."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from taskyard.errors import ConsumerStalled, FieldInvalid, FieldViolation, LogEpochChanged, NotFound, ResumeTokenExpired
+from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_kit.auth import require_tenant
+from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
+from taskyard_taskdb.domain.names import parse_task_name, parse_tenant_name
+from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.storage import changelog, tasks
+from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.watch import token
+from taskyard_taskdb.watch.hub import Hub, Subscription, TaskKey
+from taskyard_taskdb.watch.token import ResumeToken
+
+STALL_SECONDS = 60.0
+SESSION_SECONDS = 3600.0
+BOOKMARK_SECONDS = 15.0
+WAIT_SECONDS = 30.0
+SNAPSHOT_PAGE = 500
+
+Response = task_service_pb2.WatchTasksResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What one stream asks for."""
+
+    tenant_id: str | None
+    keys: frozenset[TaskKey]
+    condition: filters.Filter | None
+    view: int
+    query: str
+    until_terminal: bool
+
+
+class WatchMethods:
+    """TaskService.WatchTasks and WaitTask."""
+
+    _pool: Pool
+    _hub: Hub
+
+    async def WatchTasks(self, request: task_service_pb2.WatchTasksRequest, context: Any) -> None:
+        """Send the snapshot if asked for, then every change, until the client or the session's age ends it."""
+        watch = _parse(request)
+        await self._hub.ready()
+        subscription = self._hub.subscribe(watch.tenant_id, watch.keys)
+        try:
+            async for response in self._responses(request, watch, subscription):
+                try:
+                    await asyncio.wait_for(context.write(response), STALL_SECONDS)
+                except TimeoutError:
+                    raise ConsumerStalled("the watcher", f"{STALL_SECONDS:g} s") from None
+        finally:
+            self._hub.unsubscribe(subscription)
+
+    async def _responses(
+        self, request: task_service_pb2.WatchTasksRequest, watch: Watch, subscription: Subscription
+    ) -> AsyncIterator[Response]:
+        ended: set[TaskKey] = set()
+        if request.resume_token:
+            resumed = await self._resume(request.resume_token, watch)
+            subscription.rewind(resumed.id, resumed.time)
+        if request.snapshot:
+            async for response in self._snapshot(watch, ended):
+                yield response
+            yield self._bookmark(watch, subscription, snapshot_complete=True)
+        elif not request.resume_token:
+            yield self._bookmark(watch, subscription)
+        if watch.until_terminal and not request.snapshot:
+            ended |= await self._ended(watch)
+        interval = request.bookmark_interval.ToTimedelta().total_seconds() or BOOKMARK_SECONDS
+        age_limit = time.monotonic() + SESSION_SECONDS * random.uniform(0.9, 1.1)
+        while not self._hub.closing and time.monotonic() < age_limit:
+            if watch.until_terminal and ended >= watch.keys and not subscription.behind:
+                return
+            changes = await subscription.next(interval)
+            events = await self._events(watch, changes)
+            ended |= {_key(change) for change in changes if change.phase >= Phase.SUCCEEDED}
+            ended -= {_key(change) for change in changes if change.event == ChangeEvent.TASK_RETRIED}
+            response = self._bookmark(watch, subscription)
+            response.events.extend(events)
+            yield response
+        yield self._bookmark(watch, subscription, closing=True)
+
+    def _bookmark(self, watch: Watch, subscription: Subscription, **fields: bool) -> Response:
+        place = ResumeToken(self._hub.epoch, subscription.position, subscription.time)
+        response = Response(resume_token=place.encode(watch.query), **fields)
+        response.server_time.GetCurrentTime()
+        return response
+
+    async def _resume(self, text: str, watch: Watch) -> ResumeToken:
+        resumed = token.decode(text, watch.query)
+        if resumed.epoch != self._hub.epoch:
+            raise LogEpochChanged(str(resumed.epoch), str(self._hub.epoch))
+        async with self._pool.reading() as tx:
+            oldest = await changelog.oldest(tx)
+        if oldest is not None and resumed.id + 1 < oldest[0] and resumed.time < oldest[1]:
+            raise ResumeTokenExpired(resumed.time.isoformat(), oldest[1].isoformat())
+        return resumed
+
+    async def _snapshot(self, watch: Watch, ended: set[TaskKey]) -> AsyncIterator[Response]:
+        """Yield what there is now; changes since the subscription began follow, possibly of what is sent here."""
+        async for page in self._pages(watch):
+            events = [
+                task_service_pb2.TaskEvent(
+                    type=task_service_pb2.TASK_EVENT_TYPE_SNAPSHOT,
+                    task=convert.task_message(record, watch.view),
+                    resource_version=record.version,
+                    status=convert.status_message(record),
+                    time=_timestamp(record.update_time),
+                )
+                for record in page
+                if watch.condition is None or watch.condition.matches(convert.filter_fields(record))
+            ]
+            ended |= {(record.tenant_id, record.task_id) for record in page if record.phase >= Phase.SUCCEEDED}
+            yield Response(events=events)
+
+    async def _pages(self, watch: Watch) -> AsyncIterator[Sequence[tasks.TaskRecord]]:
+        if watch.keys:
+            keys = sorted(watch.keys)
+            for start in range(0, len(keys), SNAPSHOT_PAGE):
+                async with self._pool.reading() as tx:
+                    yield list((await tasks.read_many(tx, keys[start : start + SNAPSHOT_PAGE])).values())
+            return
+        after: TaskKey | None = None
+        while True:
+            async with self._pool.reading() as tx:
+                page = await tasks.scan(tx, watch.tenant_id, after, SNAPSHOT_PAGE)
+            if not page:
+                return
+            after = (page[-1].tenant_id, page[-1].task_id)
+            yield page
+
+    async def _ended(self, watch: Watch) -> set[TaskKey]:
+        async with self._pool.reading() as tx:
+            found = await tasks.read_many(tx, sorted(watch.keys))
+        missing = watch.keys - found.keys()
+        if missing:
+            tenant_id, task_id = min(missing)
+            raise NotFound("task", f"tenants/{tenant_id}/tasks/{task_id}")
+        return {key for key, record in found.items() if record.phase >= Phase.SUCCEEDED}
+
+    async def _events(self, watch: Watch, changes: Sequence[LoggedChange]) -> list[task_service_pb2.TaskEvent]:
+        changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
+        if not changes:
+            return []
+        async with self._pool.reading() as tx:
+            records = await tasks.read_many(tx, sorted({_key(change) for change in changes}))
+        events = (_event(watch, change, records.get(_key(change))) for change in changes)
+        return [event for event in events if event is not None]
+
+    async def WaitTask(
+        self, request: task_service_pb2.WaitTaskRequest, context: Any
+    ) -> task_service_pb2.WaitTaskResponse:
+        """Wait until the task has ended, or is past a version, or the time is up."""
+        key = parse_task_name(request.name)
+        require_tenant(key[0], "task", request.name)
+        seconds = request.timeout.ToTimedelta().total_seconds() if request.HasField("timeout") else WAIT_SECONDS
+        left = context.time_remaining()
+        deadline = time.monotonic() + (min(seconds, max(left - 1, 0)) if left is not None else seconds)
+        await self._hub.ready()
+        subscription = self._hub.subscribe(key[0], frozenset({key}))
+        try:
+            while True:
+                async with self._pool.reading() as tx:
+                    record = (await tasks.read_many(tx, [key])).get(key)
+                if record is None:
+                    raise NotFound("task", request.name)
+                after = request.after_resource_version
+                satisfied = record.version > after if after else record.phase >= Phase.SUCCEEDED
+                left = deadline - time.monotonic()
+                if satisfied or left <= 0 or self._hub.closing:
+                    view = request.view or task_service_pb2.TASK_VIEW_FULL
+                    task = convert.task_message(record, view)
+                    return task_service_pb2.WaitTaskResponse(task=task, satisfied=satisfied)
+                await subscription.next(left)
+        finally:
+            self._hub.unsubscribe(subscription)
+
+
+def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
+    tenant = parse_tenant_name(request.parent)
+    require_tenant(tenant)
+    keys = frozenset(parse_task_name(name) for name in request.names)
+    for index, key in enumerate(sorted(keys)):
+        require_tenant(key[0], "task", request.names[index])
+        if tenant not in ("-", key[0]):
+            told = f'"{request.names[index]}" is not of {request.parent}; watch one tenant, or tenants/-'
+            raise FieldInvalid((FieldViolation(f"names[{index}]", told),))
+    if request.until_terminal and not keys:
+        raise FieldInvalid((FieldViolation("until_terminal", "needs names; give the tasks to wait for"),))
+    return Watch(
+        tenant_id=None if tenant == "-" else tenant,
+        keys=keys,
+        condition=filters.parse(request.filter) if request.filter else None,
+        view=request.view or task_service_pb2.TASK_VIEW_BASIC,
+        query=f"{request.parent}|{','.join(sorted(request.names))}|{request.filter}",
+        until_terminal=request.until_terminal,
+    )
+
+
+def _key(change: LoggedChange) -> TaskKey:
+    return (change.tenant_id, change.resource_id)
+
+
+def _event(
+    watch: Watch, change: LoggedChange, record: tasks.TaskRecord | None
+) -> task_service_pb2.TaskEvent | None:
+    """Return the event that a change is for this watch; None if it does not concern it."""
+    if record is None:
+        kind = task_service_pb2.TASK_EVENT_TYPE_DELETED
+    else:
+        kind = _event_type(watch, change, record)
+    if kind is None:
+        return None
+    event = task_service_pb2.TaskEvent(
+        type=kind,
+        resource_version=change.version,
+        status=_status(change),
+        time=_timestamp(change.time),
+        event_type=ChangeEvent(change.event).word,
+        actor=common_pb2.Actor(type=change.actor_type, id=change.actor_id),
+    )
+    if change.previous_phase != change.phase:
+        event.previous_phase = change.previous_phase
+    if record is not None:
+        gone = kind == task_service_pb2.TASK_EVENT_TYPE_EXITED
+        event.task.CopyFrom(convert.task_message(record, task_service_pb2.TASK_VIEW_NAME if gone else watch.view))
+    else:
+        event.task.name = f"tenants/{change.tenant_id}/tasks/{change.resource_id}"
+        event.task.metadata.id = change.resource_id
+    return event
+
+
+def _event_type(watch: Watch, change: LoggedChange, record: tasks.TaskRecord) -> int | None:
+    created = change.event == ChangeEvent.TASK_CREATED
+    if watch.condition is None:
+        entered = task_service_pb2.TASK_EVENT_TYPE_ENTERED
+        return entered if created else task_service_pb2.TASK_EVENT_TYPE_UPDATED
+    # Only the phase moves between changes of most fields, so the filter is asked with the phase before and after.
+    fields = convert.filter_fields(record)
+    matches = watch.condition.matches({**fields, "status.phase": change.phase})
+    before = not created and watch.condition.matches({**fields, "status.phase": change.previous_phase or change.phase})
+    if matches:
+        return task_service_pb2.TASK_EVENT_TYPE_UPDATED if before else task_service_pb2.TASK_EVENT_TYPE_ENTERED
+    return task_service_pb2.TASK_EVENT_TYPE_EXITED if before else None
+
+
+def _status(change: LoggedChange) -> task_pb2.TaskStatus:
+    status = task_pb2.TaskStatus(
+        phase=change.phase,
+        pending_reason=change.pending_reason,
+        attempt=change.attempt,
+        retry_count=change.retry_count,
+        runner_loss_count=change.runner_loss_count,
+        generation=change.generation,
+        exit_code=change.exit_code,
+    )
+    if change.runner_id:
+        status.runner = f"runners/{change.runner_id}"
+    if change.error_code:
+        status.error.code = change.error_code
+    if change.next_attempt_time is not None:
+        status.next_attempt_time.CopyFrom(_timestamp(change.next_attempt_time))
+    if change.phase >= Phase.SUCCEEDED:
+        status.end_time.CopyFrom(_timestamp(change.time))
+    return status
+
+
+def _timestamp(when: datetime) -> Timestamp:
+    stamp = Timestamp()
+    stamp.FromDatetime(when)
+    return stamp
+
+

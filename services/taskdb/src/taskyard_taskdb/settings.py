@@ -1,0 +1,90 @@
+"""The settings of taskdb's commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Literal
+
+from taskyard_kit.serve import ServeSettings
+from taskyard_kit.settings import Problem, Settings, setting
+from taskyard_kit.telemetry import TelemetrySettings
+from taskyard_taskdb.storage.pool import PoolOptions
+
+DATABASE_URL = "TASKYARD_DATABASE_URL"
+
+
+class DatabaseSettings(Settings):
+    """Where the database is."""
+
+    service = "taskdb"
+    database_url: str = setting(
+        env=DATABASE_URL, help="PostgreSQL 15 or newer, like postgresql://user@host:5432/taskyard"
+    )
+
+    def check(self) -> Iterator[Problem]:
+        yield from super().check()
+        if not self.database_url.startswith(("postgresql://", "postgres://")):
+            yield Problem("database_url", "…", "must begin with postgresql://")
+
+
+class ServerSettings(DatabaseSettings, ServeSettings, TelemetrySettings):
+    """`taskyard-taskdb serve`."""
+
+    about = "Serve the task database over gRPC."
+
+    listen: str = setting("127.0.0.1:7420", help="host:port or unix:/path to serve gRPC on")
+    pool_size: int = setting(8, min=2, max=200, help="database connections for work")
+    pool_reserve: int = setting(2, min=1, max=50, help="database connections kept for heartbeats")
+    pool_timeout: timedelta = setting(
+        timedelta(seconds=5), min=timedelta(milliseconds=10), help="longest wait for a free connection"
+    )
+    statement_timeout: timedelta = setting(
+        timedelta(seconds=30), min=timedelta(milliseconds=100), help="longest time for one SQL statement"
+    )
+    lock_timeout: timedelta = setting(
+        timedelta(seconds=2), min=timedelta(milliseconds=10), help="longest wait for one row lock"
+    )
+
+    def pool_options(self) -> PoolOptions:
+        """The part that concerns database connections."""
+        return PoolOptions(
+            size=self.pool_size,
+            reserve=self.pool_reserve,
+            acquire_timeout=self.pool_timeout,
+            statement_timeout=self.statement_timeout,
+            lock_timeout=self.lock_timeout,
+        )
+
+
+class MigrateSettings(DatabaseSettings):
+    """`taskyard-taskdb migrate`."""
+
+    about = "Bring the database to this version's schema."
+
+    downgrade: str = setting("", help="undo migrations down to this revision instead; base undoes all")
+
+
+class CreateKeySettings(DatabaseSettings):
+    """`taskyard-taskdb keys create`."""
+
+    about = "Make an API key and print it; it cannot be shown again."
+
+    kind: Literal["admin", "tenant", "scheduler", "runner"] = setting(help="admin, tenant, scheduler or runner")
+    tenant: str = setting("", help="tenant that a tenant key acts for; without effect on other kinds")
+    id: str = setting("", help="id of the key, 4 to 32 of a-z and 0-9; made up if empty")
+    read_only: bool = setting(False, help="a tenant key that may only read")
+    description: str = setting("", help="what the key is for")
+
+    def check(self) -> Iterator[Problem]:
+        yield from super().check()
+        if self.kind == "tenant" and not self.tenant:
+            yield Problem("tenant", "", "a tenant key needs --tenant")
+        if self.read_only and self.kind != "tenant":
+            yield Problem("read_only", "true", "is for tenant keys only")
+        if self.id and not (4 <= len(self.id) <= 32 and self.id.isascii() and _is_lower_alnum(self.id)):
+            yield Problem("id", self.id, "must be 4 to 32 of a-z and 0-9")
+
+
+def _is_lower_alnum(text: str) -> bool:
+    return text.isalnum() and text == text.lower()

@@ -1,0 +1,112 @@
+"""Columns of a batch as binary PostgreSQL arrays, for `unnest`.
+
+psycopg's own list dumper asks for the type of each element, and so a batch's content would decide the parameter
+types of the statement. Here the column says its type once, which is several times as fast and keeps one prepared
+statement per query.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+_HEADER = struct.Struct("!iiIii")
+_LENGTH = struct.Struct("!i")
+_NULL = _LENGTH.pack(-1)
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class _Array(bytes):
+    """An encoded array; each subclass is one array type of PostgreSQL."""
+
+    oid: int
+    element_oid: int
+
+
+def _array_type(name: str, oid: int, element_oid: int) -> type[_Array]:
+    made = type(name, (_Array,), {"oid": oid, "element_oid": element_oid, "__slots__": ()})
+
+    class ArrayDumper(Dumper):
+        format = Format.BINARY
+
+        def dump(self, obj: Any) -> bytes:
+            return bytes(obj)
+
+    ArrayDumper.oid = oid
+    psycopg.adapters.register_dumper(made, ArrayDumper)
+    return made
+
+
+_Bools = _array_type("Bools", 1000, 16)
+_Byteas = _array_type("Byteas", 1001, 17)
+_Smallints = _array_type("Smallints", 1005, 21)
+_Integers = _array_type("Integers", 1007, 23)
+_Texts = _array_type("Texts", 1009, 25)
+_Bigints = _array_type("Bigints", 1016, 20)
+_Floats = _array_type("Floats", 1022, 701)
+_Timestamps = _array_type("Timestamps", 1185, 1184)
+_Intervals = _array_type("Intervals", 1187, 1186)
+_Uuids = _array_type("Uuids", 2951, 2950)
+
+
+def _join(kind: type[_Array], count: int, elements: Iterable[bytes]) -> _Array:
+    # The null flag is a hint only: PostgreSQL reads a length of -1 as null whatever it says.
+    return kind(_HEADER.pack(1, 1, kind.element_oid, count, 1) + b"".join(elements))
+
+
+def _fixed(kind: type[_Array], code: str) -> Callable[[Sequence[Any]], _Array]:
+    item = struct.Struct("!i" + code)
+    size, pack = item.size - 4, item.pack
+
+    def encode(values: Sequence[Any]) -> _Array:
+        return _join(kind, len(values), [_NULL if v is None else pack(size, v) for v in values])
+
+    return encode
+
+
+bools = _fixed(_Bools, "?")
+smallints = _fixed(_Smallints, "h")
+integers = _fixed(_Integers, "i")
+bigints = _fixed(_Bigints, "q")
+floats = _fixed(_Floats, "d")
+_timestamps = _fixed(_Timestamps, "q")
+
+
+def timestamps(values: Sequence[datetime | None]) -> _Array:
+    """timestamptz[]; the datetimes are aware."""
+    return _timestamps([None if v is None else (v - _EPOCH) // _MICROSECOND for v in values])
+
+
+def intervals(values: Sequence[timedelta | None]) -> _Array:
+    """interval[], in microseconds alone, so that a day is 24 hours."""
+    pack = struct.Struct("!iqii").pack
+    encoded = [_NULL if v is None else pack(16, v // _MICROSECOND, 0, 0) for v in values]
+    return _join(_Intervals, len(values), encoded)
+
+
+def texts(values: Sequence[str | None]) -> _Array:
+    """text[]."""
+    return _variable(_Texts, [None if v is None else v.encode() for v in values])
+
+
+def byteas(values: Sequence[bytes | None]) -> _Array:
+    """bytea[]."""
+    return _variable(_Byteas, values)
+
+
+def uuids(values: Sequence[UUID | None]) -> _Array:
+    """uuid[]."""
+    return _variable(_Uuids, [None if v is None else v.bytes for v in values])
+
+
+def _variable(kind: type[_Array], values: Sequence[bytes | None]) -> _Array:
+    length = _LENGTH.pack
+    return _join(kind, len(values), [_NULL if v is None else length(len(v)) + v for v in values])

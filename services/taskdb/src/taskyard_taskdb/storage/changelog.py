@@ -1,0 +1,87 @@
+"""Reading of the change log: rows in id order, and what tells which ids are decided."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from taskyard_taskdb.storage.changes import LOG_LOCK
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
+
+# A row's time is that of its transaction, which statement_timeout keeps short; the slack only lets
+# PostgreSQL skip the partitions of past months.
+PARTITION_SLACK = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """One row of the change log, in the order of the columns of its statements."""
+
+    id: int
+    time: datetime
+    tenant_id: str
+    resource_kind: int
+    resource_id: str
+    version: int
+    event: int
+    phase: int
+    previous_phase: int
+    pending_reason: int
+    generation: int
+    attempt: int
+    retry_count: int
+    runner_loss_count: int
+    next_attempt_time: datetime | None
+    exit_code: int | None
+    runner_id: str | None
+    error_code: str | None
+    actor_type: int
+    actor_id: str
+    request_id: str | None
+    details: dict[str, Any] | None
+
+
+async def read(tx: Tx, after: int, since: datetime, limit: int) -> list[LoggedChange]:
+    """Return up to `limit` committed changes above `after` that happened later than `since` less a slack."""
+    values = {"after": after, "since": since - PARTITION_SLACK, "limit": limit}
+    rows = await tx.fetch(statement("read_changes"), values)
+    return [LoggedChange(*row) for row in rows]
+
+
+async def read_range(
+    tx: Tx, after: int, until: int, since: datetime, tenant_id: str | None, limit: int
+) -> list[LoggedChange]:
+    """Return changes above `after` up to `until`, of one tenant or of all, for a stream that catches up."""
+    values = {"after": after, "until": until, "since": since - PARTITION_SLACK, "limit": limit, "tenant": tenant_id}
+    name = "read_changes_of_all" if tenant_id is None else "read_changes_of_tenant"
+    rows = await tx.fetch(statement(name), values)
+    return [LoggedChange(*row) for row in rows]
+
+
+async def last_id(tx: Tx) -> int:
+    """Return the highest id ever drawn, committed or not; 0 when there is none."""
+    return await _value(tx, "last_change_id")
+
+
+async def writers(tx: Tx) -> frozenset[str]:
+    """Return the transactions that hold the log's lock now."""
+    key = {"high": LOG_LOCK >> 32, "low": LOG_LOCK & 0xFFFFFFFF}
+    rows = await tx.fetch(statement("log_writers"), key)
+    return frozenset(row[0] for row in rows)
+
+
+async def epoch(tx: Tx) -> int:
+    """Return the number that names this history of the log."""
+    return await _value(tx, "log_epoch")
+
+
+async def oldest(tx: Tx) -> tuple[int, datetime] | None:
+    """Return id and time of the first change that is still kept."""
+    row = await tx.fetch_row(statement("oldest_change"))
+    return (row[0], row[1]) if row else None
+
+
+async def _value(tx: Tx, name: str) -> int:
+    row = await tx.fetch_row(statement(name))
+    assert row is not None
+    return int(row[0])

@@ -1,0 +1,86 @@
+"""API keys in the database: made, found by id, revoked. Only a digest of the secret is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from psycopg import errors as pg
+
+from taskyard.errors import AlreadyExists, NotFound
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
+
+TENANT, ADMIN, SCHEDULER, RUNNER = 1, 2, 3, 4
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerScope:
+    """What the holder of a runner key may be and claim; empty means any."""
+
+    runner_id: str = ""
+    tenants: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def pack(self) -> str:
+        """The JSON document of the column."""
+        told = {"runner_id": self.runner_id, "tenants": list(self.tenants), "labels": dict(self.labels)}
+        return json.dumps({name: value for name, value in told.items() if value})
+
+    @classmethod
+    def unpack(cls, stored: Mapping[str, object] | None) -> RunnerScope:
+        """The scope of the column's document."""
+        if stored is None:
+            return cls()
+        tenants, labels = stored.get("tenants", ()), stored.get("labels", {})
+        assert isinstance(tenants, list | tuple) and isinstance(labels, dict)
+        return cls(str(stored.get("runner_id", "")), tuple(tenants), labels)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A row of api_keys."""
+
+    key_id: str
+    kind: int
+    secret_hash: bytes = field(repr=False)
+    tenant_id: str | None = None
+    read_only: bool = False
+    runner_scope: RunnerScope = RunnerScope()
+    description: str = ""
+    create_time: datetime | None = None
+    expire_time: datetime | None = None
+    revoke_time: datetime | None = None
+
+
+async def insert_key(tx: Tx, key: StoredKey) -> datetime:
+    """Stores a new key and returns its creation time. Raises NotFound for the tenant, AlreadyExists for the id."""
+    scope = key.runner_scope.pack() if key.kind == RUNNER else None
+    values = (
+        key.key_id,
+        key.kind,
+        key.tenant_id,
+        key.secret_hash,
+        key.read_only,
+        scope,
+        key.description,
+        key.expire_time,
+    )
+    try:
+        row = await tx.fetch_row(statement("insert_api_key"), values)
+    except pg.ForeignKeyViolation:
+        raise NotFound("tenant", f"tenants/{key.tenant_id}") from None
+    if row is None:
+        raise AlreadyExists("API key", f"apiKeys/{key.key_id}")
+    created: datetime = row[0]
+    return created
+
+
+async def find_key(tx: Tx, key_id: str) -> StoredKey | None:
+    """The key of this id if it is in force now."""
+    row = await tx.fetch_row(statement("find_api_key"), (key_id,))
+    if row is None:
+        return None
+    return StoredKey(*row[:5], RunnerScope.unpack(row[5]), *row[6:])

@@ -1,0 +1,136 @@
+"""Brings a database to this version's schema, and says how far a database is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+
+from taskyard_taskdb.storage.partitions import missing_partitions
+
+# Replicas that start together migrate one after the other.
+_MIGRATION_LOCK = 0x7461736B6D696772
+
+_TENANTS = """
+    INSERT INTO tenants (tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth, rate_limit_per_sec)
+    VALUES ('default', 'Default', 4, 0, 0, 0), ('system', 'Shared task types', 4, 0, 0, 0)
+    ON CONFLICT DO NOTHING
+"""
+
+
+class SchemaError(Exception):
+    """Why the schema is not as this version needs it, in one line with the remedy."""
+
+
+def upgrade(url: str) -> str:
+    """Applies every missing migration and returns the revision; safe to repeat and to run concurrently.
+
+    Also makes the tenants and partitions that every database has. Raises SchemaError for a database of a newer
+    version or one that cannot be reached.
+    """
+    with _connect(url) as connection:
+        _refuse_newer(connection)
+        config = _config(connection)
+        command.upgrade(config, "head")
+        connection.exec_driver_sql(_TENANTS)
+        _make_partitions(connection)
+        connection.commit()
+        return head()
+
+
+def downgrade(url: str, revision: str) -> str:
+    """Undoes migrations down to `revision` ("base" for all); raises SchemaError for an unknown one."""
+    with _connect(url) as connection:
+        _refuse_newer(connection)
+        try:
+            command.downgrade(_config(connection), revision)
+        except CommandError as error:
+            raise SchemaError(f"cannot downgrade to {revision!r}: {error}; known are {_known()}") from None
+        connection.commit()
+        return _revision(connection) or "base"
+
+
+def check(url: str) -> None:
+    """Raises SchemaError unless the database has exactly this version's schema."""
+    with _connect(url) as connection:
+        _refuse_newer(connection)
+        found = _revision(connection)
+    if found != head():
+        raise SchemaError(
+            f"the database has schema {found or 'none'}, this version needs {head()}; "
+            "run `taskyard-taskdb migrate`"
+        )
+
+
+def head() -> str:
+    """The newest revision this version knows."""
+    found = _script().get_current_head()
+    assert found is not None, "there is a first migration"
+    return found
+
+
+def _refuse_newer(connection: sqlalchemy.Connection) -> None:
+    found = _revision(connection)
+    if found is not None and found not in _revisions():
+        raise SchemaError(
+            f"the database has schema {found}, newer than {head()}, the newest this version knows; "
+            "upgrade taskyard-taskdb"
+        )
+
+
+def _revision(connection: sqlalchemy.Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _revisions() -> set[str]:
+    return {script.revision for script in _script().walk_revisions()}
+
+
+def _known() -> str:
+    return ", ".join(["base", *sorted(_revisions())])
+
+
+def _script() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+def _config(connection: sqlalchemy.Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    return config
+
+
+@contextmanager
+def _connect(url: str) -> Iterator[sqlalchemy.Connection]:
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url, connect_timeout=10, application_name="taskyard-migrate"),
+        poolclass=sqlalchemy.NullPool,
+    )
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_lock({_MIGRATION_LOCK})")
+            connection.commit()
+            yield connection
+    except sqlalchemy.exc.OperationalError as error:
+        told = str(error.orig).strip().splitlines()[0]
+        raise SchemaError(f"the database cannot be used: {told}; check the database URL") from None
+    finally:
+        engine.dispose()
+
+
+def _make_partitions(connection: sqlalchemy.Connection) -> None:
+    rows = connection.exec_driver_sql("SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')")
+    existing = {name for (name,) in rows}
+    for statement in missing_partitions(existing, datetime.now(UTC)):
+        connection.exec_driver_sql(statement)

@@ -1,0 +1,224 @@
+"""Connections to PostgreSQL: transactions, their retries, and the one translation of the database's errors."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from taskyard.errors import Overloaded, StorageUnavailable
+from taskyard_taskdb.storage import arrays  # noqa: F401  registers the arrays before any connection is made
+
+Params = Sequence[Any] | Mapping[str, Any] | None
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+_CONFLICTS = (pg.DeadlockDetected, pg.SerializationFailure)
+_TIMEOUTS = (pg.LockNotAvailable, pg.QueryCanceled)
+# Classes of SQLSTATE that say the server cannot do this now: connection, resources, operator, standby.
+_UNAVAILABLE = ("08", "53", "57P", "25006", "58")
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """Sizes and limits. `reserve` connections are kept for heartbeats, which must never queue behind work."""
+
+    size: int = 8
+    reserve: int = 2
+    acquire_timeout: timedelta = timedelta(seconds=5)
+    connect_timeout: timedelta = timedelta(seconds=5)
+    statement_timeout: timedelta = timedelta(seconds=30)
+    lock_timeout: timedelta = timedelta(seconds=2)
+    idle_in_transaction_timeout: timedelta = timedelta(seconds=15)
+
+
+class Tx:
+    """One transaction. Statements are prepared on first use and results arrive in binary form."""
+
+    __slots__ = ("_cursor", "connection")
+
+    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+        self.connection = connection
+        self._cursor = connection.cursor(binary=True)
+
+    async def execute(self, sql: str, params: Params = None, *, prepare: bool = True) -> int:
+        """The number of rows that the statement touched."""
+        await self._cursor.execute(sql, params, prepare=prepare)
+        return self._cursor.rowcount
+
+    async def fetch(self, sql: str, params: Params = None, *, prepare: bool = True) -> list[Row]:
+        """All rows."""
+        await self._cursor.execute(sql, params, prepare=prepare)
+        return await self._cursor.fetchall()
+
+    async def fetch_row(self, sql: str, params: Params = None, *, prepare: bool = True) -> Row | None:
+        """The first row, or None."""
+        await self._cursor.execute(sql, params, prepare=prepare)
+        return await self._cursor.fetchone()
+
+
+class Pool:
+    """The connections of one process: most for work, a few in reserve for heartbeats."""
+
+    def __init__(self, url: str, options: PoolOptions | None = None) -> None:
+        self._options = options or PoolOptions()
+        self._work = _make_pool(url, self._options, self._options.size)
+        self._reserve = _make_pool(url, self._options, self._options.reserve)
+        self._used = {self._work: 0, self._reserve: 0}
+
+    async def open(self) -> None:
+        """Connect; raises StorageUnavailable if the database does not answer in time."""
+        try:
+            for pool in self._used:
+                await pool.open(wait=True, timeout=self._options.connect_timeout.total_seconds())
+        except PoolTimeout:
+            await self.close()
+            raise StorageUnavailable("not applied") from None
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for pool in self._used:
+            await pool.close()
+
+    @asynccontextmanager
+    async def transaction(self, *, reserve: bool = False) -> AsyncIterator[Tx]:
+        """A transaction that commits at the end of the block and rolls back on any exception.
+
+        Raises StorageUnavailable if the database is away (its `outcome` says whether the commit may have
+        happened), Overloaded if no connection becomes free. Other errors of PostgreSQL are raised as they are.
+        """
+        async with self._connection(reserve) as connection:
+            try:
+                yield Tx(connection)
+            except BaseException as error:
+                await _roll_back(connection)
+                raise _translated(error, "not applied") from error
+            try:
+                await connection.commit()
+            except psycopg.Error as error:
+                raise _translated(error, "unknown") from error
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Tx]:
+        """Single statements that only read, each seeing what is committed when it begins."""
+        async with self._connection(reserve=False) as connection:
+            await connection.set_autocommit(True)
+            try:
+                yield Tx(connection)
+            except psycopg.Error as error:
+                raise _translated(error, "not applied") from error
+            finally:
+                if not connection.closed:
+                    await connection.set_autocommit(False)
+
+    async def run(
+        self, work: Callable[[Tx], Awaitable[T]], *, reserve: bool = False, attempts: int = 5
+    ) -> T:
+        """The result of `work` in a transaction, repeated after a deadlock, a lost race or a broken connection.
+
+        The transaction is not interrupted when the caller is cancelled. Raises what `work` raises, and Overloaded
+        after too many attempts or a lock that was not to be had.
+        """
+        return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts)))
+
+    async def _run(self, work: Callable[[Tx], Awaitable[T]], reserve: bool, attempts: int) -> T:
+        for attempt in range(attempts):
+            try:
+                async with self.transaction(reserve=reserve) as tx:
+                    return await work(tx)
+            except _CONFLICTS:
+                await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))
+            except _TIMEOUTS as error:
+                raise _overloaded("the time a lock or statement may take") from error
+            except StorageUnavailable as error:
+                if error.outcome != "not applied" or attempt + 1 == attempts:
+                    raise
+                await asyncio.sleep(random.uniform(0, 0.05 * 2**attempt))
+        raise _overloaded(f"{attempts} attempts at one transaction")
+
+    @asynccontextmanager
+    async def _connection(self, reserve: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+        pool = self._reserve if reserve else self._work
+        try:
+            connection = await pool.getconn()
+        except PoolTimeout:
+            # Connections that are all in use are a full house; connections that cannot be made, an outage.
+            if self._used[pool] >= pool.max_size:
+                raise _overloaded(f"{pool.max_size} database connections in use") from None
+            raise StorageUnavailable("not applied") from None
+        self._used[pool] += 1
+        try:
+            yield connection
+        finally:
+            self._used[pool] -= 1
+            await pool.putconn(connection)
+
+
+def _make_pool(
+    url: str, options: PoolOptions, size: int
+) -> AsyncConnectionPool[psycopg.AsyncConnection[Row]]:
+    return AsyncConnectionPool(
+        url,
+        kwargs=connect_arguments(options),
+        min_size=min(size, 2),
+        max_size=size,
+        timeout=options.acquire_timeout.total_seconds(),
+        max_lifetime=3600.0,
+        open=False,
+    )
+
+
+def connect_arguments(options: PoolOptions) -> dict[str, Any]:
+    """What every connection is made with, beyond the URL."""
+    server = {
+        "jit": "off",
+        "timezone": "UTC",
+        # The hot statements take arrays whose content never changes the best plan.
+        "plan_cache_mode": "force_generic_plan",
+        "statement_timeout": _milliseconds(options.statement_timeout),
+        "lock_timeout": _milliseconds(options.lock_timeout),
+        "idle_in_transaction_session_timeout": _milliseconds(options.idle_in_transaction_timeout),
+    }
+    return {
+        "application_name": "taskyard-taskdb",
+        "connect_timeout": max(1, round(options.connect_timeout.total_seconds())),
+        # A peer that vanished is noticed within 15 s, also while a statement waits for its answer.
+        "keepalives_idle": 5,
+        "keepalives_interval": 5,
+        "keepalives_count": 2,
+        "tcp_user_timeout": 15_000,
+        "options": " ".join(f"-c {name}={value}" for name, value in server.items()),
+    }
+
+
+def _milliseconds(value: timedelta) -> int:
+    return int(value.total_seconds() * 1000)
+
+
+async def _roll_back(connection: psycopg.AsyncConnection[Row]) -> None:
+    try:
+        await connection.rollback()
+    except psycopg.Error:
+        # Whatever is wrong with the connection, the pool discards it.
+        await connection.close()
+
+
+def _translated(error: BaseException, outcome: str) -> BaseException:
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | pg.ReadOnlySqlTransaction):
+        return error
+    state = error.sqlstate
+    if state is None or state.startswith(_UNAVAILABLE):
+        return StorageUnavailable(outcome, retry_after=timedelta(seconds=1))
+    return error
+
+
+def _overloaded(limit: str) -> Overloaded:
+    return Overloaded("the database", limit, retry_after=timedelta(seconds=1))

@@ -1,0 +1,123 @@
+-- name: find_candidates
+-- Locks nothing. Reads the head of each lane by the primary key of queue, beginning after the lane's bound, so that
+-- dead entries of what was popped before are not visited.
+SELECT lane.n, q.ready_time, q.task_id
+FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
+        %(after_times)s::timestamptz[], %(after_ids)s::text[], %(limits)s::integer[])
+    WITH ORDINALITY AS lane (tenant_id, class_id, priority, pinned_runner, after_time, after_id, at_most, n)
+LEFT JOIN tenants t ON t.tenant_id = lane.tenant_id
+CROSS JOIN LATERAL (
+    SELECT ready_time, task_id
+    FROM queue
+    WHERE queue.tenant_id = lane.tenant_id AND queue.class_id = lane.class_id AND queue.priority = lane.priority
+        AND queue.pinned_runner = lane.pinned_runner
+        AND (queue.ready_time, queue.task_id) > (lane.after_time, lane.after_id)
+    ORDER BY ready_time, task_id
+    LIMIT lane.at_most
+) q
+WHERE NOT coalesce(t.suspended OR t.queue_paused, false)
+ORDER BY lane.n, q.ready_time, q.task_id
+
+-- name: take_from_queue
+-- Locks the chosen rows, skipping those another transaction has, and deletes them; primary key of queue.
+WITH locked AS MATERIALIZED (
+    SELECT queue.ctid AS at, c.n
+    FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[],
+            %(pinned_runners)s::text[], %(ready_times)s::timestamptz[], %(task_ids)s::text[])
+        WITH ORDINALITY AS c (tenant_id, class_id, priority, pinned_runner, ready_time, task_id, n)
+    JOIN queue ON queue.tenant_id = c.tenant_id AND queue.class_id = c.class_id AND queue.priority = c.priority
+        AND queue.pinned_runner = c.pinned_runner AND queue.ready_time = c.ready_time AND queue.task_id = c.task_id
+    FOR UPDATE OF queue SKIP LOCKED
+)
+DELETE FROM queue USING locked WHERE queue.ctid = locked.at
+RETURNING locked.n, queue.has_lease
+
+-- name: retire_leases
+-- Moves the expired leases beside claimed queue rows to runs as LOST. Waits for a renewal of theirs at most, in key
+-- order; nobody else writes them while the queue row is ours.
+WITH locked AS MATERIALIZED (
+    SELECT leases.ctid AS at, c.n
+    FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) WITH ORDINALITY AS c (tenant_id, task_id, n)
+    JOIN leases ON leases.tenant_id = c.tenant_id AND leases.task_id = c.task_id
+    ORDER BY leases.tenant_id, leases.task_id
+    FOR UPDATE OF leases
+), ended AS (
+    DELETE FROM leases USING locked WHERE leases.ctid = locked.at
+    RETURNING locked.n, leases.tenant_id, leases.task_id, leases.generation, leases.version, leases.attempt,
+        leases.lease_id, leases.schedule_time, leases.start_time, leases.task_type_revision,
+        leases.start_checkpoint, leases.runner_id, leases.progress
+), recorded AS (
+    INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
+        start_checkpoint, attempt, state, tenant_id, task_id, runner_id, progress)
+    SELECT generation, lease_id, schedule_time, start_time, statement_timestamp(), task_type_revision,
+        start_checkpoint, attempt, %(lost)s::smallint, tenant_id, task_id, runner_id, progress
+    FROM ended
+)
+SELECT n, version, generation, attempt FROM ended
+
+-- name: grant_leases
+-- Inserts leases and changes for tasks whose queue rows this transaction has taken; no other writer touches such a
+-- task, so nothing waits. A statement of its own: its snapshot is younger than those locks. Primary key of tasks.
+WITH log AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock_shared(%(log_lock)s)
+), claimed AS MATERIALIZED (
+    SELECT c.n, c.tenant_id, c.task_id, c.runner_id, c.session_epoch, c.lease_id, c.lease_duration,
+        coalesce(c.old_generation, t.generation) + 1 AS generation,
+        coalesce(c.old_version, t.version) + 1 AS version,
+        coalesce(c.old_attempt, t.attempt) AS attempt,
+        coalesce(c.old_phase, t.phase) AS previous_phase,
+        t.spec, t.labels, t.total_deadline, t.traceparent, t.checkpoint_sequence, t.task_type_revision,
+        t.task_type, t.task_type_tenant, t.overlap, t.on_runner_lost, t.plain, t.timed, t.slot, t.retry_count,
+        t.runner_loss_count, t.error_code
+    FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(runner_ids)s::text[], %(epochs)s::bigint[],
+            %(lease_ids)s::bigint[], %(lease_durations)s::interval[], %(old_generations)s::bigint[],
+            %(old_versions)s::bigint[], %(old_attempts)s::integer[], %(old_phases)s::smallint[])
+        WITH ORDINALITY AS c (tenant_id, task_id, runner_id, session_epoch, lease_id, lease_duration, old_generation,
+            old_version, old_attempt, old_phase, n)
+    JOIN tasks t ON t.tenant_id = c.tenant_id AND t.task_id = c.task_id
+), granted AS (
+    INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time, expire_time, task_type_revision,
+        start_checkpoint, attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
+        claim_request_id, slot)
+    SELECT generation, lease_id, version, session_epoch, statement_timestamp(),
+        statement_timestamp() + lease_duration, task_type_revision, checkpoint_sequence, attempt,
+        %(scheduled)s::smallint, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
+        %(request_id)s, slot
+    FROM claimed
+), logged AS (
+    INSERT INTO changes (time, version, generation, attempt, retry_count, runner_loss_count, event, actor_type,
+        phase, previous_phase, tenant_id, resource_id, actor_id, runner_id)
+    SELECT statement_timestamp(), version, generation, attempt, retry_count, runner_loss_count,
+        %(event)s::smallint, %(actor_type)s::smallint, %(scheduled)s::smallint, previous_phase, tenant_id, task_id,
+        %(actor_id)s, runner_id
+    FROM log, claimed
+)
+SELECT n, generation, attempt, spec, labels, total_deadline - statement_timestamp() AS total_left, traceparent,
+    checkpoint_sequence, task_type_revision, task_type, task_type_tenant, slot
+FROM claimed
+
+-- name: insert_queue
+-- Appends to lanes; the rows are new, nothing waits.
+INSERT INTO queue (class_id, ready_time, priority, has_lease, tenant_id, pinned_runner, task_id)
+SELECT * FROM unnest(%(class_ids)s::bigint[], %(ready_times)s::timestamptz[], %(priorities)s::smallint[],
+    %(has_leases)s::boolean[], %(tenant_ids)s::text[], %(pinned_runners)s::text[], %(task_ids)s::text[])
+
+-- name: lock_queue
+-- Locks queue rows in key order and waits; a row that a pop took meanwhile is not returned. Primary key of queue.
+SELECT q.tenant_id, q.task_id
+FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
+        %(ready_times)s::timestamptz[], %(task_ids)s::text[])
+    AS c (tenant_id, class_id, priority, pinned_runner, ready_time, task_id)
+JOIN queue q ON q.tenant_id = c.tenant_id AND q.class_id = c.class_id AND q.priority = c.priority
+    AND q.pinned_runner = c.pinned_runner AND q.ready_time = c.ready_time AND q.task_id = c.task_id
+ORDER BY q.tenant_id, q.class_id, q.priority, q.pinned_runner, q.ready_time, q.task_id
+FOR UPDATE OF q
+
+-- name: delete_queue
+-- Deletes queue rows that lock_queue has locked; primary key of queue.
+DELETE FROM queue q
+USING unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
+        %(ready_times)s::timestamptz[], %(task_ids)s::text[])
+    AS c (tenant_id, class_id, priority, pinned_runner, ready_time, task_id)
+WHERE q.tenant_id = c.tenant_id AND q.class_id = c.class_id AND q.priority = c.priority
+    AND q.pinned_runner = c.pinned_runner AND q.ready_time = c.ready_time AND q.task_id = c.task_id

@@ -1,0 +1,43 @@
+"""Turns a presented key into a principal, by the key store in the database."""
+
+from __future__ import annotations
+
+from taskyard_kit.auth import EVERYTHING, Kind, Principal
+from taskyard_kit.keys import ApiKey
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.pool import Pool
+
+KINDS = {
+    keys.TENANT: Kind.TENANT,
+    keys.ADMIN: Kind.ADMIN,
+    keys.SCHEDULER: Kind.SCHEDULER,
+    keys.RUNNER: Kind.RUNNER,
+}
+
+
+class StoredKeyVerifier:
+    """The KeyVerifier of taskdb; the server around it remembers answers for a few seconds."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def verify(self, key: ApiKey) -> Principal | None:
+        """The principal of a key in force, None for any other."""
+        async with self._pool.reading() as tx:
+            found = await keys.find_key(tx, key.id)
+        return principal_of(found) if found is not None and key.matches(found.secret_hash) else None
+
+
+def principal_of(key: keys.StoredKey) -> Principal:
+    """Who holds this key."""
+    scope = key.runner_scope
+    is_runner = key.kind == keys.RUNNER
+    return Principal(
+        KINDS[key.kind],
+        key.key_id,
+        tenant=key.tenant_id or "",
+        scopes=frozenset({"read"}) if key.read_only else EVERYTHING,
+        runner=scope.runner_id,
+        tenants=frozenset(scope.tenants or ("*",)) if is_runner else frozenset(),
+        labels=frozenset(scope.labels.items()),
+    )

@@ -1,0 +1,1 @@
+"""Watching: one reader of the change log per replica, fanned out to every stream."""

@@ -1,0 +1,63 @@
+"""Followers of logs: wakes their streams when another replica has stored more."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from taskyard.errors import TaskyardError
+from taskyard_taskdb.storage import logs
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.watch.hub import Hub, Subscription, TaskKey
+
+logger = logging.getLogger(__name__)
+
+# What this replica stores wakes followers at once; what another one stores is seen this late.
+POLL_SECONDS = 0.1
+
+
+class LogFollowers:
+    """The tasks whose logs are followed here; looks at all of them with one statement, and only while there are any."""
+
+    def __init__(self, pool: Pool, hub: Hub) -> None:
+        self._pool = pool
+        self._hub = hub
+        self._followed: Counter[TaskKey] = Counter()
+        self._seen: dict[TaskKey, tuple[int, int]] = {}
+        self._poller: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def follow(self, key: TaskKey) -> Iterator[Subscription]:
+        """Yield a subscription that wakes with changes of the task and with growth of its logs."""
+        subscription = self._hub.subscribe(key[0], frozenset({key}))
+        self._followed[key] += 1
+        if self._poller is None:
+            self._poller = asyncio.create_task(self._poll())
+        try:
+            yield subscription
+        finally:
+            self._hub.unsubscribe(subscription)
+            self._followed[key] -= 1
+            if not self._followed[key]:
+                del self._followed[key]
+                self._seen.pop(key, None)
+
+    def stored(self, key: TaskKey) -> None:
+        """Say that this replica has stored logs of a task."""
+        self._hub.wake_task(key)
+
+    async def _poll(self) -> None:
+        while self._followed:
+            try:
+                async with self._pool.reading() as tx:
+                    ends = await logs.ends(tx, list(self._followed))
+            except TaskyardError as error:  # the next look may find the database again
+                logger.warning("logs.poll_failed", extra={"error": str(error)})
+                ends = {}
+            for key, end in ends.items():
+                if self._seen.get(key) != end and key in self._followed:
+                    self._seen[key] = end
+                    self._hub.wake_task(key)
+            await asyncio.sleep(POLL_SECONDS)
+        self._poller = None

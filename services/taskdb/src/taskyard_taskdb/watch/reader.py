@@ -1,0 +1,75 @@
+"""The order of the change log: hands out changes once every lower id is decided."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from taskyard_taskdb.storage import changelog
+from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.pool import Tx
+
+PAGE = 2000
+BEGINNING = datetime(1970, 1, 2, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Everything up to `id` is decided once `writers` have ended."""
+
+    id: int
+    writers: frozenset[str]
+
+
+class LogReader:
+    """Reads the log in id order and never passes an id that may still be committed.
+
+    Ids are drawn under a shared lock that is held until the end of the transaction. So once the
+    holders seen after reading the sequence have ended, no id up to its value can appear any more;
+    and an id that follows the last one without a gap needs no such proof.
+    """
+
+    def __init__(self, tx: Tx, position: int, time: datetime = BEGINNING) -> None:
+        self.position = position
+        self.time = time
+        self.blocked = False
+        self._tx = tx
+        self._horizon = position
+        self._barrier: Barrier | None = None
+
+    @classmethod
+    async def at_end(cls, tx: Tx) -> "LogReader":
+        """Return a reader that starts behind everything that is committed now."""
+        end = await changelog.last_id(tx)
+        pending = await changelog.writers(tx)
+        while pending & await changelog.writers(tx):
+            pass
+        return cls(tx, end, datetime.now(UTC))
+
+    async def step(self) -> list[LoggedChange]:
+        """Return the next changes; none means that there are none, or (`blocked`) that one is in the way."""
+        await self._advance_horizon()
+        rows = await changelog.read(self._tx, self.position, self.time, PAGE)
+        decided = self._decided(rows)
+        self.blocked = len(decided) < len(rows)
+        if decided:
+            self.position, self.time = decided[-1].id, decided[-1].time
+        if self.blocked and self._barrier is None:
+            end = await changelog.last_id(self._tx)
+            self._barrier = Barrier(end, await changelog.writers(self._tx))
+        return decided
+
+    async def _advance_horizon(self) -> None:
+        if self._barrier is None:
+            return
+        left = self._barrier.writers and self._barrier.writers & await changelog.writers(self._tx)
+        if left:
+            self._barrier = Barrier(self._barrier.id, left)
+        else:
+            self._horizon, self._barrier = self._barrier.id, None
+
+    def _decided(self, rows: list[LoggedChange]) -> list[LoggedChange]:
+        expected = self.position + 1
+        for index, row in enumerate(rows):
+            if row.id != expected and row.id > self._horizon:
+                return rows[:index]
+            expected = row.id + 1
+        return rows

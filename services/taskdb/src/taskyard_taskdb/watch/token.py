@@ -1,0 +1,49 @@
+"""Resume tokens: a place in one history of the change log, bound to the watch that made it."""
+
+import base64
+import binascii
+import struct
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+from taskyard.errors import FieldViolation, ResumeTokenInvalid
+
+_FORM = struct.Struct(">Bqqq8s")
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeToken:
+    """Everything up to and including `id` was delivered; `time` is that of `id`."""
+
+    epoch: int
+    id: int
+    time: datetime
+
+    def encode(self, query: str) -> str:
+        """Return the token as text, bound to `query`."""
+        micros = int(self.time.timestamp() * 1_000_000)
+        raw = _FORM.pack(_VERSION, self.epoch, self.id, micros, _binding(query))
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def decode(text: str, query: str) -> ResumeToken:
+    """Return the token that `text` is; raises ResumeTokenInvalid if it is damaged or of another watch."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        version, epoch, change_id, micros, binding = _FORM.unpack(raw)
+        time = datetime.fromtimestamp(micros / 1_000_000, UTC)
+    except (binascii.Error, struct.error, ValueError, OverflowError, OSError) as error:
+        raise _invalid(text, "it is damaged; start over with snapshot") from error
+    if version != _VERSION or binding != _binding(query):
+        raise _invalid(text, "it belongs to another watch; use it with the request that made it")
+    return ResumeToken(epoch, change_id, time)
+
+
+def _invalid(text: str, told: str) -> ResumeTokenInvalid:
+    return ResumeTokenInvalid((FieldViolation("resume_token", f'"{text}": {told}'),))
+
+
+def _binding(query: str) -> bytes:
+    return blake2b(query.encode(), digest_size=8).digest()

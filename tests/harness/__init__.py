@@ -1,0 +1,1 @@
+"""What tests of several packages share; imported by its path from the checkout."""

@@ -1,0 +1,102 @@
+"""A PostgreSQL server for a test session, and a fresh database for each test, cloned from a template."""
+
+import asyncio
+import contextlib
+import inspect
+import os
+import secrets
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+from taskyard_standalone.datadir import DataDirectory
+from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
+
+# Test data need not survive a power failure; everything else is as in production.
+_FAST = ("-c", "fsync=off", "-c", "full_page_writes=off")
+EXISTING_SERVER = "TASKYARD_TEST_DATABASE_URL"
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server; `url` names a role that may create databases."""
+
+    url: str
+
+    def database_url(self, name: str) -> str:
+        """The URL of the database `name` on this server."""
+        return urlsplit(self.url)._replace(path=f"/{name}").geturl()
+
+    def create(self, template: str | None = None) -> str:
+        """Creates a database, empty or as a copy of `template`, and returns its name."""
+        name = f"test_{secrets.token_hex(6)}"
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            # FILE_COPY is the faster strategy for a small template when nothing is synced.
+            statement += sql.SQL(" TEMPLATE {} STRATEGY FILE_COPY").format(sql.Identifier(template))
+        self._execute(statement)
+        return name
+
+    def drop(self, name: str) -> None:
+        """Drops a database, ending whoever is still connected to it."""
+        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    @contextlib.contextmanager
+    def database(self, template: str | None = None) -> Iterator[str]:
+        """The URL of a database that exists inside the with block."""
+        name = self.create(template)
+        try:
+            yield self.database_url(name)
+        finally:
+            self.drop(name)
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@contextlib.contextmanager
+def postgres_server(directory: Path) -> Iterator[PostgresServer]:
+    """The server named by TASKYARD_TEST_DATABASE_URL, or an embedded one in `directory`.
+
+    Must be entered on the main thread, which the embedded server's life is tied to.
+    """
+    if existing := os.environ.get(EXISTING_SERVER):
+        yield PostgresServer(existing)
+        return
+    with DataDirectory(directory) as data:
+        postgres = EmbeddedPostgres(data, PostgresOptions(server_arguments=_FAST), print)
+        try:
+            _run(postgres.start())
+            with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
+                connection.execute("ALTER ROLE taskyard CREATEDB")
+            yield PostgresServer(postgres.url())
+        finally:
+            _run(postgres.stop(asyncio.Event()))
+
+
+@contextlib.contextmanager
+def migrated_template(server: PostgresServer, migrate: Callable[[str], Any]) -> Iterator[str]:
+    """The name of a database that `migrate` has brought to the current schema."""
+    name = server.create()
+    try:
+        outcome = migrate(server.database_url(name))
+        if inspect.iscoroutine(outcome):
+            _run(outcome)
+        yield name
+    finally:
+        server.drop(name)
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    # A loop of its own: asyncio.run would take away the current loop of pytest-asyncio.
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(work)
+    finally:
+        loop.close()
