@@ -18,7 +18,7 @@ from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
 
 # Test data need not survive a power failure; everything else is as in production.
-_FAST = ("-c", "fsync=off", "-c", "full_page_writes=off")
+_FAST = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=64MB")
 EXISTING_SERVER = "TASKYARD_TEST_DATABASE_URL"
 
 

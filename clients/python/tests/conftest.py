@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from server import KEY, TaskServer, serving
 
+from clients.python.tests.task_server import KEY, TaskServer, serving
 from taskyard import Client
 
 

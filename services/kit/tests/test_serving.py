@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -28,6 +29,14 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 async def test_health_is_open_overall_and_per_service(echo: Running, service: str) -> None:
     stub = health_stub(echo.channel(""))
     assert (await stub.Check(health_pb2.HealthCheckRequest(service=service))).status == SERVING
+
+
+async def test_a_service_may_say_that_it_cannot_serve_for_now(echo: Running) -> None:
+    stub = health_stub(echo.channel(""))
+    await echo.server.set_health(serving=False)
+    assert (await stub.Check(health_pb2.HealthCheckRequest(service=SERVICE))).status == NOT_SERVING
+    await echo.server.set_health(serving=True)
+    assert (await stub.Check(health_pb2.HealthCheckRequest())).status == SERVING
 
 
 async def list_services(channel: grpc.aio.Channel) -> set[str]:
@@ -100,6 +109,16 @@ async def test_a_drain_lets_services_say_goodbye_and_then_ends_their_streams(
     await drain
 
 
+async def test_a_drain_ends_a_call_that_waits_by_design(start_server: StartServer) -> None:
+    echo = await start_server()
+    waiting = asyncio.ensure_future(echo.stub().Wait(pb.SayRequest()))
+    await echo.servicer.entered.wait()
+    async with asyncio.timeout(10):
+        await echo.server.drain()
+    with pytest.raises(errors.ServerDraining), translated():
+        await waiting
+
+
 async def test_a_drain_ends_at_its_deadline_although_a_call_hangs(start_server: StartServer) -> None:
     echo = await start_server(drain_timeout=timedelta(milliseconds=200))
     call = asyncio.ensure_future(echo.stub().Say(pb.SayRequest(text="hold")))
@@ -136,6 +155,13 @@ async def test_tls_serves_with_a_certificate_and_the_client_checks_it(start_serv
     echo = await start_server(listen="localhost:0", tls_cert=cert, tls_key=key)
     async with open_channel(echo.server.address, key=KEYS[Kind.TENANT].text, tls_ca=cert) as channel:
         assert (await rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="safe"))).text == "safe"
+
+
+async def test_a_certificate_that_is_none_is_told(start_server: StartServer, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pem"
+    broken.write_text("no certificate")
+    with pytest.raises(StartupError, match=r"cannot listen on localhost:0; check .* the certificate"):
+        await start_server(listen="localhost:0", tls_cert=broken, tls_key=broken)
 
 
 @pytest.mark.parametrize(

@@ -7,49 +7,20 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
 
+from services.standalone.tests.server import FAST, copy_tree, run, running
 from taskyard_standalone.binaries import find_binaries
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import PostgresError
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
 
-FAST = PostgresOptions(server_arguments=("-c", "fsync=off"))
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="is about what root does")
-
-
-@contextlib.asynccontextmanager
-async def running(
-    path: Path, options: PostgresOptions = FAST, said: list[str] | None = None
-) -> AsyncIterator[EmbeddedPostgres]:
-    """A started server on the data directory `path`."""
-    with DataDirectory(path) as data:
-        postgres = EmbeddedPostgres(data, options, (said if said is not None else []).append)
-        try:
-            await postgres.start()
-            yield postgres
-        finally:
-            await postgres.stop(asyncio.Event())
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with a cluster, to be copied."""
-    path = tmp_path_factory.mktemp("made") / "data"
-
-    async def make() -> None:
-        async with running(path):
-            pass
-
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(make())
-    loop.close()
-    return path
 
 
 @pytest.fixture
@@ -57,14 +28,6 @@ def data_dir(made: Path, tmp_path: Path) -> Path:
     """A data directory with a stopped cluster, for this test alone."""
     copy_tree(made, tmp_path / "data")
     return tmp_path / "data"
-
-
-def run(*argv: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(argv, check=check, capture_output=True, text=True)
-
-
-def copy_tree(source: Path, target: Path) -> None:
-    run("cp", "-a", str(source), str(target))
 
 
 @contextlib.contextmanager

@@ -24,9 +24,10 @@ def assert_nothing_is_left(up: Up, children: dict[int, str]) -> None:
     assert not psutil.pid_exists(up.pid) or up.process.poll() is not None
 
 
-def test_up_serves_and_ends_cleanly_on_ctrl_c_with_its_data_kept(up_as: UpFactory) -> None:
-    up = up_as().ready()
-    up.sql("INSERT INTO note VALUES ('kept')")
+def test_a_first_up_serves_and_ends_cleanly_on_ctrl_c_with_its_data_kept(up_as: UpFactory) -> None:
+    new = str(up_as.base / "new")
+    up = up_as(data_dir=new).ready()
+    up.sql("CREATE TABLE note AS SELECT 'kept' AS text")
     children = up.children()
     assert len(children) > len(NAMES)
     up.send(signal.SIGINT)
@@ -34,7 +35,7 @@ def test_up_serves_and_ends_cleanly_on_ctrl_c_with_its_data_kept(up_as: UpFactor
     assert_nothing_is_left(up, children)
     assert [name for name, _ in up_as.notes("stopped")] == ["runner", "scheduler", "taskdb"]
 
-    again = up_as().ready()
+    again = up_as(data_dir=new).ready()
     assert again.sql("SELECT text FROM note") == [("kept",)]
     again.send(signal.SIGTERM)
     assert again.answer().code == 0
@@ -42,7 +43,7 @@ def test_up_serves_and_ends_cleanly_on_ctrl_c_with_its_data_kept(up_as: UpFactor
 
 def test_up_comes_back_at_once_after_the_supervisor_was_killed(up_as: UpFactory) -> None:
     up = up_as().ready()
-    up.sql("INSERT INTO note VALUES ('kept')")
+    up.sql("CREATE TABLE note AS SELECT 'kept' AS text")
     children = up.children()
     up.send(signal.SIGKILL)
     up.process.wait()
@@ -53,7 +54,7 @@ def test_up_comes_back_at_once_after_the_supervisor_was_killed(up_as: UpFactory)
 
 def test_up_restarts_a_killed_postmaster_and_comes_back_after_everything_was_killed(up_as: UpFactory) -> None:
     up = up_as().ready()
-    up.sql("INSERT INTO note VALUES ('kept')")
+    up.sql("CREATE TABLE note AS SELECT 'kept' AS text")
     killed = up.postmaster()
     os.kill(killed, signal.SIGKILL)
     up.until("postgresql is back")
@@ -141,13 +142,14 @@ def test_a_second_signal_hurries_a_service_that_does_not_drain(
 
 
 def test_a_signal_during_the_start_ends_up_cleanly(up: UpFactory) -> None:
-    running = up()
+    new = str(up.base / "new")
+    running = up(data_dir=new)
     running.until("Starting")
     running.send(signal.SIGTERM)
     answer = running.answer()
     assert answer.code == 0
     assert answer.complaints == []
-    assert up().ready().sql("SELECT count(*) FROM note") == [(0,)]
+    assert up(data_dir=new).ready().sql("SELECT 1") == [(1,)]
 
 
 def test_a_second_up_on_the_same_directory_is_refused(up: UpFactory, empty_database_url: str) -> None:

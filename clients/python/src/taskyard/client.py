@@ -34,6 +34,10 @@ A = TypeVar("A")
 # The page of a list, and what one wait asks of the server before it asks again.
 PAGE_SIZE = 1000
 WAIT_SECONDS = 60.0
+# For the answer to a wait, beyond the waiting itself.
+ANSWER_SECONDS = 15.0
+# How long single creates that share a batch are sent again, about as long as gRPC repeats one alone.
+COALESCED_PATIENCE = 5.0
 MAX_RECEIVE_BYTES = 64 * MIB
 _SERVING = b"\x08\x01"
 
@@ -43,7 +47,8 @@ class Client:
 
     What is not given as an argument comes from TASKYARD_ADDRESS, TASKYARD_KEY and TASKYARD_TENANT, then from
     .taskyard/context.toml in this folder or one above, then from ~/.config/taskyard/config.toml. `timeout`
-    bounds one call, `patience` an outage that watch, logs, wait and create_many sit out.
+    bounds one call instead of what service_config.json says, `patience` an outage that watch, logs, wait and
+    create_many sit out.
 
     Methods raise taskyard.errors; a task is named by its id, its full name, or a Task.
     """
@@ -56,7 +61,7 @@ class Client:
         tenant: str | None = None,
         scheduler: str | None = None,
         tls_ca: str | Path | None = None,
-        timeout: Seconds = 30.0,
+        timeout: Seconds | None = None,
         patience: Seconds = 300.0,
     ) -> None:
         given = {
@@ -67,7 +72,7 @@ class Client:
             "tls_ca": str(tls_ca) if tls_ca else None,
         }
         self.context: Context = find_context(given)
-        self._timeout = to_timedelta(timeout).total_seconds()
+        self._timeout = None if timeout is None else to_timedelta(timeout).total_seconds()
         self._patience = to_timedelta(patience).total_seconds()
         self._parent = tenant_name(self.context.tenant)
         self._channel: grpc.aio.Channel | None = None
@@ -107,7 +112,7 @@ class Client:
 
     async def _create_now(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
         if len(requests) > 1:
-            batches = Batches(self._batch_create, self._parent, self._timeout, pb.TASK_VIEW_BASIC)
+            batches = Batches(self._batch_create, self._parent, COALESCED_PATIENCE, pb.TASK_VIEW_BASIC)
             return await batches.send(requests)
         request = requests[0]
         request.parent, request.view = self._parent, pb.TASK_VIEW_BASIC
@@ -183,7 +188,7 @@ class Client:
             left = WAIT_SECONDS if ends is None else max(0.0, min(WAIT_SECONDS, ends - time.monotonic()))
             request = pb.WaitTaskRequest(name=name, timeout=to_duration(left), view=_view(view))
             try:
-                answer = await self._call(self._tasks.WaitTask, request, left + self._timeout)
+                answer = await self._call(self._tasks.WaitTask, request, left + ANSWER_SECONDS)
             except errors.TaskyardError as error:
                 await patience.wait(error)
                 continue

@@ -21,6 +21,7 @@ import grpc.aio
 
 from taskyard import status, tracing
 from taskyard.errors import (
+    Code,
     DeadlineExceeded,
     Internal,
     PermissionDenied,
@@ -46,6 +47,7 @@ class Streams:
 
     def __init__(self) -> None:
         self._open: dict[asyncio.Task[Any], bool] = {}
+        self.ended = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -62,6 +64,7 @@ class Streams:
 
     def end_all(self) -> None:
         """Cancel every one of them; its caller gets SERVER_DRAINING."""
+        self.ended = True
         for task in list(self._open):
             self._open[task] = True
             task.cancel()
@@ -93,10 +96,9 @@ class Guard:
             body = _stream_body(handler, behavior, enter, decode)
         else:
             body = _unary_body(behavior, enter, decode, self._limit(policy), method)
-        call = _translated(method, body)
+        call = _answered(_observed(method, _logged(method, body)))
         if streaming or policy.waits:
             call = _tracked(method, self.streams, call)
-        call = _observed(method, call)
         # Messages of a request stream are decoded, and so validated, where the handler reads them; a single
         # request stays in bytes until the caller is known.
         if handler.request_streaming:
@@ -169,6 +171,10 @@ def _unary_body(
     seconds = limit.total_seconds()
 
     async def call_within(data: bytes, context: Context) -> Any:
+        remaining = context.time_remaining()
+        if remaining is not None and remaining <= seconds:
+            # gRPC cancels at the caller's own deadline; a second timer would cost 6 µs.
+            return await call(data, context)
         try:
             async with asyncio.timeout(seconds) as scope:
                 await enter(context)
@@ -207,6 +213,8 @@ def _tracked(method: str, streams: Streams, inner: Behavior) -> Behavior:
     labels = {"method": method.lstrip("/")}
 
     async def call(incoming: Any, context: Context) -> Any:
+        if streams.ended:
+            await _fail(context, ServerDraining())
         task = streams.enter()
         gauge.add(1, labels)
         try:
@@ -224,18 +232,71 @@ def _tracked(method: str, streams: Streams, inner: Behavior) -> Behavior:
     return call
 
 
-def _translated(method: str, inner: Behavior) -> Behavior:
+def _logged(method: str, inner: Behavior) -> Behavior:
+    """Turns what no handler should raise into INTERNAL; the detail goes to the log only."""
+
+    async def call(incoming: Any, context: Context) -> Any:
+        try:
+            return await inner(incoming, context)
+        except (TaskyardError, grpc.aio.AbortError):
+            raise
+        except Exception:
+            correlation_id = uuid.uuid4().hex
+            log.exception("rpc_failed", method=method, correlation_id=correlation_id)
+            raise Internal(correlation_id) from None
+
+    return call
+
+
+def _observed(method: str, inner: Behavior) -> Behavior:
+    """Measures and traces a call if anybody reads that; otherwise only passes the traceparent on."""
+    name = method.lstrip("/")
+    duration = instrument(RPC_DURATION)
+
+    async def call(incoming: Any, context: Context) -> Any:
+        traceparent = _header(context, tracing.TRACEPARENT) or ""
+        if tracing.enabled() or duration.active:
+            return await observed(traceparent, incoming, context)
+        if traceparent:
+            tracing.pass_on(traceparent)
+        return await inner(incoming, context)
+
+    async def observed(traceparent: str, incoming: Any, context: Context) -> Any:
+        started, code = time.perf_counter(), Code.CANCELLED.name
+        with tracing.span(name, traceparent=traceparent, kind="server", **_ATTRIBUTES) as span:
+            try:
+                result = await inner(incoming, context)
+                code = Code.OK.name
+                return result
+            except TaskyardError as error:
+                code = error.code.name
+                raise
+            except grpc.aio.AbortError:
+                code = _aborted_code(context)
+                raise
+            finally:
+                span.set_attribute("rpc.response.status_code", code)
+                duration.add(time.perf_counter() - started, {"method": name, "code": code})
+
+    return call
+
+
+def _aborted_code(context: Context) -> str:
+    code: Any = context.code()
+    return status.CODE_NAME.get(code, Code.UNKNOWN.name)
+
+
+_ATTRIBUTES = {"rpc.system.name": "grpc"}
+
+
+def _answered(inner: Behavior) -> Behavior:
+    """Answers with the status of the error that was raised."""
+
     async def call(incoming: Any, context: Context) -> Any:
         try:
             return await inner(incoming, context)
         except TaskyardError as error:
             await _fail(context, error)
-        except grpc.aio.AbortError:
-            raise
-        except Exception:
-            correlation_id = uuid.uuid4().hex
-            log.exception("rpc_failed", method=method, correlation_id=correlation_id)
-            await _fail(context, Internal(correlation_id))
 
     return call
 
@@ -243,31 +304,3 @@ def _translated(method: str, inner: Behavior) -> Behavior:
 async def _fail(context: Context, error: TaskyardError) -> None:
     code = status.GRPC_CODE[error.code]
     await context.abort(code, status.clip(error.message), status.trailing_metadata(error))
-
-
-def _observed(method: str, inner: Behavior) -> Behavior:
-    name = method.lstrip("/")
-    duration = instrument(RPC_DURATION)
-
-    async def call(incoming: Any, context: Context) -> Any:
-        traceparent = _header(context, tracing.TRACEPARENT) or ""
-        if not tracing.enabled() and not duration.active:
-            if traceparent:
-                tracing.pass_on(traceparent)
-            return await inner(incoming, context)
-        started = time.perf_counter()
-        try:
-            with tracing.span(name, traceparent=traceparent, kind="server", **{"rpc.method": name}):
-                return await inner(incoming, context)
-        finally:
-            labels = {"method": name, "code": _code_name(context)}
-            duration.add(time.perf_counter() - started, labels)
-
-    return call
-
-
-def _code_name(context: Context) -> str:
-    code: Any = context.code()
-    if isinstance(code, grpc.StatusCode):
-        return code.name
-    return status.CODE_NAME.get(code, "OK")

@@ -95,6 +95,7 @@ class Server:
         self._health = health.aio.HealthServicer()
         self._methods: list[str] = []
         self._services: list[str] = []
+        self._own: tuple[str, ...] = ()
         self._drain_hooks: list[DrainHook] = []
 
     def add(self, register: Callable[[Any, Any], None], servicer: object) -> None:
@@ -119,8 +120,8 @@ class Server:
         validation.prime(method.input_type for name in own for method in _describe(name).methods)
         self.port = self._listen()
         await self._server.start()
-        for name in own:
-            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        self._own = own
+        await self.set_health(serving=True)
         log.info("serving", address=self.address, services=list(own))
 
     @property
@@ -143,6 +144,13 @@ class Server:
             drain.cancel()
             await self.stop_now()
         hurry.cancel()
+
+    async def set_health(self, *, serving: bool) -> None:
+        """What health answers, overall and for each service; a drain has the last word."""
+        answers = health_pb2.HealthCheckResponse
+        status = answers.SERVING if serving else answers.NOT_SERVING
+        for name in ("", *self._own):
+            await self._health.set(name, status)
 
     async def drain(self) -> None:
         """NOT_SERVING, goodbyes, a last moment for new calls, then calls in flight up to drain_timeout."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,10 +72,11 @@ def configure(settings: TelemetrySettings) -> None:
 def flush() -> None:
     """Export what is left, before the process ends; gives up after a few seconds."""
     threads = [threading.Thread(target=each, daemon=True) for each in _flushes]
+    deadline = time.monotonic() + _FLUSH_SECONDS
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(_FLUSH_SECONDS)
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
 def _configure_traces(endpoint: str, resource: Any) -> None:

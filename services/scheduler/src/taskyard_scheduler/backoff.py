@@ -6,7 +6,7 @@ import random
 
 
 class Backoff:
-    """Jitter over half the range: each wait lies between half and all of a delay that doubles up to `longest`."""
+    """Each wait lies between half and all of a delay that doubles up to `longest`."""
 
     def __init__(self, first: float = 0.1, longest: float = 2.0, rng: random.Random | None = None) -> None:
         self._first = first

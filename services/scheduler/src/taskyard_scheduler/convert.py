@@ -88,9 +88,7 @@ def placement_class(message: lease_service_pb2.PlacementClass) -> PlacementClass
 def _constraint(message: task_pb2.RunnerConstraint) -> Constraint:
     selector = message.selector
     equal = [Requirement(k, Operator.IN, frozenset((v,))) for k, v in selector.match_labels.items()]
-    sets = [
-        Requirement(e.key, Operator(e.operator), frozenset(e.values)) for e in selector.match_expressions
-    ]
+    sets = [Requirement(e.key, Operator(e.operator), frozenset(e.values)) for e in selector.match_expressions]
     return Constraint(frozenset(message.runner_ids), (*equal, *sets), frozenset(message.task_types))
 
 

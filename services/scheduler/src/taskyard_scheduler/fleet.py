@@ -7,11 +7,12 @@ from typing import Protocol
 
 from taskyard import errors
 from taskyard.v1 import runner_pb2
+from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile, judge
 from taskyard_scheduler.domain.plan import ClassKey, Offer
 from taskyard_scheduler.session import Session
 
-_KIND_NAMES = {
+_KIND_NAMES: dict[int, str] = {
     number: name.removeprefix("EXECUTION_KIND_").lower() for name, number in runner_pb2.ExecutionKind.items()
 }
 
@@ -32,11 +33,13 @@ class Fleet:
         self.sessions: dict[str, Session] = {}
         self._takers: dict[str, Taker] = {}
         self._scores: dict[str, dict[ClassKey, int | None]] = {}
-        self._definitions: dict[ClassKey, PlacementClass] = {}
 
     def add_session(self, session: Session) -> None:
-        """A runner said hello; a former session of it here is superseded."""
+        """A runner said hello; of two sessions here the one with the older epoch is superseded."""
         former = self.sessions.get(session.runner_id)
+        if former is not None and former.epoch > session.epoch:
+            session.finish(errors.SessionSuperseded(session.runner_id))
+            return
         self.sessions[session.runner_id] = session
         self._takers[session.runner_id] = session
         self._scores.pop(session.runner_id, None)
@@ -55,6 +58,13 @@ class Fleet:
     def remove_taker(self, key: str) -> None:
         self._takers.pop(key, None)
         self._scores.pop(key, None)
+
+    def claims(self) -> list[Claim]:
+        """The waiting claims of pull workers."""
+        return [taker for taker in self._takers.values() if isinstance(taker, Claim)]
+
+    def taker(self, key: str) -> Taker | None:
+        return self._takers.get(key)
 
     def profile_changed(self, key: str) -> None:
         """Ask the classes again about this taker."""

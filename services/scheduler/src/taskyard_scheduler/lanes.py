@@ -9,10 +9,7 @@ from taskyard.v1 import lease_service_pb2
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.fairness import UNLIMITED, TenantShare
 from taskyard_scheduler.domain.placement import PlacementClass
-from taskyard_scheduler.domain.plan import ClassKey, Lane
-
-# (class, priority, pinned runner): a lane within its tenant.
-LaneId = tuple[int, int, str]
+from taskyard_scheduler.domain.plan import ClassKey, Lane, LaneId
 
 # What a claim is taken to cost in capacity-seconds until taskdb's own figure arrives.
 NOMINAL_USAGE = 1.0
@@ -67,7 +64,7 @@ class LaneBoard:
         return True
 
     def claimed(self, tenant: str, lanes: Iterable[Lane], count: int) -> None:
-        """Tasks of these lanes were claimed: they are shorter, and the tenant used more, until taskdb says."""
+        """Tasks of these lanes were claimed; until taskdb says more, they are shorter and cost the tenant."""
         share = self.shares.get(tenant)
         if share is not None and count:
             claimable = share.claimable if share.claimable == UNLIMITED else max(0, share.claimable - count)
@@ -79,14 +76,13 @@ class LaneBoard:
             lane.backlog -= taken
             count -= taken
 
-    def drained(self, tenant: str, keys: Iterable[lease_service_pb2.LaneKey], asked_version: int) -> bool:
+    def drained(self, tenant: str, lanes: Iterable[LaneId], asked_version: int) -> bool:
         """A claim found these lanes empty; those heard of since it was sent may have work again.
 
         Whether any lane went away.
         """
         gone = False
-        for key in keys:
-            lane_id = (key.class_id, key.priority, key.pinned_runner)
+        for lane_id in lanes:
             if self._heard.get((tenant, lane_id), 0) <= asked_version:
                 gone = self._remove(tenant, lane_id) or gone
         return gone

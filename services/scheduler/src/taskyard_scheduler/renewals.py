@@ -59,7 +59,7 @@ class RenewalClient(Protocol):
 
 
 class RenewalFlush:
-    """Renews the sessions whose heartbeat arrived within the last moment, at most once in `gather` seconds."""
+    """Renews the sessions whose heartbeat arrived lately, at most once in `gather` seconds."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """One runner's session: what the link's rules say, without I/O and with the clock passed in.
 
-The stream handler feeds it messages and writes what its outbox holds; the flushes towards taskdb hand it their
-results. A session that is over has `over` set and, unless it ended well, `error`.
+The stream handler feeds it messages and writes what its outbox holds; the flushes towards taskdb hand it
+their results. A session that is over has `over` set and, unless it ended well, `error`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Surroundings(Protocol):
 
 
 class Session:
-    """The session of one runner on one stream; `wake` is called when its outbox or its end needs attention."""
+    """The session of one runner on one stream; `wake` is called for its outbox and its end."""
 
     def __init__(
         self,
@@ -361,8 +361,8 @@ class Session:
     ) -> Sequence[lease_pb2.Assignment]:
         """Send claimed tasks; returns those that cannot be sent any more.
 
-        `heartbeat_id` is the last heartbeat received when the claim was sent, at `claim_time`: the lease counts
-        from its sending, which is before the claim whatever the network does.
+        `heartbeat_id` is the last heartbeat received when the claim was sent, at `claim_time`: the lease
+        counts from its sending, which is before the claim whatever the network does.
         """
         if self.over or self.closing:
             return assignments
@@ -377,7 +377,7 @@ class Session:
 
     # ---- the end (rules 2, 6, 14)
 
-    def say_goodbye(self, reason: link.ServerGoodbyeReason, reconnect_after: float) -> None:
+    def say_goodbye(self, reason: link.ServerGoodbyeReason.ValueType, reconnect_after: float) -> None:
         """Announce the end; reports are taken until the agent half-closes."""
         if not (self.over or self.closing):
             self.closing = True

@@ -91,6 +91,7 @@ class Cluster:
         partial = Path(tempfile.mkdtemp(prefix=f"{self.path.name}.new-", dir=self.path.parent))
         try:
             await self._run_initdb(binaries, partial)
+            _append_settings(partial / "postgresql.conf")
             if self.account is not None:
                 _give(partial, self.account)
             partial.rename(self.path)
@@ -104,7 +105,7 @@ class Cluster:
         if self.account is not None:
             account = initialising_account(self.account)
             os.chown(target, account.uid, account.gid)
-        argv = [
+        argv = (
             str(binaries.initdb),
             f"--pgdata={Cluster(target, account).directory_argument()}",
             f"--username={SUPERUSER}",
@@ -117,9 +118,8 @@ class Cluster:
             "--auth-local=trust",
             "--auth-host=reject",
             "--no-instructions",
-        ]
-        argv += [f"--set={name}={value}" for name, value in cluster_settings(usable_memory()).items()]
-        ended = await run_to_end(Program(tuple(argv), server_environment(), target, account))
+        )
+        ended = await run_to_end(Program(argv, server_environment(), target, account))
         if ended.code != 0:
             raise PostgresError(explain(ended.complaints.splitlines(), self.path, "initdb failed"))
 
@@ -150,6 +150,16 @@ def explain(lines: list[str], cluster: Path, otherwise: str) -> str:
         re.sub(r"^.*?\b(FATAL|PANIC|error):\s*", "", complaints[-1]) if complaints else "it did not say why"
     )
     return f"{otherwise}: {reason}"
+
+
+def _append_settings(path: Path) -> None:
+    """Adds our settings after initdb's; given to initdb, a large cache would slow down its own servers."""
+    lines = [f"{name} = '{value}'\n" for name, value in cluster_settings(usable_memory()).items()]
+    with path.open("a") as file:
+        file.write("\n# Set by Taskyard when it made this cluster; change them as you need.\n")
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _remove_unfinished(cluster: Path) -> None:

@@ -11,7 +11,7 @@ _MIB = 1024 * 1024
 
 def cluster_settings(memory: int) -> dict[str, str]:
     """postgresql.conf for one machine of `memory` bytes that runs Taskyard beside its database."""
-    buffers = min(max(memory // 8, 64 * _MIB), 2048 * _MIB) // _MIB
+    buffers = min(max(memory // 16, 64 * _MIB), 512 * _MIB) // _MIB
     return {
         # Durability is the product: an acknowledged task survives a power failure.
         "fsync": "on",

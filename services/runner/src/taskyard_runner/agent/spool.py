@@ -42,15 +42,18 @@ class Spool:
         self._limit = limit_bytes
         self._places: dict[int, _Place] = {}
         self._readers: dict[Path, int] = {}
+        self._segments: set[Path] = set()
         self._size = 0
         self._next_seq = 1
         self._sent_seq = 0
+        self._sent_count = 0
+        self._sent_bytes = 0
+        self._writing = False
         self._waiting: list[tuple[RunReport, asyncio.Future[int]]] = []
         self._arrived = asyncio.Event()
         self._failing = False
         self._loaded = list(self._load())
         self._segment = self._open_segment()
-        self._good_size = 0
         self.on_durable: Callable[[], None] = lambda: None
 
     # -- what an earlier agent left
@@ -77,7 +80,9 @@ class Spool:
             if offset < len(data):
                 # A record that was never synced, so nobody was told that it is safe.
                 log.warning("spool_tail_dropped", segment=path.name, bytes=len(data) - offset)
-            if not offset:
+            if offset:
+                self._segments.add(path)
+            else:
                 path.unlink()
 
     def _open_segment(self) -> Path:
@@ -85,6 +90,7 @@ class Spool:
         # What an earlier agent tore while writing its first record is overwritten.
         self._writer = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._good_size = 0
+        self._segments.add(path)
         _sync_directory(self._directory)
         return path
 
@@ -124,14 +130,17 @@ class Spool:
             bodies.append(report.SerializeToString())
         data = b"".join(_pack(seq, body) for seq, body in enumerate(bodies, first))
         try:
+            self._writing = True
             await asyncio.to_thread(self._write, data)
         except OSError as error:
             if not self._failing:
                 log.error("spool_write_failed", directory=str(self._directory), error=str(error))
             self._failing = True
             self._waiting = batch + self._waiting
+            self._writing = False
             await asyncio.sleep(_RETRY_SECONDS)
             return
+        self._writing = False
         self._failing = False
         self._account(first, bodies)
         for seq, (_, future) in enumerate(batch, first):
@@ -174,6 +183,8 @@ class Spool:
                 break
             taken.append(RunReport.FromString(self._read(place)))
             self._sent_seq = seq
+            self._sent_count += 1
+            self._sent_bytes += place.length
         return taken
 
     def _unsent(self) -> Iterator[tuple[int, _Place]]:
@@ -186,36 +197,36 @@ class Spool:
 
     def in_flight(self) -> tuple[int, int]:
         """Count and bytes of what was sent and not acknowledged."""
-        sent = []
-        for seq, place in self._places.items():
-            if seq > self._sent_seq:
-                break
-            sent.append(place.length)
-        return len(sent), sum(sent)
+        return self._sent_count, self._sent_bytes
 
     def rewind(self) -> None:
         """A new session: what is not acknowledged is sent again."""
-        self._sent_seq = 0
+        self._sent_seq = self._sent_count = self._sent_bytes = 0
 
     def acknowledge(self, through_seq: int) -> None:
         """Forget reports up to this one."""
         for seq in list(self._places):
             if seq > through_seq:
                 break
-            self._size -= self._places.pop(seq).length
+            length = self._places.pop(seq).length
+            self._size -= length
+            if seq <= self._sent_seq:
+                self._sent_count -= 1
+                self._sent_bytes -= length
         self._delete_segments()
 
     def _delete_segments(self) -> None:
+        if not self._places and not self._writing:
+            os.ftruncate(self._writer, 0)
+            self._good_size = 0
+        if len(self._segments) == 1:
+            return
         needed = {place.segment for place in self._places.values()} | {self._segment}
-        if not self._places and self._good_size:
-            # Also the current one: an empty spool holds nothing to send again.
-            self._roll()
-            needed = {self._segment}
-        for path in self._directory.glob("*.spool"):
-            if path not in needed:
-                if (fd := self._readers.pop(path, None)) is not None:
-                    os.close(fd)
-                path.unlink(missing_ok=True)
+        for path in self._segments - needed:
+            if (fd := self._readers.pop(path, None)) is not None:
+                os.close(fd)
+            path.unlink(missing_ok=True)
+        self._segments &= needed
 
     def _read(self, place: _Place) -> bytes:
         fd = self._readers.get(place.segment)

@@ -95,7 +95,7 @@ class Capacity:
             self._charge(run, 1)
 
     def end(self, key: RunKey) -> None:
-        """The outcome or release of a run was received: its place is free before the next heartbeat says so."""
+        """The outcome or release of a run arrived: its place is free before a heartbeat says so."""
         if key in self.sent:
             self.withdraw(key)
         elif (run := self.held.get(key)) and not run.ended:

@@ -49,8 +49,8 @@ def normalised_usage(share: TenantShare) -> float:
 def divide(capacity: int, demands: Iterable[Demand]) -> Mapping[str, int]:
     """How much of the capacity each tenant may take, in the order in which they are served.
 
-    Each gets its part by weight, bounded by its demand; what a small demand leaves is divided again. Parts are
-    rounded up, so the last tenants in the order, those that used most, may find the capacity taken.
+    Each gets its part by weight, bounded by its demand; what a small demand leaves is divided again. Parts
+    are rounded up, so the last in the order, those that used most, may find the capacity taken.
     """
     ordered = sorted(demands, key=lambda demand: (normalised_usage(demand.share), demand.share.tenant))
     parts: dict[str, int] = {demand.share.tenant: 0 for demand in ordered}

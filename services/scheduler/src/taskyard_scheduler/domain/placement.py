@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import lru_cache
 
-from taskyard_scheduler.domain.resources import Resources
+from taskyard_scheduler.domain.resources import NO_RESOURCES, Resources
 
 
 class Operator(IntEnum):
@@ -101,7 +101,7 @@ class PlacementClass:
     required: Constraint = Constraint()
     preferred: tuple[Preference, ...] = ()
     avoid: Constraint = Constraint()
-    resources: Resources = Resources()
+    resources: Resources = NO_RESOURCES
     runner_id_pattern: str = ""
 
     @property

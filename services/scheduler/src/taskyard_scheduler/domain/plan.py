@@ -35,8 +35,14 @@ class Lane:
     def class_key(self) -> ClassKey:
         return (self.tenant, self.class_id)
 
+    @property
+    def id(self) -> LaneId:
+        return (self.class_id, self.priority, self.pinned)
+
 
 ClassKey = tuple[str, int]
+# (class, priority, pinned runner): a lane within its tenant.
+LaneId = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,3 +50,6 @@ class Resources:
             self.disk_mb - cost.disk_mb * count,
             extended,
         )
+
+
+NO_RESOURCES = Resources()

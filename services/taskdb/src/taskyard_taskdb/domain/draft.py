@@ -1,7 +1,6 @@
 """A transition in the making: what the rows of the table write to, and what they have in common."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from taskyard_taskdb.domain.change import Change, ChangeEvent
 from taskyard_taskdb.domain.effect import Effect, EndRun
 from taskyard_taskdb.domain.event import Event, HolderEvent
-from taskyard_taskdb.domain.task import LeaseState, RunError, TaskState
+from taskyard_taskdb.domain.task import LeaseState, RunError, TaskState, evolve
 from taskyard_taskdb.domain.words import PendingReason, Phase, RunState
 
 
@@ -38,11 +37,11 @@ class Draft:
 
     def set(self, **fields: Any) -> None:
         """Replaces fields of the task."""
-        self.task = replace(self.task, **fields)
+        self.task = evolve(self.task, fields)
 
     def set_lease(self, **fields: Any) -> None:
         """Replaces fields of the lease."""
-        self.set(lease=replace(self.lease, **fields))
+        self.set(lease=evolve(self.lease, fields))
 
     def emit(self, effect: Effect) -> None:
         """Adds a write that does not follow from the states."""
@@ -123,7 +122,7 @@ def change_of(
     exit_code: int | None = None,
     details: Mapping[str, str] | None = None,
 ) -> Change:
-    """The row of the log for the step from `former` to `task`; error and exit code only if it brought them."""
+    """The row of the log for the step from `former` to `task`; with an error only if it brought one."""
     lease = task.lease or former.lease
     error = task.error if task.error is not former.error else None
     return Change(

@@ -128,7 +128,12 @@ class TimerEvent(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseExpired(TimerEvent):
+class LeaseTimerEvent(TimerEvent):
+    """It is about a lease; without one it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseExpired(LeaseTimerEvent):
     """The sweep found the lease of this generation past its expiry."""
 
     generation: int
@@ -142,7 +147,7 @@ class LossCause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerLost(TimerEvent):
+class RunnerLost(LeaseTimerEvent):
     """The runner of this generation seems lost before the lease has expired."""
 
     generation: int
@@ -150,12 +155,12 @@ class RunnerLost(TimerEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionDeadlinePassed(TimerEvent):
+class ActionDeadlinePassed(LeaseTimerEvent):
     """The holder has not complied with a cancel or pause in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadlinePassed(TimerEvent):
+class DeadlinePassed(LeaseTimerEvent):
     """leases.deadline_time has passed without a report: the backstop of attempt and silence timeouts."""
 
 

@@ -54,9 +54,8 @@ def unpack(packed: bytes | None) -> TaskPolicy:
     """The policy that `pack` wrote."""
     if not packed:
         return DEFAULT_POLICY
-    return TaskPolicy(
-        **{name: _READ[name](value) for name, value in json.loads(packed).items() if name in _READ}
-    )
+    told: dict[str, Any] = {name: _READ[name](value) for name, value in json.loads(packed).items()}
+    return TaskPolicy(**told)
 
 
 def _plain(value: object) -> object:

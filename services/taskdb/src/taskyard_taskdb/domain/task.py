@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.words import (
@@ -51,7 +52,7 @@ class RequestedAction:
     actor: Actor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LeaseState:
     """The current run: the row of `leases`. Phase, version, generation, attempt and progress are the task's.
 
@@ -88,7 +89,7 @@ class QueueKey:
     ready_time: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskState:
     """A task in effect: a lease's phase, version, generation, attempt, times, progress and runner win."""
 
@@ -167,3 +168,17 @@ class TaskState:
     def exclusive(self) -> bool:
         """Whether nothing may follow a run before its lease has expired or been given back."""
         return self.policy.overlap is Overlap.FORBID or self.slot is not None
+
+
+State = TypeVar("State", TaskState, LeaseState)
+
+
+def evolve(state: State, fields: dict[str, Any]) -> State:
+    """A copy with some fields replaced; several times as fast as dataclasses.replace on so many fields.
+
+    This is why these two classes have no slots.
+    """
+    made = object.__new__(type(state))
+    made.__dict__.update(state.__dict__)
+    made.__dict__.update(fields)
+    return made

@@ -102,9 +102,9 @@ def byteas(values: Sequence[bytes | None]) -> _Array:
     return _variable(_Byteas, values)
 
 
-def uuids(values: Sequence[UUID | None]) -> _Array:
-    """uuid[]."""
-    return _variable(_Uuids, [None if v is None else v.bytes for v in values])
+def uuids(values: Sequence[UUID | bytes | None]) -> _Array:
+    """uuid[]; bytes are the sixteen of the id."""
+    return _variable(_Uuids, [v.bytes if isinstance(v, UUID) else v for v in values])
 
 
 def _variable(kind: type[_Array], values: Sequence[bytes | None]) -> _Array:

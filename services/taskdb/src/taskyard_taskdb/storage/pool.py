@@ -130,19 +130,26 @@ class Pool:
         return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts)))
 
     async def _run(self, work: Callable[[Tx], Awaitable[T]], reserve: bool, attempts: int) -> T:
+        try:
+            return await self.attempt(work, reserve=reserve, attempts=attempts)
+        except _TIMEOUTS as error:
+            raise overloaded("the time a lock or statement may take") from error
+
+    async def attempt(
+        self, work: Callable[[Tx], Awaitable[T]], *, reserve: bool = False, attempts: int = 5
+    ) -> T:
+        """Like run, but in the caller's task, and a lock or statement timeout is raised as it is."""
         for attempt in range(attempts):
             try:
                 async with self.transaction(reserve=reserve) as tx:
                     return await work(tx)
             except _CONFLICTS:
                 await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))
-            except _TIMEOUTS as error:
-                raise _overloaded("the time a lock or statement may take") from error
             except StorageUnavailable as error:
                 if error.outcome != "not applied" or attempt + 1 == attempts:
                     raise
                 await asyncio.sleep(random.uniform(0, 0.05 * 2**attempt))
-        raise _overloaded(f"{attempts} attempts at one transaction")
+        raise overloaded(f"{attempts} attempts at one transaction")
 
     @asynccontextmanager
     async def _connection(self, reserve: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
@@ -152,7 +159,7 @@ class Pool:
         except PoolTimeout:
             # Connections that are all in use are a full house; connections that cannot be made, an outage.
             if self._used[pool] >= pool.max_size:
-                raise _overloaded(f"{pool.max_size} database connections in use") from None
+                raise overloaded(f"{pool.max_size} database connections in use") from None
             raise StorageUnavailable("not applied") from None
         self._used[pool] += 1
         try:
@@ -220,5 +227,6 @@ def _translated(error: BaseException, outcome: str) -> BaseException:
     return error
 
 
-def _overloaded(limit: str) -> Overloaded:
+def overloaded(limit: str) -> Overloaded:
+    """The error for work that the database has no room for now."""
     return Overloaded("the database", limit, retry_after=timedelta(seconds=1))

@@ -198,6 +198,18 @@ CREATE TABLE leases (
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX leases_by_claim ON leases (runner_id, claim_request_id);
 
+-- Leases that taskdb has ended itself: what renewals tell their holders, for a while.
+CREATE TABLE revocations (
+    time timestamptz NOT NULL DEFAULT now(),
+    generation bigint NOT NULL,
+    lease_id bigint NOT NULL,
+    runner_id text COLLATE "C" NOT NULL,
+    tenant_id text COLLATE "C" NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    reason text NOT NULL,
+    PRIMARY KEY (runner_id, tenant_id, task_id, generation)
+);
+
 -- At most one task of a slot holds it: the head, the only one that may have a queue row.
 CREATE TABLE slots (
     tenant_id text COLLATE "C" NOT NULL,
@@ -367,7 +379,7 @@ INSERT INTO facts (key, value) VALUES ('restore_epoch', '1');
 """
 
 TABLES = (
-    "facts checkpoints logs changes runs coordinator_state inbox sessions runners timers slots leases queue "
+    "facts checkpoints logs changes runs coordinator_state inbox sessions runners timers slots revocations leases queue "
     "idempotency_keys tasks placement_classes api_keys tenants"
 )
 

@@ -26,12 +26,14 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         self.tasks: dict[str, task_pb2.Task] = {}
         self.by_request: dict[str, str] = {}
         self.calls: list[tuple[str, Any]] = []
+        self._called = asyncio.Condition()
         self.metadata: list[dict[str, str]] = []
         self.faults: list[errors.TaskyardError] = []
         self.item_fault: Fault = lambda request: None
         # Each connection of a stream plays the next script: responses, then an error or a plain end.
         self.scripts: list[list[Any]] = []
         self.ended = asyncio.Event()
+        self.outcome: tuple[int, int | None] = (task_pb2.TASK_PHASE_SUCCEEDED, 0)
         self.gate: asyncio.Event | None = None
         self.batch_limit = 1000
 
@@ -39,10 +41,17 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         """What was asked of one method, in order."""
         return [request for name, request in self.calls if name == method]
 
+    async def called(self, method: str, times: int = 1) -> None:
+        """Returns once the method was called so many times."""
+        async with self._called:
+            await self._called.wait_for(lambda: len(self.requests(method)) >= times)
+
     async def _enter(self, method: str, request: Any, context: Any) -> None:
         headers = {str(key): str(value) for key, value in context.invocation_metadata()}
         self.calls.append((method, request))
         self.metadata.append(headers)
+        async with self._called:
+            self._called.notify_all()
         if headers.get("authorization") != f"Bearer {KEY}":
             await refuse(context, errors.Unauthenticated("the key is not known"))
         if self.faults:
@@ -104,11 +113,15 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         except TimeoutError:
             return pb.WaitTaskResponse(task=self.tasks[request.name], satisfied=False)
         task = self.tasks[request.name]
-        task.status.phase = task_pb2.TASK_PHASE_SUCCEEDED
+        phase, exit_code = self.outcome
+        status = task_pb2.TaskStatus(phase=task_pb2.TaskPhase.ValueType(phase), exit_code=exit_code)
+        task.status.CopyFrom(status)
         return pb.WaitTaskResponse(task=task, satisfied=True)
 
     async def CancelTask(self, request: Any, context: Any) -> Any:
         await self._enter("CancelTask", request, context)
+        if request.name not in self.tasks:
+            await refuse(context, errors.NotFound("task", request.name))
         return pb.CancelTaskResponse(task=self.tasks[request.name])
 
     async def WatchTasks(self, request: Any, context: Any) -> AsyncIterator[Any]:

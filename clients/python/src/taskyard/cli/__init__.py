@@ -1,0 +1,1 @@
+"""The command line, `taskyard`: one module per group of verbs."""

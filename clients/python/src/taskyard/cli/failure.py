@@ -1,0 +1,71 @@
+"""Exit codes, and the one line that tells a person what went wrong and what to do."""
+
+from __future__ import annotations
+
+from taskyard import errors
+from taskyard.context import Context
+
+FAILED = 1
+USAGE = 2
+UNREACHABLE = 3
+REFUSED = 4
+MISSING = 5
+TIME_UP = 124
+NO_EXIT_CODE = 125
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+EXIT_CODES = """\
+\b
+Exit codes:
+  0    done
+  1    refused by the server, or a task did not succeed
+  2    wrong usage
+  3    no server answers
+  4    the key is refused
+  5    no such task
+  124  time was up
+  130  interrupted by Ctrl-C
+`taskyard run` passes on the exit code of the task; 124 if it timed out,
+125 if it ended without an exit code, 130 if it was cancelled."""
+
+
+class CommandFailed(Exception):
+    """Ends a command with a line on stderr and an exit code."""
+
+    def __init__(self, line: str, exit_code: int = FAILED) -> None:
+        super().__init__(line)
+        self.exit_code = exit_code
+
+
+def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
+    """What the person at the terminal is told of an error of the server or of the connection."""
+    where = f"{context.address} (from {context.source})"
+    if isinstance(error, errors.Unavailable) and not error.reason:
+        return CommandFailed(
+            f"no server answers at {where}; start one with `make up` or `taskyard up`,"
+            " or set TASKYARD_ADDRESS and TASKYARD_KEY",
+            UNREACHABLE,
+        )
+    if isinstance(error, errors.Unavailable | errors.DeadlineExceeded):
+        return CommandFailed(f"{_line(error)} ({where})", UNREACHABLE)
+    if isinstance(error, errors.Unauthenticated):
+        told = "the key is not accepted" if context.key else "a key is needed, and none was found"
+        return CommandFailed(
+            f'{told} by the server at {where}; set TASKYARD_KEY, or put key = "…" into the context file',
+            REFUSED,
+        )
+    if isinstance(error, errors.PermissionDenied):
+        return CommandFailed(_line(error), REFUSED)
+    if isinstance(error, errors.NotFound):
+        hint = "; `taskyard list` shows what there is" if error.kind == "task" else ""
+        return CommandFailed(f'no {error.kind or "such thing"} "{_short(error.name)}"{hint}', MISSING)
+    return CommandFailed(_line(error))
+
+
+def _line(error: errors.TaskyardError) -> str:
+    return " ".join(error.message.split())
+
+
+def _short(name: str) -> str:
+    return name.rpartition("/")[2]

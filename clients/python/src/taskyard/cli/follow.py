@@ -1,0 +1,120 @@
+"""Commands that follow tasks: watch, logs, wait."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from taskyard.cli import screen
+from taskyard.cli.failure import FAILED
+from taskyard.cli.read import exact_option, output_option
+from taskyard.cli.session import with_client
+from taskyard.cli.values import DURATION
+from taskyard.client import Client
+from taskyard.task import Event, EventType, LogEntry, LogSource, Phase, Task
+
+
+@click.command()
+@click.argument("tasks", nargs=-1, metavar="[TASK]...")
+@click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
+@click.option("--snapshot", is_flag=True, help="Begin with the tasks there are.")
+@output_option("text", "json")
+@exact_option
+@with_client
+async def watch(
+    client: Client, tasks: tuple[str, ...], filter_: str, snapshot: bool, output: str, exact: bool
+) -> None:
+    """Show changes as they happen.
+
+    Of these tasks until they have ended, or of all tasks until Ctrl-C.
+
+    \b
+    Examples:
+      taskyard watch
+      taskyard watch encode-17
+      taskyard watch -f 'spec.task_type = "encode"' -o json
+    """
+    for task in tasks:
+        await client.get(task, view="name")
+    stream = client.watch(
+        *tasks, filter=filter_, snapshot=snapshot or bool(tasks), until_terminal=bool(tasks)
+    )
+    async for event in stream:
+        click.echo(screen.json_line(event.proto) if output == "json" else _event_line(event, exact))
+
+
+def _event_line(event: Event, exact: bool) -> str:
+    time = event.time or datetime.now(UTC)
+    shown = screen.moment(time, True) if exact else f"{time.astimezone():%H:%M:%S}"
+    status = event.proto.status
+    parts = [screen.dim(shown), event.task.id, screen.paint(f"{event.phase!s:<14}", str(event.phase))]
+    if event.type is EventType.DELETED:
+        parts[2] = "deleted"
+    if event.phase is Phase.RUNNING and status.progress.percent:
+        parts.append(screen.clean(f"{status.progress.percent}% {status.progress.message}"))
+    if event.phase not in (Phase.SUCCEEDED, Phase.RUNNING) and status.error.code:
+        parts.append(screen.clean(f"{status.error.code}: {status.error.message}"))
+    return "  ".join(parts).rstrip()
+
+
+@click.command()
+@click.argument("task")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the task has ended.")
+@click.option("--tail", "-n", type=click.IntRange(0, 10000), default=0, help="Only the last so many lines.")
+@click.option("--run", "generation", type=click.IntRange(0), default=0, help="Only this run.")
+@click.option("--times", "-t", is_flag=True, help="Put the time before each line.")
+@with_client
+async def logs(client: Client, task: str, follow: bool, tail: int, generation: int, times: bool) -> None:
+    """Print what a task wrote.
+
+    Its standard output goes to standard output, its standard error to standard error.
+
+    \b
+    Examples:
+      taskyard logs encode-17
+      taskyard logs -f -n 20 encode-17
+    """
+    async for entry in client.logs(task, follow=follow, tail=tail, generation=generation):
+        print_entry(entry, times)
+
+
+def print_entry(entry: LogEntry, times: bool = False) -> None:
+    """Prints one line of a task where the task wrote it."""
+    prefix = f"{screen.moment(entry.time, True)} " if times else ""
+    to_stderr = entry.source in (LogSource.STDERR, LogSource.RUNNER)
+    print(f"{prefix}{entry.message}", file=sys.stderr if to_stderr else sys.stdout, flush=True)
+
+
+@click.command()
+@click.argument("tasks", nargs=-1, required=True, metavar="TASK...")
+@click.option("--timeout", type=DURATION, metavar="DURATION", help="Give up after this time.")
+@with_client
+async def wait(client: Client, tasks: tuple[str, ...], timeout: float | None) -> int:
+    """Wait until tasks have ended.
+
+    The exit code is 0 if all have succeeded, 1 otherwise, 124 if time was up.
+
+    \b
+    Examples:
+      taskyard wait encode-17 encode-18
+      taskyard wait --timeout 5m encode-17 && echo done
+    """
+    ended = [asyncio.ensure_future(client.wait(task, timeout=timeout, view="basic")) for task in tasks]
+    try:
+        for done in asyncio.as_completed(ended):
+            click.echo(outcome_line(await done))
+    finally:
+        for one in ended:
+            one.cancel()
+    return 0 if all(one.result().phase is Phase.SUCCEEDED for one in ended) else FAILED
+
+
+def outcome_line(task: Task) -> str:
+    """How a task ended, on one line."""
+    parts = [task.id, screen.paint(str(task.phase), str(task.phase))]
+    if task.phase is not Phase.SUCCEEDED and task.error:
+        parts.append(screen.clean(f"{task.error.code}: {task.error.message}".strip(": ")))
+    return "  ".join(parts)

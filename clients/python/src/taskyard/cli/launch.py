@@ -1,0 +1,156 @@
+"""Commands that create tasks: run, which stays with the task, and submit, which does not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from typing import Any
+
+import click
+
+from taskyard import errors
+from taskyard.cli.failure import INTERRUPTED, NO_EXIT_CODE, TIME_UP, CommandFailed
+from taskyard.cli.follow import outcome_line, print_entry
+from taskyard.cli.launch_options import creation_options, new_task_of
+from taskyard.cli.session import Connection, call
+from taskyard.client import Client
+from taskyard.task import Created, Outcome, Phase, Task
+
+HINT_SECONDS = 3.0
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGUMENT]...")
+@creation_options
+@click.pass_obj
+def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> int:
+    """Run a task and show its output.
+
+    Ends with the exit code of the task. Without --retries a failure is not tried again. Ctrl-C cancels the
+    task; a second Ctrl-C leaves it to the server.
+
+    \b
+    Examples:
+      taskyard run -- echo hello
+      taskyard run --timeout 5m --retries 2 -- make test
+      taskyard run --script build.sh -- release
+    """
+    options["retry"] = options["retry"] or 0
+    new = new_task_of(words, options)
+
+    async def attend(client: Client) -> int:
+        task = await client.create(new)
+        _tell_outcome(task)
+        return await _Attended(client, task).follow()
+
+    return call(connection, attend)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGUMENT]...")
+@creation_options
+@click.pass_obj
+def submit(connection: Connection, /, words: tuple[str, ...], **options: Any) -> int:
+    """Create a task and print its id.
+
+    \b
+    Examples:
+      taskyard submit -- ffmpeg -i in.mp4 out.webm
+      taskyard submit --id encode-17 --label team=video --script encode.sh
+      taskyard submit --function resize --payload '{"width": 640}'
+    """
+    new = new_task_of(words, options)
+
+    async def create(client: Client) -> None:
+        task = await client.create(new)
+        _tell_outcome(task)
+        click.echo(task.id)
+
+    return call(connection, create)
+
+
+def _tell_outcome(task: Created) -> None:
+    told = {
+        Outcome.REPLAYED: "this request was made before; it is the task of then",
+        Outcome.DROPPED: "its slot is taken; nothing was created, this is the task there",
+        Outcome.REPLACED: f"it replaces {', '.join(task.replaced)}",
+    }
+    if task.outcome in told:
+        click.echo(f"{task.id}: {told[task.outcome]}", err=True)
+
+
+class _Attended:
+    """A task whose user sits in front of it."""
+
+    def __init__(self, client: Client, task: Task) -> None:
+        self._client = client
+        self._task = task
+        self._interrupts = 0
+        self._background: set[asyncio.Task[None]] = set()
+        self._left = asyncio.get_running_loop().create_future()
+
+    async def follow(self) -> int:
+        """Prints what the task writes until it has ended; its exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        following = asyncio.ensure_future(self._print())
+        if sys.stderr.isatty():
+            self._spawn(self._hint())
+        try:
+            await asyncio.wait({following, self._left}, return_when=asyncio.FIRST_COMPLETED)
+            if self._left.done():
+                raise CommandFailed(
+                    f"left; `taskyard get {self._task.id}` tells what becomes of it", INTERRUPTED
+                )
+            return _exit_code(await following)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            for one in {following, *self._background}:
+                one.cancel()
+
+    async def _print(self) -> Task:
+        async for entry in self._client.logs(self._task, follow=True):
+            print_entry(entry)
+        return await self._client.wait(self._task, view="basic")
+
+    def _interrupt(self) -> None:
+        self._interrupts += 1
+        if self._interrupts == 1:
+            click.echo("Cancelling the task; Ctrl-C once more leaves it to the server.", err=True)
+            self._spawn(self._cancel())
+        elif not self._left.done():
+            self._left.set_result(None)
+
+    async def _cancel(self) -> None:
+        # A task that has just ended by itself is no failure to cancel.
+        with contextlib.suppress(errors.TaskTerminal):
+            await self._client.cancel(self._task, reason="Ctrl-C")
+
+    async def _hint(self) -> None:
+        await asyncio.sleep(HINT_SECONDS)
+        now = await self._client.get(self._task, view="basic")
+        if now.phase is Phase.PENDING:
+            click.echo(click.style(f"{now.id} waits for a runner that can take it", dim=True), err=True)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _exit_code(task: Task) -> int:
+    if task.phase is Phase.SUCCEEDED:
+        return 0
+    click.echo(f"taskyard: task {outcome_line(task)}", err=True)
+    if task.phase in _CODES:
+        return _CODES[task.phase]
+    code = task.exit_code
+    if not code:
+        return NO_EXIT_CODE
+    # As a shell tells of a signal.
+    return 128 - code if code < 0 else code
+
+
+_CODES = {Phase.CANCELLED: INTERRUPTED, Phase.TIMED_OUT: TIME_UP}

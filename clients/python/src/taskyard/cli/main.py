@@ -1,0 +1,47 @@
+"""The entry point of the command line: every way a command can end, as an exit code and at most one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from taskyard.cli.failure import BROKEN_PIPE, INTERRUPTED, USAGE, CommandFailed
+
+
+def main() -> None:
+    """Runs the command that the arguments name and ends the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of the command that `arguments` name."""
+    try:
+        import click
+        import rich  # noqa: F401
+    except ImportError:
+        print("taskyard: the command line needs its extra; run: pip install 'taskyard[cli]'", file=sys.stderr)
+        return USAGE
+    from taskyard.cli.group import taskyard
+
+    try:
+        result = taskyard.main(arguments, prog_name="taskyard", standalone_mode=False)
+        sys.stdout.flush()
+        return int(result or 0)
+    except CommandFailed as failed:
+        return _complain(str(failed), failed.exit_code)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "taskyard"
+        return _complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)
+    except click.ClickException as error:
+        return _complain(error.format_message(), USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has what it wants (`| head`); the interpreter would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def _complain(line: str, code: int) -> int:
+    print(f"taskyard: {line}", file=sys.stderr)
+    return code

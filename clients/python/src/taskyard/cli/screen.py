@@ -1,0 +1,182 @@
+"""What commands print: aligned tables, human times, colours on a terminal only, JSON for programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import click
+from google.protobuf.json_format import MessageToJson
+from google.protobuf.message import Message
+
+from taskyard.task import Phase, Task
+
+_COLOURS = {
+    "SUCCEEDED": "green",
+    "FAILED": "red",
+    "EXHAUSTED": "red",
+    "TIMED_OUT": "red",
+    "LOST": "red",
+    "CANCELLED": "bright_black",
+    "RUNNING": "cyan",
+    "SCHEDULED": "cyan",
+    "PENDING": "yellow",
+    "PAUSED": "magenta",
+    "REDISTRIBUTING": "yellow",
+}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def coloured() -> bool:
+    """Whether standard output is a terminal whose user has nothing against colours."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def clean(text: str) -> str:
+    """Text of others on one line, without what would steer the terminal."""
+    return _CONTROL.sub("�", text.replace("\n", " ").replace("\t", " "))
+
+
+def paint(text: str, word: str) -> str:
+    """The text in the colour of a phase or a state, if colours are wanted."""
+    colour = _COLOURS.get(word)
+    return click.style(text, fg=colour) if colour and coloured() else text
+
+
+def dim(text: str) -> str:
+    """Text that steps back."""
+    return click.style(text, dim=True) if coloured() else text
+
+
+class Table:
+    """Aligned columns, printed as the rows come; the first rows set the widths, a phase gets its colour."""
+
+    def __init__(self, *titles: str) -> None:
+        self._titles = titles
+        self._widths: list[int] = []
+        self.count = 0
+
+    def add(self, rows: Iterable[Sequence[str]]) -> None:
+        """Prints rows, after the titles if they are the first."""
+        cells = list(rows)
+        room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        if cells and not self._widths:
+            self._widths = [max(map(len, column)) for column in zip(self._titles, *cells, strict=True)]
+            click.echo(dim(_row(self._titles, self._widths, room)))
+        for row in cells:
+            click.echo(_row(row, self._widths, room, painted=True))
+        self.count += len(cells)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], room: int, *, painted: bool = False) -> str:
+    line, used = [], 0
+    for cell, width in zip(cells, widths, strict=True):
+        text = cell.ljust(width)
+        # What does not fit on the terminal is cut at its edge, never wrapped into the next row.
+        if room and used + len(text.rstrip()) > room:
+            text = text[: max(0, room - used - 1)] + "…"
+        line.append(paint(text, cell) if painted else text)
+        used += len(text) + 2
+        if room and used > room:
+            break
+    return "  ".join(line).rstrip()
+
+
+def print_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Prints names and values below each other, leaving out what has no value."""
+    shown = [(name, value) for name, value in fields if value]
+    width = max(len(name) for name, _ in shown)
+    for name, value in shown:
+        click.echo(f"{dim(name.ljust(width))}  {paint(value, value)}")
+
+
+def json_line(message: Message) -> str:
+    """A message as JSON on one line."""
+    return MessageToJson(message, indent=None)
+
+
+class JsonArray:
+    """A JSON array of messages, printed as they come, so that a long list needs no memory."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Prints the next elements."""
+        for message in messages:
+            click.echo(("," if self.count else "[") + "\n " + json_line(message), nl=False)
+            self.count += 1
+
+    def close(self) -> None:
+        """Prints the end."""
+        click.echo("\n]" if self.count else "[]")
+
+
+def moment(time: datetime | None, exact: bool) -> str:
+    """A time: how long ago, or exactly."""
+    if time is None:
+        return ""
+    if exact:
+        return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    ago = datetime.now(UTC) - time
+    return f"in {span(-ago)}" if ago < timedelta(seconds=-1) else f"{span(max(ago, timedelta()))} ago"
+
+
+def span(length: timedelta | None) -> str:
+    """A duration in its two largest units, as 850ms, 12s, 3m05s, 4h10m or 2d3h."""
+    if length is None:
+        return ""
+    seconds = length.total_seconds()
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    if seconds < 60:
+        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes}m{int(seconds % 60):02d}s"
+    hours = minutes // 60
+    return f"{hours}h{minutes % 60:02d}m" if hours < 48 else f"{hours // 24}d{hours % 24}h"
+
+
+def duration_of(task: Task) -> timedelta | None:
+    """How long the current or last attempt has taken."""
+    if task.start_time is None or task.phase in (Phase.PENDING, Phase.SCHEDULED):
+        return None
+    return (task.end_time or datetime.now(UTC)) - task.start_time
+
+
+def what(task: Task) -> str:
+    """What a task executes, in a few words."""
+    spec = task.proto.spec
+    execution = spec.execution
+    match execution.WhichOneof("kind"):
+        case "command":
+            return clean(shlex.join([execution.command.program, *execution.command.args]))
+        case "script":
+            return f"{_interpreter(task)} script"
+        case "container":
+            return clean(shlex.join(["container", execution.container.image, *execution.container.args]))
+        case "wasm":
+            return clean(shlex.join(["wasm", execution.wasm.path or "(inline)", *execution.wasm.args]))
+        case "function":
+            return f"function {execution.function.function or spec.task_type}"
+        case kind:
+            return kind or spec.task_type
+
+
+def _interpreter(task: Task) -> str:
+    from taskyard.v1.task_pb2 import Interpreter
+
+    script = task.proto.spec.execution.script
+    named = Interpreter.Name(script.interpreter).removeprefix("INTERPRETER_").lower()
+    return script.custom_program if named == "custom" else named
+
+
+def shorten(text: str, length: int) -> str:
+    """At most so many characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"

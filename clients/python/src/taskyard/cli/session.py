@@ -1,0 +1,87 @@
+"""A command's connection: the options that name the server, and how a command's coroutine is run with it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec
+
+import click
+
+from taskyard import errors, tracing
+from taskyard.cli.failure import FAILED, REFUSED, TIME_UP, UNREACHABLE, CommandFailed, explain
+from taskyard.client import Client
+from taskyard.context import ContextError
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What was said on the command line about the server."""
+
+    address: str | None = None
+    key: str | None = field(default=None, repr=False)
+    tenant: str | None = None
+
+    def client(self) -> Client:
+        """A client of that server; raises CommandFailed if none is named."""
+        try:
+            return Client(self.address, key=self.key, tenant=self.tenant)
+        except ContextError as error:
+            raise CommandFailed(str(error), UNREACHABLE) from None
+
+
+def with_client(
+    command: Callable[Concatenate[Client, P], Awaitable[int | None]],
+) -> Callable[P, Any]:
+    """Makes a click callback of a coroutine function; what it returns is the exit code."""
+
+    @click.pass_obj
+    @functools.wraps(command)
+    def callback(connection: Connection, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return call(connection, lambda client: command(client, *args, **kwargs))
+
+    return callback
+
+
+def call(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
+    """Runs a coroutine function with a client; what it returns is the exit code."""
+    # Whoever traces a shell script hands its trace over in this variable.
+    tracing.pass_on(os.environ.get("TRACEPARENT", ""))
+    return asyncio.run(_run(connection, command))
+
+
+async def _run(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
+    client = connection.client()
+    try:
+        return await command(client) or 0
+    except errors.TaskyardError as error:
+        raise explain(error, client.context) from error
+    except TimeoutError as error:
+        raise CommandFailed(str(error), TIME_UP) from error
+    except ContextError as error:
+        raise CommandFailed(str(error), UNREACHABLE) from error
+    finally:
+        await client.close()
+
+
+async def for_each(
+    client: Client, tasks: Sequence[str], act: Callable[[str], Awaitable[Any]], tell: Callable[[Any], None]
+) -> int:
+    """Does something to each task and tells of it; one that fails does not stop the others."""
+    failures = []
+    for task in tasks:
+        try:
+            tell(await act(task))
+        except errors.TaskyardError as error:
+            failure = explain(error, client.context)
+            if failure.exit_code in (UNREACHABLE, REFUSED):
+                raise failure from error
+            failures.append(failure)
+            click.echo(f"taskyard: {failure}", err=True)
+    codes = {failure.exit_code for failure in failures}
+    return codes.pop() if len(codes) == 1 else FAILED if codes else 0

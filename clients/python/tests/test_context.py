@@ -1,0 +1,76 @@
+"""Which server and key are used: the order of the layers, and that keys stay with their servers."""
+
+from pathlib import Path
+
+import pytest
+
+from taskyard.context import ContextError, find_context
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def home(tmp_path: Path) -> dict[str, str]:
+    return {"HOME": str(tmp_path / "home")}
+
+
+def test_arguments_come_before_environment_before_files(tmp_path: Path) -> None:
+    write(tmp_path / ".taskyard/context.toml", 'address = "file:1"\nkey = "k-file"\n')
+    environment = home(tmp_path) | {"TASKYARD_ADDRESS": "env:1", "TASKYARD_KEY": "k-env"}
+    given = {"address": "arg:1", "key": "k-arg"}
+
+    assert find_context(given, environment, tmp_path).address == "arg:1"
+    assert find_context(given, environment, tmp_path).key == "k-arg"
+    assert find_context({}, environment, tmp_path).key == "k-env"
+    found = find_context({}, home(tmp_path), tmp_path)
+    assert (found.address, found.key, found.tenant) == ("file:1", "k-file", "default")
+    assert found.source == str(tmp_path / ".taskyard/context.toml")
+
+
+def test_the_nearest_context_file_upwards_wins(tmp_path: Path) -> None:
+    write(tmp_path / ".taskyard/context.toml", 'address = "far:1"\n')
+    write(tmp_path / "a/.taskyard/context.toml", 'address = "near:1"\n')
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    assert find_context({}, home(tmp_path), tmp_path / "a/b/c").address == "near:1"
+
+
+def test_the_files_of_the_home_directory_come_last(tmp_path: Path) -> None:
+    write(tmp_path / "home/.local/share/taskyard/context.toml", 'address = "up:1"\n')
+    assert find_context({}, home(tmp_path), tmp_path).address == "up:1"
+    write(tmp_path / "home/.config/taskyard/config.toml", 'address = "config:1"\n')
+    assert find_context({}, home(tmp_path), tmp_path).address == "config:1"
+
+
+def test_a_key_of_another_server_is_not_sent(tmp_path: Path) -> None:
+    write(tmp_path / ".taskyard/context.toml", 'address = "here:1"\nkey = "k-here"\n')
+    assert find_context({"address": "elsewhere:1"}, home(tmp_path), tmp_path).key == ""
+    assert find_context({"address": "here:1"}, home(tmp_path), tmp_path).key == "k-here"
+
+
+def test_a_key_in_the_environment_goes_with_an_address_in_a_file(tmp_path: Path) -> None:
+    write(tmp_path / ".taskyard/context.toml", 'address = "here:1"\nkey = "k-here"\n')
+    found = find_context({}, home(tmp_path) | {"TASKYARD_KEY": "k-env"}, tmp_path)
+    assert (found.address, found.key) == ("here:1", "k-env")
+
+
+def test_the_key_is_not_shown(tmp_path: Path) -> None:
+    assert "k-arg" not in repr(find_context({"address": "a:1", "key": "k-arg"}, {}, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("address = ", "cannot be read"), ('adress = "a"', "'adress'"), ("address = 5", "text in quotes")],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, text: str, told: str) -> None:
+    write(tmp_path / ".taskyard/context.toml", text)
+    with pytest.raises(ContextError) as caught:
+        find_context({}, home(tmp_path), tmp_path)
+    assert told in str(caught.value)
+    assert "context.toml" in str(caught.value)
+
+
+def test_without_any_server_the_remedy_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ContextError, match="make up"):
+        find_context({}, home(tmp_path), tmp_path)

@@ -1,0 +1,92 @@
+"""Taking over from an earlier agent: what its spool holds, what the warden runs, what an earlier warden lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from taskyard.v1.runner_link_service_pb2 import HELD_STATE_RUNNING, HELD_STATE_STOPPING
+from taskyard_kit.logs import get_log
+from taskyard_runner.agent.checkpoints import Uploads
+from taskyard_runner.agent.leases import Held, Leases, key_of
+from taskyard_runner.agent.logs import LogShipper
+from taskyard_runner.agent.run import AgentRun, adopt, lease_of
+from taskyard_runner.agent.runs import Runs
+from taskyard_runner.agent.spool import Spool
+from taskyard_runner.warden.protocol import Message
+
+log = get_log(__name__)
+
+
+class Adoption:
+    """Done once, before hello."""
+
+    def __init__(
+        self,
+        runs: Runs,
+        leases: Leases,
+        spool: Spool,
+        logs: LogShipper,
+        uploads: Uploads,
+        tell_warden: Callable[[Message], None],
+    ) -> None:
+        self._runs = runs
+        self._leases = leases
+        self._spool = spool
+        self._logs = logs
+        self._uploads = uploads
+        self._tell = tell_warden
+
+    def take_over(self, hello: Message) -> None:
+        """Everything there is, from the warden's hello and the spool."""
+        for report in self._spool.recovered():
+            self._runs.recovered(report)
+        for described in hello["runs"]:
+            self._adopt(adopt(described, hello["runs_directory"]), described)
+        for lost in hello["lost"]:
+            self._lose(lost)
+        found = {"runs": len(hello["runs"]), "lost": len(hello["lost"]), "spooled": self._spool.depth}
+        if any(found.values()):
+            log.info("work_adopted", **found)
+
+    def _lose(self, lost: Message) -> None:
+        lease = lease_of(lost["meta"])
+
+        def forget(_: object = None) -> None:
+            self._tell({"op": "forget", "run": lost["run"]})
+
+        if self._leases.get(key_of(lease)) is not None:
+            # Its outcome was safe before the runner was killed.
+            forget()
+        else:
+            self._runs.report_lost(Held(lease, "", 0.0)).add_done_callback(forget)
+
+    def _adopt(self, run: AgentRun, described: Message) -> None:
+        notes: dict[str, Any] = described["notes"]
+        spooled = self._leases.get(run.key)
+        self._runs.add(run)
+        self._logs.open(run.lease, run.directory.journal, notes.get("log_acked", 0))
+        if notes.get("reported") or spooled is not None:
+            run.ended = True
+            run.reported = bool(notes.get("reported"))
+            self._logs.ended(run.key)
+            if spooled is not None:
+                run.held = spooled
+                spooled.run = run.name
+        else:
+            self._adopt_live(run, described, notes)
+
+    def _adopt_live(self, run: AgentRun, described: Message, notes: dict[str, Any]) -> None:
+        if described["state"] == "stopping":
+            run.held.state = HELD_STATE_STOPPING
+        elif run.started:
+            run.held.state = HELD_STATE_RUNNING
+        self._leases.add(run.held)
+        last = max(run.checkpoint_sequence, notes.get("checkpoint", 0))
+        self._uploads.open(run.lease, run.directory.uploads, last)
+        if "progress" in notes:
+            run.held.change(progress=self._runs.progress_of(run, notes["progress"]))
+        if run.started and not notes.get("started_saved") and not self._runs.start_spooled(run.key):
+            self._runs.report_started(run, described["pid"], described["start_time"])
+        if described["result"] is not None:
+            self._runs.conclude(run, described["result"])

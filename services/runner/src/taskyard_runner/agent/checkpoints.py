@@ -1,0 +1,232 @@
+"""Checkpoints up and down: a copy is kept until the scheduler has stored it; one upload at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from taskyard.v1.checkpoint_pb2 import CheckpointChunk, CheckpointHeader
+from taskyard.v1.lease_pb2 import LeaseRef
+from taskyard_kit.logs import get_log
+from taskyard_runner.agent.leases import RunKey, key_of
+
+MAX_BYTES = 10 << 20
+_CHUNK_BYTES = 256 * 1024
+_MAX_CONTENT_TYPE = 127
+
+log = get_log(__name__)
+
+
+class CheckpointRefused(Exception):
+    """Why a file cannot be a checkpoint; for the workload that offered it."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A copy that waits for its upload."""
+
+    sequence: int
+    size: int
+    sha256: str
+    content_type: str
+    progress_percent: int
+
+
+class _Upload:
+    """The checkpoints of one run: at most one under way, and the newest that follows it."""
+
+    def __init__(self, lease: LeaseRef, directory: Path) -> None:
+        self.lease = lease
+        self.directory = directory
+        self.current: _Kept | None = None
+        self.following: _Kept | None = None
+        self.offset = 0
+        self.whole = False
+        self.waiters: dict[int, list[asyncio.Future[str]]] = {}
+
+    def offer(self, kept: _Kept) -> None:
+        if self.current is None:
+            self.current = kept
+        else:
+            # Only the newest matters to the next run.
+            if self.following is not None:
+                self._forget(self.following, "superseded by a newer checkpoint")
+            self.following = kept
+
+    def chunk(self) -> CheckpointChunk | None:
+        """The next piece; None if there is nothing to send."""
+        if self.current is None or self.whole:
+            return None
+        with (self.directory / str(self.current.sequence)).open("rb") as file:
+            file.seek(self.offset)
+            data = file.read(_CHUNK_BYTES)
+        chunk = CheckpointChunk(offset=self.offset, data=data)
+        if self.offset == 0:
+            chunk.header.CopyFrom(self._header(self.current))
+        self.offset += len(data)
+        self.whole = chunk.last = self.offset >= self.current.size
+        return chunk
+
+    def _header(self, kept: _Kept) -> CheckpointHeader:
+        return CheckpointHeader(
+            task=self.lease.task,
+            generation=self.lease.generation,
+            lease_id=self.lease.lease_id,
+            sequence=kept.sequence,
+            size_bytes=kept.size,
+            sha256=bytes.fromhex(kept.sha256),
+            content_type=kept.content_type,
+            progress_percent=kept.progress_percent,
+        )
+
+    def decided(self, error: str) -> None:
+        """The one under way is stored, or refused."""
+        if self.current is not None:
+            self._forget(self.current, error)
+        self.current, self.following = self.following, None
+        self.rewind()
+
+    def rewind(self) -> None:
+        self.offset = 0
+        self.whole = False
+
+    def _forget(self, kept: _Kept, error: str) -> None:
+        for name in (str(kept.sequence), f"{kept.sequence}.json"):
+            (self.directory / name).unlink(missing_ok=True)
+        for waiter in self.waiters.pop(kept.sequence, []):
+            if not waiter.done():
+                waiter.set_result(error)
+
+    def give_up(self, error: str) -> None:
+        """Neither is going to be stored."""
+        while self.current is not None:
+            self.decided(error)
+
+
+class Uploads:
+    """All checkpoints on their way up."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._uploads: dict[RunKey, _Upload] = {}
+        self._sequences: dict[RunKey, int] = {}
+        self._active: RunKey | None = None
+        self._wake = wake
+
+    def open(self, lease: LeaseRef, directory: Path, last_sequence: int) -> None:
+        """A run that may write checkpoints; copies that an earlier agent kept go on."""
+        key = key_of(lease)
+        upload = self._uploads[key] = _Upload(lease, directory)
+        self._sequences[key] = last_sequence
+        for path in sorted(directory.glob("*.json"), key=lambda found: int(found.stem)):
+            kept = _Kept(**json.loads(path.read_text()))
+            self._sequences[key] = max(self._sequences[key], kept.sequence)
+            upload.offer(kept)
+        self._wake()
+
+    def keep(self, key: RunKey, source: Path, content_type: str, percent: int) -> int:
+        """Copy a file and queue it; its sequence. Raises CheckpointRefused."""
+        upload = self._uploads.get(key)
+        if upload is None:
+            raise CheckpointRefused("the run has ended")
+        content = _read(source)
+        sequence = self._sequences[key] + 1
+        kept = _Kept(
+            sequence=sequence,
+            size=len(content),
+            sha256=hashlib.sha256(content).hexdigest(),
+            content_type=content_type[:_MAX_CONTENT_TYPE],
+            progress_percent=min(100, max(0, percent)),
+        )
+        try:
+            (upload.directory / str(sequence)).write_bytes(content)
+            # The description comes last: a copy without one is not whole.
+            part = upload.directory / f"{sequence}.part"
+            part.write_text(json.dumps(asdict(kept)))
+            os.rename(part, upload.directory / f"{sequence}.json")
+        except OSError as error:
+            raise CheckpointRefused(f"the runner cannot keep it: {error.strerror}") from None
+        self._sequences[key] = sequence
+        upload.offer(kept)
+        self._wake()
+        return sequence
+
+    def last_sequence(self, key: RunKey) -> int:
+        """The newest checkpoint of the run; 0 = none."""
+        return self._sequences.get(key, 0)
+
+    def stored(self, key: RunKey, sequence: int) -> asyncio.Future[str]:
+        """Done with "" once it is stored, or with why it is not going to be."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        upload = self._uploads.get(key)
+        waiting = [kept.sequence for kept in (upload.current, upload.following) if kept] if upload else []
+        if upload is None or sequence not in waiting:
+            future.set_result("" if upload is None or sequence <= self.last_sequence(key) else "unknown")
+        else:
+            upload.waiters.setdefault(sequence, []).append(future)
+        return future
+
+    def take(self) -> CheckpointChunk | None:
+        """The next piece; uploads do not interleave, so that the oldest is whole soonest."""
+        for key in [self._active] if self._active is not None else list(self._uploads):
+            upload = self._uploads.get(key) if key is not None else None
+            try:
+                chunk = upload.chunk() if upload is not None else None
+            except OSError as error:
+                log.error("checkpoint_unreadable", task=key and key[0], error=str(error))
+                if upload is not None:
+                    upload.decided(f"the copy cannot be read: {error.strerror}")
+                continue
+            if chunk is not None:
+                self._active = None if chunk.last else key
+                return chunk
+        self._active = None
+        return None
+
+    def decide(self, key: RunKey, sequence: int, error: str) -> None:
+        """The scheduler stored or refused a checkpoint."""
+        upload = self._uploads.get(key)
+        if upload is not None and upload.current is not None and upload.current.sequence == sequence:
+            if error:
+                log.warning("checkpoint_refused", task=key[0], generation=key[1], error=error)
+            upload.decided(error)
+            self._wake()
+
+    def pending(self, key: RunKey) -> asyncio.Future[str] | None:
+        """The newest checkpoint of the run, if it is not stored yet."""
+        upload = self._uploads.get(key)
+        newest = (upload.following or upload.current) if upload is not None else None
+        return self.stored(key, newest.sequence) if newest is not None else None
+
+    def rewind(self) -> None:
+        """A new session: what is not acknowledged is sent again."""
+        self._active = None
+        for upload in self._uploads.values():
+            upload.rewind()
+
+    def drop(self, key: RunKey) -> None:
+        """The run is over."""
+        if (upload := self._uploads.pop(key, None)) is not None:
+            upload.give_up("the run has ended")
+        self._sequences.pop(key, None)
+        if self._active == key:
+            self._active = None
+
+
+def _read(source: Path) -> bytes:
+    try:
+        if not source.is_file():
+            raise CheckpointRefused(f"{source} is no file")
+        with source.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CheckpointRefused(f"{source} cannot be read: {error.strerror}") from None
+    if not content:
+        raise CheckpointRefused(f"{source} is empty; a checkpoint has at least one byte")
+    if len(content) > MAX_BYTES:
+        raise CheckpointRefused(f"{source} is larger than {MAX_BYTES} bytes")
+    return content

@@ -1,0 +1,78 @@
+"""A run's directory: what is in it, how it is made and how it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from taskyard_kit.logs import get_log
+
+log = get_log(__name__)
+
+_PRIVATE = 0o700
+
+
+class RunDirectory:
+    """Paths of one run: private to the runner's user, fresh, removed when the run is over.
+
+    private/    script, payload, configuration; read by the workload
+    work/       its working directory, unless the task names another
+    tmp/        its TMPDIR
+    checkpoint/ its TASKYARD_CHECKPOINT_DIR
+    uploads/    checkpoints that are not stored yet
+    journal     what it wrote (warden)
+    """
+
+    def __init__(self, runs_directory: str, run: str) -> None:
+        self.root = Path(runs_directory) / run
+        self.private = self.root / "private"
+        self.work = self.root / "work"
+        self.tmp = self.root / "tmp"
+        self.checkpoint = self.root / "checkpoint"
+        self.uploads = self.root / "uploads"
+        self.journal = self.root / "journal"
+        self.payload = self.private / "payload"
+        self.config = self.private / "config"
+        self.result = self.private / "result"
+        self.error = self.private / "error"
+
+    def make(self) -> None:
+        """Raises OSError if the disk has no room."""
+        for path in (self.root, self.private, self.work, self.tmp, self.checkpoint, self.uploads):
+            path.mkdir(_PRIVATE)
+
+    def write(self, path: Path, content: bytes) -> None:
+        """A private file; raises OSError."""
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(content)
+
+    async def remove(self) -> None:
+        """Remove it, however much the workload put there."""
+        await asyncio.to_thread(_remove_tree, self.root)
+
+
+def remove_strangers(runs_directory: str, known: Iterable[str]) -> None:
+    """Remove directories of runs that nobody knows any more."""
+    for name in set(os.listdir(runs_directory)) - set(known):
+        _remove_tree(Path(runs_directory) / name)
+
+
+def _remove_tree(root: Path) -> None:
+    def open_up(function: object, path: str, error: object) -> None:
+        # A workload may have taken its own permissions away.
+        try:
+            os.chmod(os.path.dirname(path), _PRIVATE)
+            os.chmod(path, _PRIVATE)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
+        except OSError as failure:
+            log.warning("run_directory_left", path=path, error=str(failure))
+
+    if root.exists():
+        shutil.rmtree(root, onerror=open_up)

@@ -1,0 +1,195 @@
+"""What the agent holds and until when: the lease clock, and the differences that heartbeats carry.
+
+Times are boot times of this host. A lease counts from the moment the heartbeat was sent that renewed it, so a
+slow answer makes it shorter, never longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from taskyard.v1.common_pb2 import Progress
+from taskyard.v1.lease_pb2 import LeaseRef
+from taskyard.v1.runner_link_service_pb2 import (
+    HELD_STATE_ACCEPTED,
+    HELD_STATE_ENDED,
+    Heartbeat,
+    HeldState,
+    HeldTask,
+)
+
+RunKey = tuple[str, int]
+
+# FORBID work is killed this part of its lease before the end, because killing takes time and clocks drift.
+_SAFETY_PART = 0.05
+_SAFETY_MOST = 1.0
+# An assignment may count from a heartbeat that was acknowledged meanwhile, but from none older than its lease.
+_REMEMBERED_SECONDS = 120.0
+
+
+def key_of(lease: LeaseRef) -> RunKey:
+    """Names the run."""
+    return lease.task, lease.generation
+
+
+def lease_end(sent: float, duration: float) -> float:
+    """The end of a lease that the holder may rely on."""
+    return sent + duration - min(duration * _SAFETY_PART, _SAFETY_MOST)
+
+
+@dataclass
+class Held:
+    """A lease of this agent."""
+
+    lease: LeaseRef
+    run: str
+    until: float
+    state: HeldState = HELD_STATE_ACCEPTED
+    progress: Progress | None = None
+    # Set with the outcome: the seq under which the spool has it.
+    outcome_seq: int | None = None
+    version: int = 1
+    acked_version: int = 0
+    # The first heartbeat of this session that listed it; 0 = hello.
+    listed: int | None = None
+
+    @property
+    def key(self) -> RunKey:
+        return key_of(self.lease)
+
+    @property
+    def active(self) -> bool:
+        """It takes up a place of the runner's capacity."""
+        return self.state != HELD_STATE_ENDED
+
+    def change(self, state: HeldState | None = None, progress: Progress | None = None) -> None:
+        """Note a change, for the next heartbeat to tell."""
+        self.state = self.state if state is None else state
+        self.progress = self.progress if progress is None else progress
+        self.version += 1
+
+    def message(self) -> HeldTask:
+        """As hello and heartbeats list it."""
+        return HeldTask(lease=self.lease, state=self.state, progress=self.progress)
+
+
+@dataclass
+class _Sent:
+    """What one heartbeat said."""
+
+    time: float
+    versions: dict[RunKey, int] = field(default_factory=dict)
+    dropped: list[RunKey] = field(default_factory=list)
+
+
+class Leases:
+    """The table of held leases and the heartbeats of the session. The caller says what time it is."""
+
+    def __init__(self) -> None:
+        self._held: dict[RunKey, Held] = {}
+        self._dropped: dict[RunKey, LeaseRef] = {}
+        self._sent: dict[int, _Sent] = {}
+        self._times: dict[int, float] = {}
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(list(self._held.values()))
+
+    def get(self, key: RunKey) -> Held | None:
+        return self._held.get(key)
+
+    def add(self, held: Held) -> None:
+        self._held[held.key] = held
+
+    def drop(self, key: RunKey) -> None:
+        """The lease is over: its outcome was acknowledged, or it was lost."""
+        held = self._held.pop(key, None)
+        if held is not None and held.listed is not None:
+            self._dropped[key] = held.lease
+
+    def disown(self, lease: LeaseRef) -> None:
+        """The scheduler speaks of a lease that is not here; the next heartbeat says so."""
+        if key_of(lease) not in self._held:
+            self._dropped[key_of(lease)] = lease
+
+    @property
+    def active_count(self) -> int:
+        """Runs that take up capacity."""
+        return sum(held.active for held in self._held.values())
+
+    # -- hello and heartbeats
+
+    def begin_session(self, now: float) -> list[HeldTask]:
+        """A new session: hello is being sent and lists everything."""
+        self._sent = {0: _Sent(now, {key: held.version for key, held in self._held.items()})}
+        self._times = {0: now}
+        self._last_id = 0
+        self._dropped.clear()
+        for held in self._held.values():
+            held.listed = 0
+            held.acked_version = 0
+        return [held.message() for held in self._held.values()]
+
+    def welcomed(self, duration: float) -> list[Held]:
+        """The session stands: what hello listed is leased from its sending."""
+        return self.acknowledge(0, duration)
+
+    def heartbeat(self, now: float, *, full: bool) -> Heartbeat:
+        """The next heartbeat, to be sent now."""
+        self._last_id += 1
+        chosen = [held for held in self._held.values() if full or held.version > held.acked_version]
+        for held in chosen:
+            if held.listed is None:
+                held.listed = self._last_id
+        versions = {held.key: held.version for held in chosen}
+        self._sent[self._last_id] = _Sent(now, versions, list(self._dropped))
+        self._times[self._last_id] = now
+        self._times = {n: time for n, time in self._times.items() if time > now - _REMEMBERED_SECONDS}
+        return Heartbeat(
+            heartbeat_id=self._last_id,
+            changed=[held.message() for held in chosen],
+            dropped=self._dropped.values(),
+            held_count=len(self._held),
+            full=full,
+        )
+
+    def acknowledge(self, heartbeat_id: int, duration: float) -> list[Held]:
+        """The renewal is stored; the leases whose end has moved. An ack covers every earlier heartbeat."""
+        sent = self._sent.get(heartbeat_id)
+        if sent is None:
+            return []
+        for earlier in [number for number in self._sent if number <= heartbeat_id]:
+            self._settle(self._sent.pop(earlier))
+        return list(self._renew(heartbeat_id, lease_end(sent.time, duration)))
+
+    def _settle(self, sent: _Sent) -> None:
+        for key, version in sent.versions.items():
+            if (held := self._held.get(key)) is not None:
+                held.acked_version = max(held.acked_version, version)
+        for key in sent.dropped:
+            self._dropped.pop(key, None)
+
+    def _renew(self, heartbeat_id: int, until: float) -> Iterator[Held]:
+        for held in self._held.values():
+            if held.listed is not None and held.listed <= heartbeat_id and until > held.until:
+                held.until = until
+                yield held
+
+    def first_lease(self, heartbeat_id: int, duration: float) -> float | None:
+        """The end of an assignment's first lease; None if this session sent no such heartbeat."""
+        sent = self._times.get(heartbeat_id)
+        return None if sent is None else lease_end(sent, duration)
+
+    @property
+    def unlisted(self) -> bool:
+        """Some lease was not told to the scheduler yet."""
+        return any(held.listed is None for held in self._held.values())
+
+    @property
+    def oldest_unacked(self) -> float | None:
+        """When the first heartbeat was sent that is not acknowledged."""
+        return min((sent.time for sent in self._sent.values()), default=None)

@@ -1,0 +1,201 @@
+"""The stream to the scheduler: connect, say hello, read and write apart from each other, come back after a loss."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import Any, Protocol
+
+import grpc
+import grpc.aio
+
+from taskyard import errors
+from taskyard.status import from_rpc_error
+from taskyard.v1.runner_link_service_pb2 import ConnectRequest, ConnectResponse, ServerGoodbye
+from taskyard.v1.runner_link_service_pb2_grpc import RunnerLinkServiceStub
+from taskyard_kit import failpoint
+from taskyard_kit.logs import get_log
+from taskyard_runner.warden.linux import boottime
+
+_FIRST_BACKOFF = 0.5
+_LONGEST_BACKOFF = 30.0
+_WELCOME_SECONDS = 15.0
+_CLOSE_SECONDS = 10.0
+# Repeating the connection cannot help before something is changed.
+_LASTING = frozenset(
+    (
+        errors.Code.UNAUTHENTICATED,
+        errors.Code.PERMISSION_DENIED,
+        errors.Code.ALREADY_EXISTS,
+        errors.Code.FAILED_PRECONDITION,
+        errors.Code.INVALID_ARGUMENT,
+        errors.Code.UNIMPLEMENTED,
+    )
+)
+
+log = get_log(__name__)
+
+REPORT_SENT = failpoint.declare("agent.report_sent")
+
+
+class LinkLost(Exception):
+    """The stream is of no use any more; connect again."""
+
+
+class Refused(Exception):
+    """The scheduler will not have this runner before something is changed."""
+
+
+class Party(Protocol):
+    """Who speaks over the link."""
+
+    def hello(self) -> ConnectRequest: ...
+
+    def welcome(self, response: ConnectResponse) -> None: ...
+
+    def next_request(self) -> ConnectRequest | None:
+        """The next message to send, by class; raises LinkLost if the other side is silent."""
+        ...
+
+    def next_due(self) -> float:
+        """The boot time by which next_request is to be asked again."""
+        ...
+
+    def receive(self, response: ConnectResponse) -> None: ...
+
+    @property
+    def leaving(self) -> bool:
+        """The last message was a goodbye."""
+        ...
+
+    @property
+    def holds_work(self) -> bool: ...
+
+
+class Link:
+    """One stream at a time, for ever or until the party has said goodbye."""
+
+    def __init__(self, channel: grpc.aio.Channel, party: Party) -> None:
+        self._stub: Any = RunnerLinkServiceStub(channel)
+        self._party = party
+        self._wake = asyncio.Event()
+        self._failures = 0
+        self._welcomed = False
+        self._goodbye: ServerGoodbye | None = None
+        self.connected = False
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Returns after the party's goodbye. Raises Refused if there is no work to keep and no hope."""
+        while not self._party.leaving:
+            delay = await self._serve_once()
+            if not self._party.leaving:
+                await asyncio.sleep(delay)
+
+    async def _serve_once(self) -> float:
+        """One stream from hello to its end; how long to wait before the next."""
+        self._goodbye = None
+        try:
+            await self._session()
+        except grpc.RpcError as error:
+            return self._failed(from_rpc_error(error))
+        except (LinkLost, TimeoutError) as error:
+            return self._failed(errors.Unavailable(message=str(error) or "no welcome in time"))
+        finally:
+            self.connected = False
+        self._failures = 0
+        return self._goodbye.reconnect_after.ToTimedelta().total_seconds() if self._goodbye else _FIRST_BACKOFF
+
+    def _failed(self, error: errors.TaskyardError) -> float:
+        lasting = error.code in _LASTING
+        if lasting and not self._welcomed and not self._party.holds_work:
+            raise Refused(str(error))
+        self._failures += 1
+        ceiling = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
+        delay = _LONGEST_BACKOFF if lasting else random.uniform(0, ceiling)
+        log.warning("link_lost", reason=error.reason or error.code.name, error=str(error), retry_after=delay)
+        return delay
+
+    async def _session(self) -> None:
+        call = self._stub.Connect()
+        try:
+            await call.write(self._party.hello())
+            response = await asyncio.wait_for(call.read(), _WELCOME_SECONDS)
+            if response is grpc.aio.EOF:
+                await _raise_end(call)
+                return
+            self._party.welcome(response)
+            self._welcomed = self.connected = True
+            self._failures = 0
+            await self._exchange(call)
+        finally:
+            call.cancel()
+
+    async def _exchange(self, call: Any) -> None:
+        reader = asyncio.create_task(self._read(call))
+        writer = asyncio.create_task(self._write(call))
+        try:
+            await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
+            if writer.done():
+                # Raises what broke it; after a goodbye the scheduler still answers and then ends the stream.
+                writer.result()
+                await asyncio.wait_for(reader, _CLOSE_SECONDS)
+            else:
+                reader.result()
+        finally:
+            for task in (reader, writer):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await task
+
+    async def _read(self, call: Any) -> None:
+        while (response := await call.read()) is not grpc.aio.EOF:
+            if response.WhichOneof("message") == "goodbye":
+                self._goodbye = response.goodbye
+                self._wake.set()
+            else:
+                self._party.receive(response)
+        await _raise_end(call)
+
+    async def _write(self, call: Any) -> None:
+        while True:
+            self._wake.clear()
+            request = self._party.next_request()
+            if request is not None:
+                await _write_one(call, request)
+                if request.WhichOneof("message") == "reports":
+                    REPORT_SENT.hit()
+            if self._party.leaving or (self._goodbye is not None and request is None):
+                await call.done_writing()
+                return
+            if request is None:
+                await self._sleep()
+
+    async def _sleep(self) -> None:
+        wait = self._party.next_due() - boottime()
+        if wait > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
+
+
+async def _write_one(call: Any, request: ConnectRequest) -> None:
+    try:
+        await call.write(request)
+    except asyncio.InvalidStateError:
+        # The stream has ended; the reader knows why.
+        await _raise_end(call)
+        raise LinkLost("the stream has ended") from None
+
+
+async def _raise_end(call: Any) -> None:
+    """Raise the status of an ended call, if it is an error."""
+    code = await call.code()
+    if code != grpc.StatusCode.OK:
+        details = await call.details()
+        raise grpc.aio.AioRpcError(
+            code, await call.initial_metadata(), await call.trailing_metadata(), details=details
+        )

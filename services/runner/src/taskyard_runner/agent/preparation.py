@@ -1,0 +1,88 @@
+"""Getting a run ready: its directory, files, checkpoint and environment, up to the order for the warden."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+
+from taskyard import tracing
+from taskyard.v1.lease_pb2 import Assignment
+from taskyard_runner.agent import environment
+from taskyard_runner.agent.config import AgentConfig
+from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.leases import Held
+from taskyard_runner.agent.run import AgentRun, grace_of, order
+from taskyard_runner.executors import Place, describe
+from taskyard_runner.warden.protocol import Message
+
+
+class CheckpointUnavailable(Exception):
+    """The checkpoint that a run must start from cannot be had now."""
+
+
+# Puts the newest checkpoint of a leased task into the run's directory; raises CheckpointUnavailable.
+Download = Callable[[Assignment, RunDirectory], Awaitable[None]]
+
+
+class Preparation:
+    """Makes orders of assignments."""
+
+    def __init__(self, config: AgentConfig, runs_directory: str, socket: str, download: Download) -> None:
+        self._config = config
+        self._runs_directory = runs_directory
+        self._socket = socket
+        self._download = download
+
+    def begin(self, assignment: Assignment, until: float) -> AgentRun:
+        """A run under a fresh name."""
+        name = secrets.token_hex(8)
+        return AgentRun(
+            Held(assignment.lease, name, until),
+            RunDirectory(self._runs_directory, name),
+            grace_of(assignment.spec),
+            checkpoint_sequence=assignment.checkpoint.sequence,
+            resources=assignment.spec.resources,
+        )
+
+    async def compose(self, run: AgentRun, assignment: Assignment, total_until: float | None) -> Message:
+        """Write what the workload needs and compose the order.
+
+        Raises NotRunnable, Unsupported, CheckpointUnavailable, and OSError if the disk has no room.
+        """
+        directory = run.directory
+        directory.make()
+        place = Place(directory.private, directory.work, self._config.path)
+        workload = describe(assignment.spec.execution, place)
+        for path, content in workload.files:
+            directory.write(path, content)
+        self._write_input(assignment, directory)
+        if assignment.HasField("checkpoint"):
+            await self._download(assignment, directory)
+        env = environment.compose(
+            assignment,
+            directory,
+            path=self._config.path,
+            runner_env=self._config.env,
+            runner_id=self._config.id,
+            socket=self._socket,
+            token=secrets.token_hex(16),
+            traceparent=_begin_span(run, assignment),
+        )
+        message = order(run, assignment, workload, env, total_until)
+        message["limits"]["pids"] = self._config.pids_limit
+        return message
+
+    def _write_input(self, assignment: Assignment, directory: RunDirectory) -> None:
+        if assignment.spec.payload.WhichOneof("value"):
+            directory.write(directory.payload, assignment.spec.payload.raw)
+        if assignment.config.WhichOneof("value"):
+            directory.write(directory.config, assignment.config.raw)
+
+
+def _begin_span(run: AgentRun, assignment: Assignment) -> str:
+    """The traceparent of the run's span, or the task's own where no spans are made."""
+    if not tracing.enabled():
+        return assignment.traceparent
+    attributes = {"taskyard.task": run.lease.task, "taskyard.generation": run.lease.generation}
+    run.span = tracing.start_span("run", assignment.traceparent, "consumer", attributes)
+    return tracing.traceparent_of(run.span)

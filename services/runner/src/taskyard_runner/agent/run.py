@@ -1,0 +1,132 @@
+"""One run as the agent knows it, what the warden keeps of it for the next agent, and the order to start it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.duration_pb2 import Duration
+
+from taskyard.v1.common_pb2 import Resources
+from taskyard.v1.lease_pb2 import Assignment, LeaseRef
+from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, TaskSpec
+from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.leases import Held, RunKey
+from taskyard_runner.executors import Workload
+from taskyard_runner.warden.protocol import Message
+
+_DEFAULT_GRACE = 30.0
+_DEFAULT_ORPHAN = 3600.0
+_MIB = 1 << 20
+
+
+@dataclass
+class AgentRun:
+    """A run from its assignment until its logs are shipped."""
+
+    held: Held
+    directory: RunDirectory
+    grace: float
+    checkpoint_sequence: int = 0
+    resources: Resources = field(default_factory=Resources)
+    # Asked of the warden; before that there is no process.
+    ordered: bool = False
+    started: bool = False
+    ended: bool = False
+    # The outcome was acknowledged, or there is none to report.
+    reported: bool = False
+    logs_shipped: bool = False
+    preparing: asyncio.Task[None] | None = None
+    span: Any = None
+
+    @property
+    def key(self) -> RunKey:
+        return self.held.key
+
+    @property
+    def lease(self) -> LeaseRef:
+        return self.held.lease
+
+    @property
+    def name(self) -> str:
+        return self.held.run
+
+    def meta(self) -> dict[str, Any]:
+        """What the next agent gets back from the warden."""
+        return {
+            "task": self.lease.task,
+            "generation": self.lease.generation,
+            "lease_id": self.lease.lease_id,
+            "grace": self.grace,
+            "checkpoint_sequence": self.checkpoint_sequence,
+            "cpu_millis": self.resources.cpu_millis,
+            "memory_mb": self.resources.memory_mb,
+            "disk_mb": self.resources.disk_mb,
+        }
+
+
+def lease_of(meta: Mapping[str, Any]) -> LeaseRef:
+    """The lease in what the warden kept."""
+    return LeaseRef(task=meta["task"], generation=meta["generation"], lease_id=meta["lease_id"])
+
+
+def adopt(described: Message, runs_directory: str) -> AgentRun:
+    """A run that an earlier agent ordered."""
+    meta = described["meta"]
+    held = Held(lease_of(meta), described["run"], described["lease_until"])
+    return AgentRun(
+        held,
+        RunDirectory(runs_directory, described["run"]),
+        meta["grace"],
+        checkpoint_sequence=meta["checkpoint_sequence"],
+        resources=Resources(
+            cpu_millis=meta["cpu_millis"], memory_mb=meta["memory_mb"], disk_mb=meta["disk_mb"]
+        ),
+        ordered=True,
+        started=bool(described["start_time"]),
+    )
+
+
+def grace_of(spec: TaskSpec) -> float:
+    """From the polite to the forced stop."""
+    return seconds(spec.stop_grace_period) if spec.HasField("stop_grace_period") else _DEFAULT_GRACE
+
+
+def order(
+    run: AgentRun, assignment: Assignment, workload: Workload, env: Mapping[str, str], total_until: float | None
+) -> Message:
+    """The message that makes the warden start the process."""
+    spec = assignment.spec
+    return {
+        "op": "start",
+        "run": run.name,
+        "argv": list(workload.argv),
+        "env": dict(env),
+        "cwd": workload.cwd,
+        "token": env["TASKYARD_TOKEN"],
+        "limits": {
+            "memory_bytes": spec.resources.memory_mb * _MIB,
+            "cpu_millis": spec.resources.cpu_millis,
+            "file_bytes": spec.resources.disk_mb * _MIB,
+        },
+        "lease_until": run.held.until,
+        "forbid_overlap": spec.overlap != OVERLAP_POLICY_ALLOW,
+        "orphan_seconds": optional_seconds(spec, "orphan_timeout") or _DEFAULT_ORPHAN,
+        "attempt_seconds": optional_seconds(spec, "attempt_timeout"),
+        "silence_seconds": optional_seconds(spec, "silence_timeout"),
+        "total_until": total_until,
+        "grace_seconds": run.grace,
+        "meta": run.meta(),
+    }
+
+
+def optional_seconds(spec: TaskSpec, name: str) -> float | None:
+    """A duration of the spec, None if it is not set."""
+    return seconds(getattr(spec, name)) if spec.HasField(name) else None
+
+
+def seconds(duration: Duration) -> float:
+    """A duration in seconds."""
+    return duration.seconds + duration.nanos / 1e9

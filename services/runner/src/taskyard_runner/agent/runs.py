@@ -1,0 +1,391 @@
+"""The life of runs in the agent: assignment, order to the warden, started, ended, reported, forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from taskyard import tracing
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, Progress
+from taskyard.v1.lease_pb2 import (
+    LEASE_ACTION_ABORT,
+    LEASE_ACTION_CANCEL,
+    LEASE_ACTION_PAUSE,
+    RELEASE_REASON_DRAINED,
+    RELEASE_REASON_LOST,
+    RELEASE_REASON_NO_CAPACITY,
+    RELEASE_REASON_PAUSED,
+    RELEASE_REASON_UNSUPPORTED,
+    Assignment,
+    LeaseVerdict,
+    ReleaseReason,
+    RunCancelled,
+    RunReleased,
+    RunReport,
+    RunStarted,
+)
+from taskyard.v1.runner_link_service_pb2 import (
+    HELD_STATE_ENDED,
+    HELD_STATE_RUNNING,
+    HELD_STATE_STOPPING,
+)
+from taskyard_kit import failpoint
+from taskyard_kit.logs import get_log
+from taskyard_runner.agent import outcome
+from taskyard_runner.agent.checkpoints import Uploads
+from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
+from taskyard_runner.agent.log_lines import timestamp
+from taskyard_runner.agent.logs import LogShipper
+from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
+from taskyard_runner.agent.run import AgentRun, seconds
+from taskyard_runner.agent.spool import Spool
+from taskyard_runner.executors import NotRunnable, Unsupported
+from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.protocol import Message
+
+# How long an outcome waits for the run's last checkpoint: after it, the checkpoint would be refused.
+_CHECKPOINT_WAIT = 15.0
+_VERDICTS = {LEASE_ACTION_CANCEL: StopReason.CANCEL, LEASE_ACTION_PAUSE: StopReason.PAUSE}
+
+log = get_log(__name__)
+
+ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
+RUN_ENDED = failpoint.declare("agent.run_ended")
+OUTCOME_SAVED = failpoint.declare("agent.outcome_saved")
+
+class Runs:
+    """All runs of this agent."""
+
+    def __init__(
+        self,
+        preparation: Preparation,
+        leases: Leases,
+        spool: Spool,
+        logs: LogShipper,
+        uploads: Uploads,
+        *,
+        tell_warden: Callable[[Message], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._preparation = preparation
+        self._leases = leases
+        self._spool = spool
+        self._logs = logs
+        self._uploads = uploads
+        self._tell = tell_warden
+        self._changed = changed
+        self._by_key: dict[RunKey, AgentRun] = {}
+        self._by_name: dict[str, AgentRun] = {}
+        self._outcomes: dict[int, RunKey] = {}
+        self._starts: dict[int, RunKey] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # -- taking work on
+
+    def refuse(self, assignment: Assignment, reason: ReleaseReason, message: str) -> None:
+        """Give an assignment back without a start."""
+        held = Held(assignment.lease, "", 0.0)
+        self._leases.add(held)
+        self._report(held, _released(reason, message))
+
+    def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
+        """Start a run whose first lease lasts until then."""
+        ASSIGNMENT_RECEIVED.hit()
+        run = self._preparation.begin(assignment, until)
+        self._leases.add(run.held)
+        self.add(run)
+        run.preparing = self._spawn(self._prepare(run, assignment, total_until))
+
+    def add(self, run: AgentRun) -> None:
+        """Know a run."""
+        self._by_key[run.key] = self._by_name[run.name] = run
+
+    async def _prepare(self, run: AgentRun, assignment: Assignment, total_until: float | None) -> None:
+        try:
+            message = await self._preparation.compose(run, assignment, total_until)
+        except Unsupported as error:
+            self._end_unstarted(run, _released(RELEASE_REASON_UNSUPPORTED, str(error)))
+        except NotRunnable as error:
+            told = outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", str(error))
+            self._end_unstarted(run, told)
+        except CheckpointUnavailable as error:
+            self._end_unstarted(run, _released(RELEASE_REASON_NO_CAPACITY, str(error)))
+        except OSError as error:
+            told = outcome.start_failed("prepare", error.errno or 0, f"{error.filename}: {error.strerror}")
+            self._end_unstarted(run, told)
+        else:
+            self._logs.open(run.lease, run.directory.journal)
+            self._uploads.open(run.lease, run.directory.uploads, run.checkpoint_sequence)
+            run.ordered = True
+            self._tell(message)
+
+    def _end_unstarted(self, run: AgentRun, report: RunReport) -> None:
+        """No process was started. A failure counts as an attempt, so it is reported as one."""
+        run.ended = run.logs_shipped = True
+        if report.WhichOneof("report") == "failed":
+            self._spool_report(run.held, RunReport(started=RunStarted()))
+        self._report(run.held, report)
+
+    # -- what the warden tells
+
+    def started(self, message: Message) -> None:
+        run = self._by_name.get(message["run"])
+        if run is None or run.started:
+            return
+        run.started = True
+        if run.held.state != HELD_STATE_STOPPING:
+            run.held.change(HELD_STATE_RUNNING)
+        self.report_started(run, message["pid"], message["time"])
+        self._changed()
+
+    def report_started(self, run: AgentRun, pid: int, when: float) -> None:
+        """Spool the start; the warden notes that it is safe, for the next agent."""
+        told = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=f"pid {pid}")
+        future = self._spool_report(run.held, RunReport(started=told, time=timestamp(when)))
+
+        def saved(done: asyncio.Future[int]) -> None:
+            if not done.cancelled():
+                self._starts[done.result()] = run.key
+                self._tell({"op": "note", "run": run.name, "notes": {"started_saved": True}})
+
+        future.add_done_callback(saved)
+
+    def ended(self, message: Message) -> None:
+        run = self._by_name.get(message["run"])
+        if run is not None and not run.ended:
+            self.conclude(run, message["result"])
+
+    def conclude(self, run: AgentRun, result: Message) -> None:
+        """The process is gone: judge its end and report it."""
+        RUN_ENDED.hit()
+        run.ended = True
+        run.held.change(HELD_STATE_ENDED)
+        self._logs.grown(run.key)
+        self._logs.ended(run.key)
+        report = outcome.judge(result, run.directory.result, run.directory.error)
+        self._end_span(run, report)
+        unstarted = not run.started and not result.get("start_error")
+        if report is None or (unstarted and report.WhichOneof("report") == "released"):
+            # Aborted, or never begun because its lease had ended: somebody else has the task.
+            self._logs.drop(run.key)
+            run.logs_shipped = True
+            self._finish(run)
+            return
+        if not run.started:
+            self._spool_report(run.held, RunReport(started=RunStarted()))
+        report.time.CopyFrom(timestamp(result["end_time"]))
+        self._spawn(self._deliver(run, report))
+        self._changed()
+
+    async def _deliver(self, run: AgentRun, report: RunReport) -> None:
+        if report.WhichOneof("report") != "succeeded":
+            await self._flush_checkpoint(run)
+        self._report(run.held, report)
+
+    async def _flush_checkpoint(self, run: AgentRun) -> None:
+        pending = self._uploads.pending(run.key)
+        if pending is not None:
+            await asyncio.wait([pending], timeout=_CHECKPOINT_WAIT)
+
+    def grown(self, message: Message) -> None:
+        if (run := self._by_name.get(message["run"])) is not None:
+            self._logs.grown(run.key)
+
+    def said(self, message: Message) -> None:
+        """The workload told its progress."""
+        run = self._by_name.get(message["run"])
+        if run is not None and not run.ended:
+            run.held.change(progress=self.progress_of(run, message["message"]))
+            self._changed()
+
+    def progress_of(self, run: AgentRun, told: Message) -> Progress:
+        """What a workload said, within the bounds of the contract."""
+        return Progress(
+            percent=min(100, max(0, _whole(told.get("percent")))),
+            message=outcome.cut(str(told.get("message") or ""), 4096),
+            step=max(0, _whole(told.get("step"))),
+            checkpoint_sequence=self._uploads.last_sequence(run.key),
+            observe_time=timestamp(time.time()),
+        )
+
+    def find(self, name: str) -> AgentRun | None:
+        """The run of this name, if it is still going on."""
+        run = self._by_name.get(name)
+        return run if run is not None and not run.ended else None
+
+    # -- reports
+
+    def _report(self, held: Held, report: RunReport) -> asyncio.Future[int]:
+        """Spool the outcome; from now on the lease is only held until it is acknowledged."""
+        held.change(HELD_STATE_ENDED)
+        future = self._spool_report(held, report)
+        future.add_done_callback(lambda done: self._outcome_saved(held, done))
+        self._changed()
+        return future
+
+    def _outcome_saved(self, held: Held, done: asyncio.Future[int]) -> None:
+        if done.cancelled():
+            return
+        OUTCOME_SAVED.hit()
+        held.outcome_seq = done.result()
+        self._outcomes[done.result()] = held.key
+        if held.run:
+            self._tell({"op": "saved", "run": held.run})
+
+    def _spool_report(self, held: Held, report: RunReport) -> asyncio.Future[int]:
+        report.lease.CopyFrom(held.lease)
+        if not report.HasField("time"):
+            report.time.CopyFrom(timestamp(time.time()))
+        return self._spool.append(report)
+
+    def start_spooled(self, key: RunKey) -> bool:
+        """Whether the spool holds the report of its start."""
+        return key in self._starts.values()
+
+    def recovered(self, report: RunReport) -> None:
+        """A report that an earlier agent spooled."""
+        if report.WhichOneof("report") == "started":
+            self._starts[report.seq] = key_of(report.lease)
+            return
+        self._outcomes[report.seq] = key_of(report.lease)
+        held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
+        self._leases.add(held)
+
+    def report_lost(self, held: Held) -> asyncio.Future[int]:
+        """A run that ended with an earlier warden."""
+        self._leases.add(held)
+        told = "the runner was killed or the host restarted"
+        return self._report(held, _released(RELEASE_REASON_LOST, told))
+
+    def acknowledged(self, through_seq: int) -> None:
+        """Reports up to this one are decided."""
+        for seq in [seq for seq in self._starts if seq <= through_seq]:
+            del self._starts[seq]
+        for seq in [seq for seq in self._outcomes if seq <= through_seq]:
+            key = self._outcomes.pop(seq)
+            run = self._by_key.get(key)
+            if run is not None:
+                self._finish(run)
+            else:
+                self._leases.drop(key)
+
+    def rejected(self, seq: int, reason: str) -> None:
+        """A report was not applied; if it was a start, the lease is lost."""
+        key = self._starts.get(seq)
+        run = self._by_key.get(key) if key is not None else None
+        if run is not None:
+            log.warning("run_aborted", task=run.lease.task, generation=run.lease.generation, reason=reason)
+            self._abort(run)
+
+    # -- stopping
+
+    def obey(self, verdict: LeaseVerdict) -> None:
+        """Cancel, pause or abort; repeating it is harmless."""
+        run = self._by_key.get(key_of(verdict.lease))
+        if run is None or run.lease.lease_id != verdict.lease.lease_id:
+            self._leases.disown(verdict.lease)
+            return
+        if run.ended:
+            return
+        if verdict.action == LEASE_ACTION_ABORT:
+            log.warning(
+                "run_aborted", task=run.lease.task, generation=run.lease.generation, reason=verdict.reason
+            )
+            self._abort(run)
+        elif (reason := _VERDICTS.get(verdict.action)) is not None:
+            grace = seconds(verdict.grace_period) if verdict.HasField("grace_period") else run.grace
+            self.stop(run, reason, min(grace, run.grace))
+
+    def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
+        """Ask the warden to stop it; one that was not ordered yet ends here."""
+        if run.ended:
+            return
+        run.held.change(HELD_STATE_STOPPING)
+        if run.ordered:
+            self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
+        else:
+            self._end_unstarted(run, _UNSTARTED[reason]())
+            if run.preparing is not None:
+                run.preparing.cancel()
+        self._changed()
+
+    def _abort(self, run: AgentRun) -> None:
+        if run.ordered:
+            self._tell({"op": "stop", "run": run.name, "reason": StopReason.ABORT, "grace": 0})
+        else:
+            run.ended = run.logs_shipped = True
+            if run.preparing is not None:
+                run.preparing.cancel()
+            self._finish(run)
+
+    def live(self) -> Iterator[AgentRun]:
+        """Runs that have not ended."""
+        yield from [run for run in self._by_key.values() if not run.ended]
+
+    # -- the end
+
+    def _finish(self, run: AgentRun) -> None:
+        """The lease is over; the directory stays until the logs are shipped."""
+        run.reported = True
+        self._leases.drop(run.key)
+        self._uploads.drop(run.key)
+        if run.ordered:
+            self._tell({"op": "note", "run": run.name, "notes": {"reported": True}})
+        self._forget_if_done(run)
+        self._changed()
+
+    def logs_finished(self, key: RunKey) -> None:
+        """All logs of the run are stored."""
+        if (run := self._by_key.get(key)) is not None:
+            run.logs_shipped = True
+            self._forget_if_done(run)
+
+    def logs_acked(self, key: RunKey) -> None:
+        """The next agent need not send these again."""
+        if (run := self._by_key.get(key)) is not None:
+            self._tell({"op": "note", "run": run.name, "notes": {"log_acked": self._logs.acked(key)}})
+
+    def _forget_if_done(self, run: AgentRun) -> None:
+        if run.reported and run.logs_shipped and self._by_key.pop(run.key, None) is not None:
+            del self._by_name[run.name]
+            self._tell({"op": "forget", "run": run.name})
+            self._spawn(run.directory.remove())
+
+    def _end_span(self, run: AgentRun, report: RunReport | None) -> None:
+        if run.span is not None:
+            kind = report.WhichOneof("report") if report is not None else "aborted"
+            if kind != "succeeded":
+                tracing.mark_failed(run.span, str(kind))
+            run.span.end()
+            run.span = None
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("run_task_failed", error=repr(error))
+
+
+def _released(reason: ReleaseReason, message: str) -> RunReport:
+    return RunReport(released=RunReleased(reason=reason, message=outcome.cut(message, 4096)))
+
+
+_UNSTARTED: dict[StopReason, Callable[[], RunReport]] = {
+    StopReason.CANCEL: lambda: RunReport(cancelled=RunCancelled()),
+    StopReason.PAUSE: lambda: _released(RELEASE_REASON_PAUSED, "paused before it was started"),
+    StopReason.DRAIN: lambda: _released(RELEASE_REASON_DRAINED, "the runner drains"),
+}
+
+
+def _whole(value: Any) -> int:
+    try:
+        return min(int(value or 0), 2**31 - 1)
+    except (TypeError, ValueError, OverflowError):
+        return 0

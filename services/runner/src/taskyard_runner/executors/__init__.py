@@ -1,0 +1,29 @@
+"""What turns a task's execution into a plain process; one module per kind.
+
+A kind is listed here once it is whole; a task of any other kind is given back as unsupported.
+"""
+
+from __future__ import annotations
+
+from taskyard.v1.runner_pb2 import EXECUTION_KIND_COMMAND, EXECUTION_KIND_SCRIPT, ExecutionKind
+from taskyard.v1.task_pb2 import Execution
+from taskyard_runner.executors import command, script
+from taskyard_runner.executors.workload import NotRunnable, Place, Unsupported, Workload
+
+__all__ = ["KINDS", "NotRunnable", "Place", "Unsupported", "Workload", "describe"]
+
+KINDS: dict[str, ExecutionKind] = {
+    "command": EXECUTION_KIND_COMMAND,
+    "script": EXECUTION_KIND_SCRIPT,
+}
+
+
+def describe(execution: Execution, place: Place) -> Workload:
+    """The process that carries the execution out. Raises NotRunnable or Unsupported."""
+    match execution.WhichOneof("kind"):
+        case "command":
+            return command.describe(execution.command, place)
+        case "script":
+            return script.describe(execution.script, place)
+        case other:
+            raise Unsupported(f"execution kind {other or 'unset'} is not supported by this runner")

@@ -1,0 +1,123 @@
+"""Logs of runners on their way into taskdb, beside and behind the reports (rule 9)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from google.rpc.status_pb2 import Status
+
+from taskyard import errors
+from taskyard.status import to_status
+from taskyard.v1 import lease_pb2
+from taskyard.v1.lease_service_pb2 import AppendLogsRequest, AppendLogsResponse
+from taskyard.v1.runner_link_service_pb2 import LogAck
+from taskyard_kit.logs import get_log
+from taskyard_scheduler.backoff import Backoff
+from taskyard_scheduler.session import Session
+
+MAX_BATCHES = 1000
+MAX_BYTES = 3 * 1024 * 1024
+# Calls that store logs at a time, each for one runner.
+CALLS = 4
+
+log = get_log(__name__)
+
+
+class LogClient(Protocol):
+    """taskdb, as far as logs need it; raises taskyard.errors."""
+
+    async def append_logs(self, request: AppendLogsRequest) -> AppendLogsResponse: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Backlog:
+    """Log batches of one session, with their sizes."""
+
+    session: Session
+    batches: deque[tuple[lease_pb2.LogBatch, int]] = field(default_factory=deque)
+    # One at a time after a call that taskdb refused, to find the batch that is to blame.
+    limit: int = MAX_BATCHES
+
+    def take(self) -> list[tuple[lease_pb2.LogBatch, int]]:
+        taken: list[tuple[lease_pb2.LogBatch, int]] = []
+        total = 0
+        while self.batches and len(taken) < self.limit:
+            total += self.batches[0][1]
+            if taken and total > MAX_BYTES:
+                break
+            taken.append(self.batches.popleft())
+        return taken
+
+
+class LogFlush:
+    """One call per session at a time; what arrives meanwhile is its next."""
+
+    def __init__(self, taskdb: LogClient) -> None:
+        self._taskdb = taskdb
+        self._backlogs: dict[Session, _Backlog] = {}
+        self._ready: asyncio.Queue[_Backlog] = asyncio.Queue()
+
+    def submit(self, session: Session, batch: lease_pb2.LogBatch) -> None:
+        """Queue a batch; it is acknowledged once it is stored or refused."""
+        size = batch.ByteSize()
+        session.take_bulk(size)
+        backlog = self._backlogs.get(session)
+        if backlog is None:
+            backlog = self._backlogs[session] = _Backlog(session)
+            self._ready.put_nowait(backlog)
+        backlog.batches.append((batch, size))
+
+    async def run(self) -> None:
+        """Store logs for ever."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CALLS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        backoff = Backoff()
+        while True:
+            backlog = await self._ready.get()
+            if await self._store(backlog):
+                backoff.reset()
+            else:
+                await asyncio.sleep(backoff.next())
+            if backlog.batches and not (backlog.session.over and backlog.session.error):
+                self._ready.put_nowait(backlog)
+            else:
+                del self._backlogs[backlog.session]
+
+    async def _store(self, backlog: _Backlog) -> bool:
+        """Whether taskdb answered; what it could not take stays in the backlog."""
+        taken = backlog.take()
+        batches = [batch for batch, _ in taken]
+        request = AppendLogsRequest(runner_id=backlog.session.runner_id, batches=batches)
+        try:
+            results = list((await self._taskdb.append_logs(request)).results)
+        except errors.TaskyardError as error:
+            refused = not error.retryable
+            log.warning("logs_delayed", runner=backlog.session.runner_id, error=str(error))
+            if not refused or len(taken) > 1:
+                backlog.batches.extendleft(reversed(taken))
+                backlog.limit = 1 if refused else MAX_BATCHES
+                return refused
+            results = [to_status(error)]
+        backlog.limit = MAX_BATCHES
+        backlog.session.bulk_stored(sum(size for _, size in taken))
+        _acknowledge(backlog.session, batches, results)
+        return True
+
+
+def _acknowledge(session: Session, batches: list[lease_pb2.LogBatch], results: list[Status]) -> None:
+    acks: dict[tuple[str, int], LogAck] = {}
+    for batch, result in zip(batches, results, strict=True):
+        key = (batch.lease.task, batch.lease.generation)
+        ack = acks.setdefault(key, LogAck(lease=batch.lease))
+        if result.code:
+            ack.status.CopyFrom(result)
+        elif batch.entries:
+            ack.through_sequence = max(ack.through_sequence, batch.entries[-1].sequence)
+    for ack in acks.values():
+        session.outbox.acknowledge_logs(ack)

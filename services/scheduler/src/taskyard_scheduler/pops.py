@@ -1,0 +1,63 @@
+"""Plans turned into claims on taskdb, and what the claims tell about the lanes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from taskyard.v1 import lease_pb2
+from taskyard.v1.lease_service_pb2 import LaneKey, LanePop, PopResult, RunnerPop, TenantPop
+from taskyard_scheduler import convert
+from taskyard_scheduler.domain.plan import RunnerPlan
+from taskyard_scheduler.lanes import LaneBoard
+from taskyard_scheduler.link_config import duration
+
+
+def runner_pop(plan: RunnerPlan, session_epoch: int, lease_duration: float) -> RunnerPop:
+    """What one runner asks taskdb for."""
+    message = RunnerPop(
+        runner_id=plan.offer.runner_id,
+        session_epoch=session_epoch,
+        max_tasks=min(10_000, plan.count),
+        lease_duration=duration(lease_duration),
+        tenants=[
+            TenantPop(
+                tenant=tenant.tenant,
+                max_tasks=tenant.count,
+                lanes=[
+                    LanePop(
+                        lane=LaneKey(
+                            class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned
+                        ),
+                        offset=duration(offset),
+                    )
+                    for lane, offset in tenant.lanes
+                ],
+            )
+            for tenant in plan.tenants
+        ],
+    )
+    if plan.offer.budget is not None:
+        message.budget.CopyFrom(convert.resources_message(plan.offer.budget))
+    return message
+
+
+def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_version: int) -> bool:
+    """Take over what a claim says about the lanes it named; whether it changed anything."""
+    counts = _count_by_tenant(plan, result.assignments)
+    for tenant in plan.tenants:
+        board.claimed(tenant.tenant, [lane for lane, _ in tenant.lanes], counts[tenant.tenant])
+    changed = bool(result.assignments)
+    # A key names a lane within its tenant. One that several tenants list counts once all of them report it.
+    reported = Counter((key.class_id, key.priority, key.pinned_runner) for key in result.drained_lanes)
+    listed = Counter(lane.id for tenant in plan.tenants for lane, _ in tenant.lanes)
+    for tenant in plan.tenants:
+        empty = [lane.id for lane, _ in tenant.lanes if listed[lane.id] <= reported[lane.id]]
+        changed = board.drained(tenant.tenant, empty, asked_version) or changed
+    return changed
+
+
+def _count_by_tenant(plan: RunnerPlan, assignments: Sequence[lease_pb2.Assignment]) -> Counter[str]:
+    if len(plan.tenants) == 1:
+        return Counter({plan.tenants[0].tenant: len(assignments)})
+    return Counter(convert.tenant_of(assignment.lease.task) for assignment in assignments)

@@ -1,0 +1,88 @@
+"""The watch on taskdb's queue: what it says goes to the lane board and to the sessions it concerns."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from taskyard import errors
+from taskyard.v1.lease_service_pb2 import WatchQueueResponse
+from taskyard_kit.logs import get_log
+from taskyard_scheduler.backoff import Backoff
+from taskyard_scheduler.fleet import Fleet
+from taskyard_scheduler.lanes import LaneBoard
+from taskyard_scheduler.link_config import LinkConfig
+from taskyard_scheduler.loop import Dispatcher
+
+log = get_log(__name__)
+
+
+class WatchClient(Protocol):
+    """taskdb, as far as the watch needs it; raises taskyard.errors."""
+
+    def watch_queue(self, scheduler_id: str) -> AsyncIterator[WatchQueueResponse]: ...
+
+
+class QueueWatch:
+    """Keeps the watch open; while it is not, taskdb counts as unreachable and nothing is granted."""
+
+    def __init__(
+        self,
+        taskdb: WatchClient,
+        board: LaneBoard,
+        fleet: Fleet,
+        dispatcher: Dispatcher,
+        config: LinkConfig,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._taskdb = taskdb
+        self._board = board
+        self._fleet = fleet
+        self._dispatcher = dispatcher
+        self._config = config
+        self._clock = clock
+        self._backoff = backoff or Backoff(0.1, 5.0)
+
+    async def run(self) -> None:
+        """Watch for ever."""
+        while True:
+            closing = False
+            try:
+                async for step in self._taskdb.watch_queue(self._config.scheduler_id):
+                    self._backoff.reset()
+                    self.take(step)
+                    if closing := step.closing:
+                        break
+            except errors.TaskyardError as error:
+                log.warning("watch_lost", error=str(error))
+            if not closing:
+                self._set_available(False)
+                await asyncio.sleep(self._backoff.next())
+
+    def take(self, step: WatchQueueResponse) -> None:
+        """Pass one step on."""
+        gained = self._board.apply(step)
+        self._set_available(True)
+        for told in step.verdicts:
+            if session := self._fleet.sessions.get(told.runner_id):
+                session.tell(told.verdicts, self._clock())
+        for runner in step.runners:
+            if session := self._fleet.sessions.get(runner.name.removeprefix("runners/")):
+                session.update_runner(runner)
+        if gained:
+            self._dispatcher.lanes_changed()
+
+    def _set_available(self, available: bool) -> None:
+        if self._dispatcher.available == available:
+            return
+        self._dispatcher.available = available
+        log.info("taskdb_reached" if available else "taskdb_lost")
+        # Logs and checkpoints wait at the runners while they could not be stored (rule 11).
+        for session in self._fleet.sessions.values():
+            session.outbox.flow(self._config.flow(hold_bulk=not available))
+        if available:
+            self._dispatcher.wake()

@@ -1,0 +1,194 @@
+"""One runner's stream while its session lasts: reader, writer, timers and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import grpc.aio
+
+from taskyard import errors
+from taskyard.v1 import runner_link_service_pb2 as link
+from taskyard_kit.logs import get_log
+from taskyard_kit.validation import validate
+from taskyard_scheduler.rpc.check import check_reports
+from taskyard_scheduler.scheduler import Scheduler
+from taskyard_scheduler.session import Session
+from taskyard_scheduler.uploads import Uploads
+
+log = get_log(__name__)
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class Signal:
+    """Wakes the writer of a stream, and its handler once the session is over."""
+
+    def __init__(self) -> None:
+        self.work = asyncio.Event()
+        self.over = asyncio.Event()
+        self.session: Session | None = None
+
+    def __call__(self) -> None:
+        self.work.set()
+        if self.session is not None and self.session.over:
+            self.over.set()
+
+
+class RunnerStream:
+    """Joins a session with its gRPC stream. The reader never waits for a write (rule 12)."""
+
+    def __init__(self, session: Session, scheduler: Scheduler, context: Context, signal: Signal) -> None:
+        self._session = session
+        self._scheduler = scheduler
+        self._context = context
+        self._signal = signal
+        self._uploads = Uploads(session, scheduler.taskdb)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._goodbye: link.RunnerGoodbye | None = None
+        # Nothing more comes from the agent: the stream ends once its reports are decided.
+        self._half_closed = False
+        signal.session = session
+
+    async def run(self) -> None:
+        """Serve the stream to its end; raises the session's error."""
+        session = self._session
+        tasks = [
+            asyncio.create_task(self._guard(self._read())),
+            asyncio.create_task(self._guard(self._write())),
+        ]
+        self._watch_silence()
+        self._watch_age()
+        self._scheduler.admit(session)
+        try:
+            await self._signal.over.wait()
+        finally:
+            gone = not session.over
+            session.finish()
+            self._scheduler.dismiss(session, disconnected=self._is_disconnected(gone))
+            for timer in self._timers.values():
+                timer.cancel()
+            for task in tasks:
+                task.cancel()
+            self._uploads.close()
+            log.info(
+                "session_ended", runner=session.runner_id, epoch=session.epoch, error=str(session.error or "")
+            )
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if session.error is not None:
+            raise session.error
+
+    def _is_disconnected(self, gone: bool) -> bool:
+        """Whether the runner vanished without a word, so that taskdb starts to count its absence."""
+        if self._goodbye is not None or self._session.closing or self._scheduler.draining:
+            return False
+        lost = isinstance(self._session.error, errors.SessionSuperseded)
+        return gone or not lost
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Whatever ends reader or writer ends the session."""
+        try:
+            await work
+        except errors.TaskyardError as error:
+            self._session.finish(error)
+        except Exception:
+            correlation_id = uuid.uuid4().hex
+            log.exception("stream_failed", runner=self._session.runner_id, correlation_id=correlation_id)
+            self._session.finish(errors.Internal(correlation_id))
+
+    # ---- reading
+
+    async def _read(self) -> None:
+        read = self._context.read
+        session = self._session
+        while not session.over:
+            message = await read()
+            if message is grpc.aio.EOF:
+                self._half_closed = True
+                self._signal()
+                return
+            self._take(message)
+
+    def _take(self, message: link.ConnectRequest) -> None:
+        session = self._session
+        now = self._scheduler.clock()
+        match message.WhichOneof("message"):
+            case "reports":
+                check_reports(message.reports)
+                session.receive_reports(message.reports, message.ByteSize(), now)
+            case "heartbeat":
+                validate(message.heartbeat)
+                session.receive_heartbeat(message.heartbeat, now)
+            case "logs":
+                validate(message.logs)
+                self._scheduler.logs.submit(session, message.logs)
+            case "checkpoint_chunk":
+                validate(message.checkpoint_chunk)
+                self._uploads.receive(message.checkpoint_chunk)
+            case "goodbye":
+                validate(message.goodbye)
+                self._goodbye = message.goodbye
+                session.closing = True
+                self._signal()
+            case "hello":
+                raise session.violation("a second hello; it comes once")
+            case _:
+                # A member this version does not know (rule 15).
+                pass
+
+    # ---- writing
+
+    async def _write(self) -> None:
+        write = self._context.write
+        session, work = self._session, self._signal.work
+        while not session.over:
+            while (message := session.outbox.next()) is not None:
+                await write(message)
+            if session.closing:
+                self._watch_goodbye()
+            if (self._half_closed or self._goodbye is not None) and not session.unacked_reports:
+                await self._part()
+                return
+            work.clear()
+            if not session.outbox and not session.over:
+                await work.wait()
+
+    async def _part(self) -> None:
+        """Everything the agent said is decided and acknowledged."""
+        if self._goodbye is not None:
+            await self._scheduler.close_session(self._session, release=not self._goodbye.keep_leases)
+        while (message := self._session.outbox.next()) is not None:
+            await self._context.write(message)
+        self._session.finish()
+
+    # ---- time
+
+    def _later(self, name: str, delay: float, call: Callable[[], None]) -> None:
+        self._timers[name] = asyncio.get_running_loop().call_later(delay, call)
+
+    def _watch_silence(self) -> None:
+        """End the session of a silent runner (rule 6), else look again when it would be too long."""
+        session, now = self._session, self._scheduler.clock()
+        session.check_silence(now)
+        if not session.over:
+            limit = session.heartbeat_time + self._scheduler.config.silence_limit
+            self._later("silence", max(0.01, limit - now), self._watch_silence)
+
+    def _watch_age(self) -> None:
+        """Send the runner elsewhere now and then, so that load spreads over replicas."""
+        self._later("age", self._scheduler.session_age(), self._grow_old)
+
+    def _grow_old(self) -> None:
+        self._scheduler.part(self._session, link.SERVER_GOODBYE_REASON_SESSION_AGE)
+
+    def _watch_goodbye(self) -> None:
+        """The goodbye of either side is not waited for for ever."""
+        if "goodbye" not in self._timers:
+            self._later("goodbye", self._scheduler.config.goodbye_timeout, self._give_up)
+
+    def _give_up(self) -> None:
+        # An agent that said goodbye with reports that taskdb did not take keeps them and comes back.
+        stuck = self._goodbye is not None and self._session.unacked_reports > 0
+        self._session.finish(errors.StorageUnavailable("unknown") if stuck else None)

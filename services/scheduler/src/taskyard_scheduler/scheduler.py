@@ -1,0 +1,185 @@
+"""The parts of a running scheduler, joined: sessions, lanes, loop and the flushes towards taskdb."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from taskyard import errors
+from taskyard.v1 import lease_pb2, session_service_pb2
+from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, ServerGoodbyeReason
+from taskyard_kit.logs import get_log
+from taskyard_scheduler.claims import Claim
+from taskyard_scheduler.fleet import Fleet
+from taskyard_scheduler.lanes import LaneBoard
+from taskyard_scheduler.link_config import LinkConfig
+from taskyard_scheduler.logs import LogFlush
+from taskyard_scheduler.loop import Dispatcher
+from taskyard_scheduler.queue_watch import QueueWatch
+from taskyard_scheduler.renewals import RenewalFlush
+from taskyard_scheduler.reports import Entry, ReportFlush
+from taskyard_scheduler.session import Session
+from taskyard_scheduler.taskdb import Taskdb
+
+log = get_log(__name__)
+
+
+class Scheduler:
+    """One scheduler instance. `run` works until it is cancelled; the RPC handlers use the parts."""
+
+    def __init__(
+        self,
+        taskdb: Taskdb,
+        config: LinkConfig,
+        *,
+        gather: float = 1.0,
+        reconnect_spread: float = 2.0,
+        strict: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.taskdb = taskdb
+        self.config = config
+        self.clock = clock
+        self.draining = False
+        self.board = LaneBoard()
+        self.fleet = Fleet()
+        self.reports = ReportFlush(taskdb)
+        self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
+        self.logs = LogFlush(taskdb)
+        self.dispatcher = Dispatcher(
+            taskdb, self.board, self.fleet, config, self.give_back, strict=strict, clock=clock
+        )
+        self._watch = QueueWatch(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
+        self._reconnect_spread = reconnect_spread
+        self._rng = rng or random.Random()
+        self._left = asyncio.Event()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for part in (self._watch, self.dispatcher, self.reports, self.renewals, self.logs):
+                group.create_task(part.run())
+
+    # ---- what sessions ask for (session.Surroundings)
+
+    def submit_reports(self, entries: Sequence[Entry]) -> None:
+        self.reports.submit(entries)
+
+    def submit_renewal(self, session: Session) -> None:
+        self.renewals.submit(session)
+
+    def capacity_changed(self, session: Session) -> None:
+        self.dispatcher.capacity_changed(session.runner_id)
+
+    def profile_changed(self, session: Session) -> None:
+        self.fleet.profile_changed(session.runner_id)
+        self.dispatcher.capacity_changed(session.runner_id)
+
+    # ---- sessions coming and going
+
+    def admit(self, session: Session) -> None:
+        """A session is open and its stream ready."""
+        self.fleet.add_session(session)
+        self.dispatcher.capacity_changed(session.runner_id)
+
+    def dismiss(self, session: Session, *, disconnected: bool) -> None:
+        """The stream of a session is over; what was claimed for it and not written is given back."""
+        self.fleet.remove_session(session)
+        self._left.set()
+        self.give_back(session.runner_id, session.outbox.withdraw_assignments())
+        if disconnected:
+            self.in_background(self.close_session(session, disconnected=True))
+
+    async def close_session(
+        self, session: Session, *, release: bool = False, disconnected: bool = False
+    ) -> None:
+        """Tell taskdb that a session is over; raises taskyard.errors, unless a newer one has replaced it."""
+        request = session_service_pb2.CloseSessionRequest(
+            runner_id=session.runner_id,
+            session_epoch=session.epoch,
+            release=release,
+            disconnected=disconnected,
+        )
+        with contextlib.suppress(errors.SessionSuperseded):
+            await self.taskdb.close_session(request)
+
+    # ---- pull workers
+
+    async def claim(self, claim: Claim, wait: float) -> Sequence[lease_pb2.Assignment]:
+        """Tasks for a pull worker, waiting up to `wait` seconds; raises taskyard.errors.
+
+        The first pop is made even if nothing is known to do: it returns what the same claim got before.
+        """
+        if self.draining:
+            raise errors.ServerDraining()
+        if not self.dispatcher.available:
+            raise errors.StorageUnavailable()
+        self.fleet.add_taker(claim.key, claim)
+        try:
+            await self.dispatcher.pop_for_claim(claim)
+            if wait > 0 and not claim.answer.done():
+                await claim.wait(wait)
+        finally:
+            self.fleet.remove_taker(claim.key)
+        return claim.answer.result() if claim.answer.done() else ()
+
+    def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None:
+        """Return claimed tasks that no runner has seen, so that they need not wait for their lease to end."""
+        released = lease_pb2.RunReleased(
+            reason=lease_pb2.RELEASE_REASON_NO_CAPACITY, message="the runner's stream ended before dispatch"
+        )
+        self.reports.submit(
+            [
+                Entry(NOBODY, runner_id, lease_pb2.RunReport(lease=assignment.lease, released=released))
+                for assignment in assignments
+            ]
+        )
+
+    def part(self, session: Session, reason: ServerGoodbyeReason.ValueType) -> None:
+        """Send one runner elsewhere (rule 14)."""
+        session.say_goodbye(reason, self._rng.uniform(0.0, self._reconnect_spread))
+        self.give_back(session.runner_id, session.outbox.withdraw_assignments())
+
+    def session_age(self) -> float:
+        """How long a stream lasts before its runner is sent elsewhere: 10 % more or less than the setting."""
+        return self.config.max_session_age * self._rng.uniform(0.9, 1.1)
+
+    async def drain(self) -> None:
+        """Send every runner and pull worker elsewhere; returns when all streams have ended."""
+        self.draining = True
+        for claim in self.fleet.claims():
+            claim.fail(errors.ServerDraining())
+        for session in list(self.fleet.sessions.values()):
+            self.part(session, SERVER_GOODBYE_REASON_SHUTDOWN)
+        while self.fleet.sessions:
+            self._left.clear()
+            await self._left.wait()
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this without anybody waiting for it; a failure is logged."""
+        task = asyncio.create_task(_logged(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+async def _logged(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except errors.TaskyardError as error:
+        log.warning("background_work_failed", error=str(error))
+
+
+class _Nobody:
+    """Owns reports whose result interests nobody."""
+
+    def reports_decided(self) -> None:
+        pass
+
+
+NOBODY = _Nobody()

@@ -1,0 +1,41 @@
+"""What becomes of a new task whose slot has live tasks already."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from taskyard.errors import SlotQueueFull
+from taskyard_taskdb.domain.words import Admission
+
+MAX_WAITING = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The task is created. `replaced` are the live tasks to cancel (apply Replaced to each)."""
+
+    replaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Nothing is created; this live task is the answer."""
+
+    task_id: str
+
+
+def admit(
+    admission: Admission, tenant_id: str, slot: str, head: str | None, live: Sequence[str]
+) -> Admitted | Dropped:
+    """The decision, given the slot's head and all of its live tasks, the head included.
+
+    A replaced task that is running holds the slot until it has stopped, so it counts as no waiter. Raises
+    SlotQueueFull when as many tasks wait as may.
+    """
+    if admission is Admission.DROP_IF_RUNNING and live:
+        return Dropped(head or live[0])
+    if admission is Admission.REPLACE:
+        return Admitted(tuple(live))
+    waiting = len(live) - (head is not None)
+    if waiting >= MAX_WAITING:
+        raise SlotQueueFull(f"tenants/{tenant_id}", str(MAX_WAITING), slot)
+    return Admitted()

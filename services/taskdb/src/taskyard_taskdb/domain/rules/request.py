@@ -1,0 +1,269 @@
+"""Rows for what users ask for: cancel, pause, resume, retry, edit, delete."""
+
+from datetime import timedelta
+
+from taskyard_taskdb.domain.change import ChangeEvent as Word
+from taskyard_taskdb.domain.draft import Draft
+from taskyard_taskdb.domain.effect import DeleteTask, DiscardCheckpoints
+from taskyard_taskdb.domain.event import (
+    ActionDeadlinePassed,
+    CancelRequested,
+    Deleted,
+    Edited,
+    Event,
+    PauseRequested,
+    Replaced,
+    ResumeRequested,
+    RetryRequested,
+)
+from taskyard_taskdb.domain.row import Row
+from taskyard_taskdb.domain.rules.common import (
+    asked_to_cancel,
+    asked_to_pause,
+    both,
+    held_back,
+    in_phases,
+    pin,
+)
+from taskyard_taskdb.domain.task import RequestedAction
+from taskyard_taskdb.domain.words import LIVE, TERMINAL, Action, PendingReason, Phase, RunState
+
+LEASED = in_phases(Phase.SCHEDULED, Phase.RUNNING)
+HELD = LEASED | {Phase.REDISTRIBUTING}
+WAITING = in_phases(Phase.PENDING, Phase.PAUSED)
+CANCEL = (CancelRequested, Replaced)
+
+
+def reason_of(event: Event) -> str:
+    """What the caller said."""
+    return f"replaced by {event.by_task_id}" if isinstance(event, Replaced) else getattr(event, "reason", "")
+
+
+def ask(draft: Draft, event: Event, action: Action, grace: timedelta) -> None:
+    """Asks the holder; the request replaces an earlier one."""
+    reason = reason_of(event)
+    draft.set_lease(action=RequestedAction(action, draft.now, draft.now + grace, reason, event.actor))
+    draft.details = {"reason": reason} if reason else {}
+
+
+def no_lease(draft: Draft, event: Event) -> bool:
+    """Whether nobody could comply: the cancel takes effect at once."""
+    return draft.task.lease is None
+
+
+def cancel_now(draft: Draft, event: Event) -> None:
+    """Ends the task."""
+    reason = reason_of(event)
+    draft.details = {"reason": reason} if reason else {}
+    draft.finish(Phase.CANCELLED, draft.now)
+
+
+def sooner(draft: Draft, event: CancelRequested | Replaced) -> bool:
+    """Whether no cancel has been asked for that takes effect as early."""
+    action = draft.lease.action
+    return action is None or action.action is Action.PAUSE or draft.now + event.grace < action.deadline
+
+
+def ask_to_cancel(draft: Draft, event: CancelRequested | Replaced) -> None:
+    """Asks the holder to stop the run."""
+    ask(draft, event, Action.CANCEL, event.grace)
+
+
+def can_pause(draft: Draft, event: PauseRequested) -> bool:
+    """Whether it is a task of runners that is not being cancelled."""
+    return not draft.task.external and draft.task.requested is not Action.CANCEL
+
+
+def pause_now(draft: Draft, event: PauseRequested) -> None:
+    """Holds a task that does not run; a late outcome of its old holder is not waited for."""
+    draft.details = {"reason": event.reason} if event.reason else {}
+    draft.end_run(RunState.LOST, draft.now)
+    draft.pause()
+
+
+def ask_to_pause(draft: Draft, event: PauseRequested) -> None:
+    """Asks the holder to checkpoint and give the lease back."""
+    ask(draft, event, Action.PAUSE, event.grace)
+
+
+def resume(draft: Draft, event: ResumeRequested) -> None:
+    """PAUSED -> PENDING; a delay that is not over goes on."""
+    reason = PendingReason.BACKOFF if draft.task.attempt else PendingReason.DELAYED
+    draft.pend_from(draft.task.next_attempt_time, reason)
+
+
+def withdraw(draft: Draft, event: ResumeRequested) -> None:
+    """Takes a pause back that has not taken effect."""
+    draft.set_lease(action=None)
+
+
+def retry(draft: Draft, event: RetryRequested) -> None:
+    """Starts over with fresh budgets and a fresh total_timeout."""
+    task, total = draft.task, draft.task.policy.total_timeout
+    if event.discard_checkpoints:
+        draft.emit(DiscardCheckpoints())
+    draft.set(
+        retry_count=0,
+        runner_loss_count=0,
+        retry_delay=None,
+        error=None,
+        exit_code=None,
+        end_time=None,
+        checkpoint_sequence=0 if event.discard_checkpoints else task.checkpoint_sequence,
+        total_deadline=None if total is None else draft.now + total,
+    )
+    draft.pend_from(task.policy.not_before, PendingReason.DELAYED)
+
+
+def light(draft: Draft, event: Edited) -> bool:
+    """Whether only what is always mutable changes: labels, annotations, callback, retention."""
+    return event.priority is None and not event.spec
+
+
+def editable(draft: Draft, event: Edited) -> bool:
+    """Whether priority, or with it the rest of the spec, may change now."""
+    return not event.spec or draft.task.attempt == 0
+
+
+def edit_light(draft: Draft, event: Edited) -> None:
+    """Takes over whether there is a callback; the rest is none of the lifecycle's business."""
+    draft.set(policy=event.policy or draft.task.policy)
+
+
+def edit(draft: Draft, event: Edited) -> None:
+    """Takes over lane and policy; what waits in the queue goes to the end of its new lane."""
+    task = draft.task
+    policy = event.policy or task.policy
+    draft.set(
+        priority=task.priority if event.priority is None else event.priority,
+        class_id=task.class_id if event.class_id is None else event.class_id,
+        pinned_runner=task.pinned_runner if event.pinned_runner is None else event.pinned_runner,
+        policy=policy,
+    )
+    if policy.total_timeout != task.policy.total_timeout:
+        total = policy.total_timeout
+        draft.set(total_deadline=None if total is None else task.create_time + total)
+    replan(draft, moved=policy.not_before != task.policy.not_before)
+
+
+def replan(draft: Draft, moved: bool) -> None:
+    """Puts an edited task where it waits now; `moved`: its not_before is another one."""
+    task, not_before = draft.task, draft.task.policy.not_before
+    if task.phase is Phase.PAUSED:
+        draft.set(next_attempt_time=not_before if moved else task.next_attempt_time)
+    elif task.external:
+        return
+    elif moved and not_before is not None and not_before > draft.now:
+        draft.pend_from(not_before, PendingReason.DELAYED)
+    elif task.claimable:
+        draft.queue()
+    elif moved and task.pending_reason is PendingReason.DELAYED:
+        draft.pend()
+
+
+def delete(draft: Draft, event: Deleted) -> None:
+    """Removes an ended task."""
+    draft.emit(DeleteTask())
+
+
+def overdue(draft: Draft, event: ActionDeadlinePassed) -> bool:
+    """Whether the holder has not complied in time."""
+    action = draft.lease.action if draft.task.lease else None
+    return action is not None and action.deadline <= draft.now
+
+
+def overdue_early(draft: Draft, event: ActionDeadlinePassed) -> bool:
+    """Whether the run's lease has to expire before the request is forced."""
+    return overdue(draft, event) and held_back(draft)
+
+
+def force_cancel(draft: Draft, event: ActionDeadlinePassed) -> None:
+    """Ends the task over its holder's head."""
+    lost = draft.task.phase is Phase.REDISTRIBUTING
+    draft.details = {"forced": "true"}
+    draft.end_run(RunState.LOST if lost else RunState.CANCELLED, draft.now)
+    draft.finish(Phase.CANCELLED, draft.now)
+
+
+def force_pause(draft: Draft, event: ActionDeadlinePassed) -> None:
+    """Holds the task over its holder's head."""
+    draft.details = {"forced": "true"}
+    draft.end_run(RunState.LOST, draft.now)
+    draft.pause()
+
+
+ROWS = (
+    Row(
+        "cancel", CANCEL, WAITING | HELD, Phase.CANCELLED,
+        Word.TASK_CANCELLED, "U", "nobody holds it: at once", no_lease, cancel_now,
+    ),
+    Row(
+        "ask_cancel", CANCEL, HELD, None,
+        Word.TASK_CANCEL_REQUESTED, "U", "leased: the holder is asked; no new attempt starts from here on",
+        sooner, ask_to_cancel,
+    ),
+    Row(
+        "cancel_repeated", CANCEL, HELD | {Phase.CANCELLED}, None,
+        None, "U", "asked for before",
+    ),
+    Row(
+        "pause", (PauseRequested,), in_phases(Phase.PENDING, Phase.REDISTRIBUTING), Phase.PAUSED,
+        Word.TASK_PAUSED, "U", "not external, no cancel asked for: at once", can_pause, pause_now,
+    ),
+    Row(
+        "pause_repeated", (PauseRequested,), LEASED, None,
+        None, "U", "asked for before", asked_to_pause,
+    ),
+    Row(
+        "ask_pause", (PauseRequested,), LEASED, None,
+        Word.TASK_PAUSE_REQUESTED, "U", "not external, no cancel asked for: the holder is asked",
+        can_pause, ask_to_pause,
+    ),
+    Row(
+        "paused_already", (PauseRequested,), in_phases(Phase.PAUSED), None,
+        None, "U", "paused already",
+    ),
+    Row(
+        "resume", (ResumeRequested,), in_phases(Phase.PAUSED), Phase.PENDING,
+        Word.TASK_RESUMED, "U", "a delay that is not over goes on", act=resume,
+    ),
+    Row(
+        "withdraw_pause", (ResumeRequested,), LEASED, None,
+        Word.TASK_RESUMED, "U", "pause asked for, not yet in effect: withdrawn", asked_to_pause, withdraw,
+    ),
+    Row(
+        "resume_repeated", (ResumeRequested,), LIVE - {Phase.PAUSED}, None,
+        None, "U", "not paused",
+    ),
+    Row(
+        "retry_asked", (RetryRequested,), TERMINAL - {Phase.SUCCEEDED}, Phase.PENDING,
+        Word.TASK_RETRIED, "U", "budgets and total_timeout start anew", act=retry,
+    ),
+    Row(
+        "edit_light", (Edited,), frozenset(Phase), None,
+        Word.TASK_UPDATED, "U", "labels, annotations, callback, retention", light, edit_light,
+    ),
+    Row(
+        "edit", (Edited,), WAITING, None,
+        Word.TASK_UPDATED, "U",
+        "priority; the rest of the spec if it never started; a new place in the queue", editable, edit,
+    ),
+    Row(
+        "delete", (Deleted,), TERMINAL, None,
+        Word.TASK_DELETED, "U,T", "removed with runs, logs and checkpoints", act=delete,
+    ),
+    Row(
+        "force_pinned", (ActionDeadlinePassed,), LEASED, None,
+        None, "T", "FORBID or a slot, lease not expired: it is not renewed any more", overdue_early, pin,
+    ),
+    Row(
+        "force_cancel", (ActionDeadlinePassed,), HELD, Phase.CANCELLED,
+        Word.TASK_CANCELLED, "T", "cancel asked for, its deadline has passed",
+        both(overdue, asked_to_cancel), force_cancel,
+    ),
+    Row(
+        "force_pause", (ActionDeadlinePassed,), LEASED, Phase.PAUSED,
+        Word.TASK_PAUSED, "T", "pause asked for, its deadline has passed",
+        both(overdue, asked_to_pause), force_pause,
+    ),
+)  # fmt: skip

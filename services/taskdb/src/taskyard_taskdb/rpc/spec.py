@@ -1,0 +1,217 @@
+"""From a CreateTaskRequest to what is stored: defaults filled in, slot derived, policy and class decided."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, timedelta
+from typing import Any
+
+from google.protobuf import duration_pb2
+
+from taskyard.errors import FieldInvalid, NotFound, TaskTypeUnknown
+from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
+from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
+from taskyard_taskdb.rpc.placement import PlacementClasses
+from taskyard_taskdb.storage.newtask import NewTask
+
+_KINDS = {
+    "command": Kind.COMMAND,
+    "script": Kind.SCRIPT,
+    "container": Kind.CONTAINER,
+    "wasm": Kind.WASM,
+    "function": Kind.FUNCTION,
+    "external": Kind.EXTERNAL,
+}
+_DEFAULT_RETENTION = timedelta(days=90)
+_ORPHAN_TIMEOUT = timedelta(hours=1)
+
+
+def _duration(value: timedelta) -> duration_pb2.Duration:
+    made = duration_pb2.Duration()
+    made.FromTimedelta(value)
+    return made
+
+
+def _default_spec() -> task_pb2.TaskSpec:
+    policy = DEFAULT_POLICY
+    spec = task_pb2.TaskSpec(
+        priority=10,
+        admission=task_pb2.ADMISSION_POLICY_QUEUE,
+        overlap=task_pb2.OVERLAP_POLICY_ALLOW,
+        on_runner_lost=task_pb2.RUNNER_LOST_POLICY_WAIT,
+        stop_grace_period=_duration(policy.stop_grace_period),
+        orphan_timeout=_duration(_ORPHAN_TIMEOUT),
+        retention=_duration(_DEFAULT_RETENTION),
+    )
+    retry = spec.retry
+    retry.restart = policy.restart.value
+    retry.max_retries = policy.max_retries
+    retry.max_runner_losses = policy.max_runner_losses
+    retry.backoff.initial.FromTimedelta(policy.backoff_initial)
+    retry.backoff.max.FromTimedelta(policy.backoff_max)
+    retry.backoff.factor = policy.backoff_factor
+    retry.backoff.jitter = policy.jitter.value
+    return spec
+
+
+_DEFAULTS = _default_spec()
+_DEFAULTS_WITH_SLOT = task_pb2.TaskSpec()
+_DEFAULTS_WITH_SLOT.CopyFrom(_DEFAULTS)
+_DEFAULTS_WITH_SLOT.overlap = task_pb2.OVERLAP_POLICY_FORBID
+
+
+class SpecReader:
+    """Makes NewTasks of validated requests."""
+
+    def __init__(self) -> None:
+        self._ids = Uuid7()
+        self._classes = PlacementClasses()
+
+    def read(
+        self,
+        request: task_service_pb2.CreateTaskRequest,
+        tenant_id: str,
+        actor: Actor,
+        traceparent: str | None,
+        path: str = "task",
+    ) -> NewTask:
+        """The task to store. Raises FieldInvalid, TaskTypeUnknown, or NotFound for a foreign parent_task."""
+        metadata = request.task.metadata
+        body_hash = _hash(request) if request.request_id else b""
+        spec, kind = resolve(request.task.spec, f"{path}.spec")
+        callback = None
+        policy = policy_of(spec, kind)
+        if spec.HasField("callback"):
+            callback = spec.callback.SerializeToString()
+            spec.ClearField("callback")
+        placed = self._classes.of(spec, kind)
+        entity = spec.entity if spec.HasField("entity") else None
+        uid = self._ids.draw()
+        labels = json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None
+        return NewTask(
+            tenant_id,
+            request.task_id or uuid_text(uid),
+            uid,
+            kind,
+            placed.class_id,
+            spec.priority,
+            placed.pinned_runner,
+            spec.task_type,
+            # The owner of an external task decides by itself when it works on it.
+            (spec.slot or None) if kind is not Kind.EXTERNAL else None,
+            entity.type if entity is not None else None,
+            entity.id if entity is not None else None,
+            _parent(metadata.parent_task, tenant_id) if metadata.parent_task else None,
+            actor.type,
+            actor.id,
+            traceparent,
+            spec.SerializeToString(),
+            callback,
+            metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
+            labels,
+            policy,
+            None if policy is DEFAULT_POLICY else policy.pack(),
+            Admission(spec.admission),
+            placed.definition,
+            request.request_id,
+            body_hash,
+        )
+
+
+def resolve(given: task_pb2.TaskSpec, path: str) -> tuple[task_pb2.TaskSpec, Kind]:
+    """The spec with every default filled in, and the kind of its execution.
+
+    Raises TaskTypeUnknown for a spec without an execution of its own, FieldInvalid for one without any clue.
+    """
+    chosen = given.execution.WhichOneof("kind")
+    if chosen is None:
+        if given.task_type:
+            raise TaskTypeUnknown.named(given.task_type)
+        raise FieldInvalid.of(f"{path}.execution", "must be set, or task_type must name a registered type")
+    slot = given.slot or (f"{given.entity.type}.{given.entity.id}" if given.HasField("entity") else "")
+    spec = task_pb2.TaskSpec()
+    spec.CopyFrom(_DEFAULTS_WITH_SLOT if slot else _DEFAULTS)
+    _clear_given_durations(spec, given)
+    spec.MergeFrom(given)
+    spec.slot = slot
+    if chosen == "function" and not spec.execution.function.function:
+        if not spec.task_type:
+            raise FieldInvalid.of(f"{path}.execution.function.function", "must be set, or task_type must be")
+        spec.execution.function.function = spec.task_type
+    return spec, _KINDS[chosen]
+
+
+def _clear_given_durations(spec: task_pb2.TaskSpec, given: task_pb2.TaskSpec) -> None:
+    # A merge would mix the seconds of a default with the nanoseconds of a given value.
+    for name in ("stop_grace_period", "orphan_timeout", "retention"):
+        if given.HasField(name):
+            spec.ClearField(name)
+    if given.HasField("retry") and given.retry.HasField("backoff"):
+        for name in ("initial", "max"):
+            if given.retry.backoff.HasField(name):
+                spec.retry.backoff.ClearField(name)
+
+
+def policy_of(spec: task_pb2.TaskSpec, kind: Kind) -> TaskPolicy:
+    """What a resolved spec says about the task's life."""
+    if _is_plain(spec, kind):
+        return DEFAULT_POLICY
+    retry, backoff = spec.retry, spec.retry.backoff
+    return TaskPolicy(
+        restart=Restart(retry.restart),
+        max_retries=retry.max_retries,
+        max_runner_losses=retry.max_runner_losses,
+        retry_on_timeout=retry.retry_on_timeout,
+        backoff_initial=backoff.initial.ToTimedelta(),
+        # An initial delay above the default maximum raises it.
+        backoff_max=max(backoff.max.ToTimedelta(), backoff.initial.ToTimedelta()),
+        backoff_factor=backoff.factor,
+        jitter=Jitter(backoff.jitter),
+        attempt_timeout=_optional(spec, "attempt_timeout"),
+        silence_timeout=_optional(spec, "silence_timeout"),
+        queue_timeout=_optional(spec, "queue_timeout"),
+        total_timeout=_optional(spec, "total_timeout"),
+        report_timeout=_optional(spec.execution.external, "report_timeout") if kind is Kind.EXTERNAL else None,
+        stop_grace_period=spec.stop_grace_period.ToTimedelta(),
+        overlap=Overlap(spec.overlap),
+        on_runner_lost=RunnerLostPolicy(spec.on_runner_lost),
+        not_before=spec.not_before.ToDatetime(UTC) if spec.HasField("not_before") else None,
+        has_callback=spec.HasField("callback"),
+    )
+
+
+def _is_plain(spec: task_pb2.TaskSpec, kind: Kind) -> bool:
+    return (
+        kind is not Kind.EXTERNAL
+        and spec.overlap == Overlap.ALLOW
+        and spec.on_runner_lost == RunnerLostPolicy.WAIT
+        and not (spec.HasField("attempt_timeout") or spec.HasField("total_timeout"))
+        and not (spec.HasField("queue_timeout") or spec.HasField("silence_timeout"))
+        and not (spec.HasField("not_before") or spec.HasField("callback"))
+        and spec.retry == _DEFAULTS.retry
+        and spec.stop_grace_period == _DEFAULTS.stop_grace_period
+    )
+
+
+def _optional(message: Any, field: str) -> timedelta | None:
+    if not message.HasField(field):
+        return None
+    value: timedelta = getattr(message, field).ToTimedelta()
+    return value
+
+
+def _parent(name: str, tenant_id: str) -> str:
+    _, tenant, _, task_id = name.split("/")
+    if tenant != tenant_id:
+        raise NotFound("task", name)
+    return task_id
+
+
+def _hash(request: task_service_pb2.CreateTaskRequest) -> bytes:
+    """What a repeat has to be equal in: everything but where it was sent and what is returned."""
+    same = task_service_pb2.CreateTaskRequest(task=request.task, task_id=request.task_id)
+    return hashlib.sha256(same.SerializeToString(deterministic=True)).digest()[:16]

@@ -1,0 +1,224 @@
+"""One transaction of the create path: request ids, replaced tasks, slots, then the tasks themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from taskyard.errors import RequestIdReused, SlotQueueFull
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.words import Admission, Kind, PendingReason, TimerKind
+from taskyard_taskdb.storage import arrays, idempotency, occupancy
+from taskyard_taskdb.storage.changes import LOG_LOCK
+from taskyard_taskdb.storage.idempotency import Method, Request
+from taskyard_taskdb.storage.newtask import (
+    Created,
+    CreateResult,
+    Dropped,
+    News,
+    NewTask,
+    Refused,
+    Replayed,
+)
+from taskyard_taskdb.storage.occupancy import Occupancy, SlotKey
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class _Planned(NamedTuple):
+    """A task that is to be stored, its position in the batch and the state it begins in."""
+
+    position: int
+    task: NewTask
+    reason: PendingReason
+    # When a delayed task becomes due.
+    due_time: datetime | None
+
+
+async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], News]:
+    """Stores what is new. Raises Refused for tasks whose slot is full or whose request id was used differently.
+
+    Raises UniqueViolation for a taken task id, and what the database says of values it cannot store.
+    """
+    results: dict[int, CreateResult] = {}
+    news = News()
+    await _claim_requests(tx, tasks, results)
+    fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
+    now = await _database_time(tx, fresh)
+    heads: list[tuple[SlotKey, str]] = []
+    dropped: list[Request] = []
+    occupied = await _lock_slots(tx, fresh)
+    planned: list[_Planned] = []
+    full: dict[int, Exception] = {}
+    for position, task in fresh:
+        verdict = _plan(position, task, now, occupied, heads)
+        if isinstance(verdict, _Planned):
+            planned.append(verdict)
+        elif isinstance(verdict, Dropped):
+            results[position] = verdict
+            if task.request_id:
+                dropped.append(Request(task.tenant_id, task.request_id, task.body_hash, verdict.task_id))
+        else:
+            full[position] = verdict
+    if full:
+        raise Refused(full)
+    if dropped:
+        await idempotency.redirect(tx, Method.CREATE_TASK, dropped)
+    if heads:
+        await occupancy.set_heads(tx, heads)
+    if planned:
+        results |= await _insert(tx, planned)
+        news.lanes = {item.task.lane for item in planned if item.reason is PendingReason.QUEUED}
+    return [results[position] for position in range(len(tasks))], news
+
+
+async def _claim_requests(tx: Tx, tasks: Sequence[NewTask], results: dict[int, CreateResult]) -> None:
+    reused: dict[int, Exception] = {}
+    for method in sorted({task.method for task in tasks if task.request_id}):
+        positions = {
+            (task.tenant_id, task.request_id): position
+            for position, task in enumerate(tasks)
+            if task.request_id and task.method == method
+        }
+        requests = [
+            Request(tasks[at].tenant_id, tasks[at].request_id, tasks[at].body_hash, tasks[at].task_id)
+            for at in positions.values()
+        ]
+        for key, found in (await idempotency.claim(tx, method, requests)).items():
+            if isinstance(found, RequestIdReused):
+                reused[positions[key]] = found
+            else:
+                results[positions[key]] = Replayed(key[0], found)
+    if reused:
+        raise Refused(reused)
+
+
+async def _database_time(tx: Tx, fresh: Sequence[tuple[int, NewTask]]) -> datetime | None:
+    # Only a task with not_before depends on the time before the insert.
+    if all(task.policy.not_before is None for _, task in fresh):
+        return None
+    row = await tx.fetch_row("SELECT clock_timestamp()")
+    assert row is not None
+    now: datetime = row[0]
+    return now
+
+
+async def _lock_slots(tx: Tx, fresh: Sequence[tuple[int, NewTask]]) -> dict[SlotKey, Occupancy]:
+    keys = {(task.tenant_id, task.slot) for _, task in fresh if task.slot is not None}
+    if not keys:
+        return {}
+    return await occupancy.read_occupancy(tx, await occupancy.lock_slots(tx, keys))
+
+
+def _plan(
+    position: int,
+    task: NewTask,
+    now: datetime | None,
+    occupied: Mapping[SlotKey, Occupancy],
+    heads: list[tuple[SlotKey, str]],
+) -> _Planned | Dropped | SlotQueueFull:
+    not_before = task.policy.not_before
+    due_time = not_before if now is not None and not_before is not None and not_before > now else None
+    if task.kind == Kind.EXTERNAL:
+        return _Planned(position, task, PendingReason.EXTERNAL, None)
+    waits = PendingReason.DELAYED if due_time is not None else PendingReason.QUEUED
+    if task.slot is None:
+        return _Planned(position, task, waits, due_time)
+    slot = occupied[(task.tenant_id, task.slot)]
+    if task.admission is Admission.DROP_IF_RUNNING and slot.live is not None:
+        return Dropped(task.tenant_id, slot.live)
+    takes_slot = slot.head is None and due_time is None
+    if not takes_slot and not task.replaces and slot.waiting_count >= occupancy.MAX_WAITING:
+        return SlotQueueFull(f"tenants/{task.tenant_id}", str(occupancy.MAX_WAITING), task.slot)
+    if takes_slot:
+        slot.head = task.task_id
+        heads.append(((task.tenant_id, task.slot), task.task_id))
+    elif due_time is None:
+        waits = PendingReason.SLOT_BUSY
+    slot.live = slot.live or task.task_id
+    slot.live_count += 1
+    return _Planned(position, task, waits, due_time)
+
+
+async def _insert(tx: Tx, planned: Sequence[_Planned]) -> dict[int, CreateResult]:
+    row = await tx.fetch_row(statement("insert_tasks"), _columns(planned))
+    assert row is not None
+    last: datetime = row[0]
+    count = len(planned)
+    times = [last - (count - 1 - index) * _MICROSECOND for index in range(count)]
+    await _set_timers(tx, planned, times)
+    return {
+        item.position: Created(item.task, time, item.reason)
+        for item, time in zip(planned, times, strict=True)
+    }
+
+
+async def _set_timers(tx: Tx, planned: Sequence[_Planned], times: Sequence[datetime]) -> None:
+    rows: list[tuple[str, str, TimerKind, datetime]] = []
+    for item, time in zip(planned, times, strict=True):
+        policy = item.task.policy
+        if item.due_time is not None:
+            rows.append((*item.task.key, TimerKind.DUE, item.due_time))
+        if policy.queue_timeout is not None and item.reason is PendingReason.QUEUED:
+            rows.append((*item.task.key, TimerKind.QUEUE_TIMEOUT, time + policy.queue_timeout))
+        if policy.total_timeout is not None:
+            rows.append((*item.task.key, TimerKind.TOTAL_TIMEOUT, time + policy.total_timeout))
+    if rows:
+        tenants, ids, kinds, dues = zip(*rows, strict=True)
+        columns = {
+            "tenant_ids": arrays.texts(tenants),
+            "task_ids": arrays.texts(ids),
+            "kinds": arrays.smallints(kinds),
+            "due_times": arrays.timestamps(dues),
+        }
+        await tx.execute(statement("set_timers"), columns)
+
+
+# The leading fields of NewTask, by name, and how each becomes a column.
+_TASK_COLUMNS: tuple[tuple[str, Callable[[Sequence[object]], object]], ...] = (
+    ("tenant_id", arrays.texts),
+    ("task_id", arrays.texts),
+    ("uid", arrays.uuids),
+    ("kind", arrays.smallints),
+    ("class_id", arrays.bigints),
+    ("priority", arrays.smallints),
+    ("pinned_runner", arrays.texts),
+    ("task_type", arrays.texts),
+    ("slot", arrays.texts),
+    ("entity_type", arrays.texts),
+    ("entity_id", arrays.texts),
+    ("parent_task_id", arrays.texts),
+    ("creator_type", arrays.smallints),
+    ("creator_id", arrays.texts),
+    ("traceparent", arrays.texts),
+    ("spec", arrays.byteas),
+    ("callback", arrays.byteas),
+    ("annotations", arrays.byteas),
+    ("labels", arrays.texts),
+)
+
+
+def _columns(planned: Sequence[_Planned]) -> dict[str, object]:
+    fields = list(zip(*(item.task for item in planned), strict=True))
+    columns = {name: encode(fields[index]) for index, (name, encode) in enumerate(_TASK_COLUMNS)}
+    policies = [item.task.policy for item in planned]
+    return columns | {
+        "log": LOG_LOCK,
+        "count": len(planned),
+        "event": ChangeEvent.TASK_CREATED.value,
+        "policy": arrays.byteas([item.task.packed_policy for item in planned]),
+        "restart": arrays.smallints([policy.restart for policy in policies]),
+        "overlap": arrays.smallints([policy.overlap for policy in policies]),
+        "on_runner_lost": arrays.smallints([policy.on_runner_lost for policy in policies]),
+        "max_retries": arrays.integers([policy.max_retries for policy in policies]),
+        "timed": arrays.bools(
+            [policy.queue_timeout is not None or policy.total_timeout is not None for policy in policies]
+        ),
+        "pending_reason": arrays.smallints([item.reason for item in planned]),
+        "not_before": arrays.timestamps([item.due_time for item in planned]),
+        "total_timeout": arrays.intervals([policy.total_timeout for policy in policies]),
+        "request_id": arrays.texts([item.task.request_id or None for item in planned]),
+    }

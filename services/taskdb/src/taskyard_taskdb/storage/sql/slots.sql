@@ -1,0 +1,62 @@
+-- name: lock_slots
+-- Locks the rows of slots in key order, making those that are missing; primary key of slots. The successor is chosen in
+-- the next statement, whose snapshot sees every waiter that was committed under this lock.
+INSERT INTO slots AS s (tenant_id, slot)
+SELECT k.tenant_id, k.slot FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
+ORDER BY k.tenant_id, k.slot
+ON CONFLICT (tenant_id, slot) DO UPDATE SET waiting_count = s.waiting_count
+RETURNING s.tenant_id, s.slot, s.head_task_id
+
+-- name: choose_heads
+-- Locks the first waiter of each slot that is not locked by another transaction; tasks_by_slot. It must not wait: here
+-- the order is slot, then task.
+SELECT t.tenant_id, t.task_id, t.create_time, t.kind, t.class_id, t.priority, t.pinned_runner, t.slot, t.policy,
+    t.version, t.phase, t.pending_reason, t.generation, t.attempt, t.retry_count, t.runner_loss_count,
+    t.retry_delay, t.checkpoint_sequence, t.update_time, t.ready_time, t.next_attempt_time, t.schedule_time,
+    t.start_time, t.end_time, t.total_deadline, t.last_runner_id, t.exit_code, t.error_code, t.error, t.result,
+    t.progress, t.details
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks
+    WHERE tasks.tenant_id = k.tenant_id AND tasks.slot = k.slot AND tasks.end_time IS NULL
+        AND tasks.phase = 1 AND tasks.pending_reason = 4
+    ORDER BY tasks.priority DESC, tasks.create_time, tasks.task_id
+    LIMIT 1
+    FOR UPDATE SKIP LOCKED
+) t
+
+-- name: waiting_slots
+-- Locks nothing: which of these slots have waiters; tasks_by_slot.
+SELECT k.tenant_id, k.slot
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
+WHERE EXISTS (
+    SELECT FROM tasks
+    WHERE tasks.tenant_id = k.tenant_id AND tasks.slot = k.slot AND tasks.end_time IS NULL
+        AND tasks.phase = 1 AND tasks.pending_reason = 4)
+
+-- name: set_heads
+-- Writes the heads of slots that lock_slots has locked; primary key of slots.
+UPDATE slots s SET head_task_id = c.head_task_id
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[], %(head_task_ids)s::text[])
+    AS c (tenant_id, slot, head_task_id)
+WHERE s.tenant_id = c.tenant_id AND s.slot = c.slot
+
+-- name: delete_slots
+-- Removes slots that lock_slots has locked and that nobody heads or waits for; primary key of slots.
+DELETE FROM slots s USING unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS c (tenant_id, slot)
+WHERE s.tenant_id = c.tenant_id AND s.slot = c.slot
+
+-- name: read_slot_occupancy
+-- Locks nothing: the live tasks of locked slots, up to a limit per slot; tasks_by_slot.
+SELECT k.tenant_id, k.slot, l.first, l.count
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot),
+    LATERAL (
+        SELECT min(t.task_id) FILTER (WHERE t.position = 1) AS first, count(*)::integer AS count
+        FROM (
+            SELECT task_id, row_number() OVER (ORDER BY priority DESC, create_time, task_id) AS position
+            FROM tasks
+            WHERE tenant_id = k.tenant_id AND slot = k.slot AND end_time IS NULL
+            ORDER BY priority DESC, create_time, task_id
+            LIMIT %(limit)s
+        ) t
+    ) l

@@ -1,0 +1,142 @@
+"""Tasks as they are read: the task's row with that of its lease, if it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.pool import Row, Tx
+from taskyard_taskdb.storage.statements import statement
+
+Key = tuple[str, str]
+"""Tenant and task id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """A task in effect, in the order of the columns of COLUMNS. Serialised messages are left as they are.
+
+    The fields from `runner_id` on are set only while a lease exists; expire_time is that of the session where the
+    lease follows one.
+    """
+
+    tenant_id: str
+    task_id: str
+    uid: UUID
+    version: int
+    create_time: datetime
+    update_time: datetime
+    phase: int
+    pending_reason: int
+    generation: int
+    attempt: int
+    retry_count: int
+    runner_loss_count: int
+    ready_time: datetime | None
+    next_attempt_time: datetime | None
+    schedule_time: datetime | None
+    start_time: datetime | None
+    end_time: datetime | None
+    checkpoint_sequence: int
+    exit_code: int | None
+    error_code: str | None
+    last_runner_id: str | None
+    kind: int
+    priority: int
+    class_id: int
+    pinned_runner: str
+    task_type: str
+    task_type_tenant: str | None
+    slot: str | None
+    entity_type: str | None
+    entity_id: str | None
+    parent_task_id: str | None
+    creator_type: int
+    creator_id: str
+    traceparent: str | None
+    spec: bytes
+    callback: bytes | None
+    annotations: bytes | None
+    labels: dict[str, str] | None
+    result: bytes | None
+    error: bytes | None
+    progress: bytes | None
+    details: bytes | None
+    runner_id: str | None
+    lease_id: int | None
+    expire_time: datetime | None
+    requested_action: int
+    action: dict[str, Any] | None
+    action_deadline: datetime | None
+
+    @property
+    def key(self) -> Key:
+        """Tenant and task id."""
+        return self.tenant_id, self.task_id
+
+    @property
+    def name(self) -> str:
+        """The resource name."""
+        return f"tenants/{self.tenant_id}/tasks/{self.task_id}"
+
+
+# Of a query over `tasks t LEFT JOIN leases l ... LEFT JOIN sessions s ...`.
+COLUMNS = """t.tenant_id, t.task_id, t.uid, coalesce(l.version, t.version), t.create_time,
+    CASE WHEN l.task_id IS NULL THEN t.update_time
+        ELSE greatest(t.update_time, l.schedule_time, l.start_time) END,
+    coalesce(l.phase, t.phase), CASE WHEN l.task_id IS NULL THEN t.pending_reason ELSE 0 END,
+    coalesce(l.generation, t.generation), coalesce(l.attempt, t.attempt), t.retry_count, t.runner_loss_count,
+    t.ready_time, t.next_attempt_time, coalesce(l.schedule_time, t.schedule_time),
+    coalesce(l.start_time, t.start_time), t.end_time, t.checkpoint_sequence, t.exit_code, t.error_code,
+    coalesce(l.runner_id, t.last_runner_id), t.kind, t.priority, t.class_id, t.pinned_runner, t.task_type,
+    t.task_type_tenant, t.slot, t.entity_type, t.entity_id, t.parent_task_id, t.creator_type, t.creator_id,
+    t.traceparent, t.spec, t.callback, t.annotations, t.labels, t.result, t.error, coalesce(l.progress, t.progress),
+    coalesce(l.details, t.details), l.runner_id, l.lease_id, coalesce(l.expire_time, s.expire_time),
+    coalesce(l.requested_action, 0), l.action, l.action_deadline"""
+
+JOINS = """LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
+    LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch"""
+
+
+def record(row: Row) -> TaskRecord:
+    """The record of a row of COLUMNS."""
+    return TaskRecord(*row)
+
+
+async def read(tx: Tx, tenant_id: str, task_id: str) -> TaskRecord | None:
+    """One task, or None."""
+    row = await tx.fetch_row(
+        f"SELECT {COLUMNS} FROM tasks t {JOINS} WHERE t.tenant_id = %s AND t.task_id = %s", (tenant_id, task_id)
+    )
+    return None if row is None else record(row)
+
+
+async def read_many(tx: Tx, keys: Iterable[Key]) -> dict[Key, TaskRecord]:
+    """The tasks of these keys that exist."""
+    wanted = list(keys)
+    rows = await tx.fetch(
+        f"SELECT {COLUMNS} FROM unnest(%s::text[], %s::text[]) AS k (tenant_id, task_id) "
+        f"JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id {JOINS}",
+        (arrays.texts([key[0] for key in wanted]), arrays.texts([key[1] for key in wanted])),
+    )
+    return {found.key: found for found in map(record, rows)}
+
+
+async def scan(tx: Tx, tenant_id: str | None, after: Key | None, limit: int) -> list[TaskRecord]:
+    """Tasks of one tenant or of all by primary key, from the one after `after` on."""
+    start = after or ("", "")
+    own, params = "", [*start, limit]
+    if tenant_id is not None:
+        own, params = "t.tenant_id = %s AND", [tenant_id, *start, limit]
+    rows = await tx.fetch(
+        f"SELECT {COLUMNS} FROM tasks t {JOINS} WHERE {own} (t.tenant_id, t.task_id) > (%s, %s) "
+        "ORDER BY t.tenant_id, t.task_id LIMIT %s",
+        params,
+    )
+    return [record(row) for row in rows]
+
+

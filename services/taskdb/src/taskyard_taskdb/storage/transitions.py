@@ -1,0 +1,285 @@
+"""Tasks locked in the one lock order, and what the lifecycle decided about them written in a few statements.
+
+The order is queue row, lease, task, slot, each in key order; only pops skip locked rows. Whoever has loaded a task
+holds all of its rows to the end of the transaction, and every write repeats in its WHERE what was read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+
+from psycopg.errors import SerializationFailure
+
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.change import Change
+from taskyard_taskdb.domain.effect import DeleteTask, DiscardCheckpoints, FreeSlot, TakeSlot
+from taskyard_taskdb.domain.event import Promoted
+from taskyard_taskdb.domain.task import QueueKey, TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.storage import arrays, leases, slots, task_status, timers
+from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.pool import Row, Tx
+from taskyard_taskdb.storage.slots import SlotKey
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.steps import Steps, collect
+from taskyard_taskdb.storage.task_rows import Key, key_of, read_task, with_lease
+
+
+class StateMoved(SerializationFailure):
+    """What was read without a lock, or what a guard repeats, is not so any more: the transaction starts over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Locked tasks by key, and the database's time after the last lock was granted. Unknown keys are missing."""
+
+    now: datetime
+    tasks: Mapping[Key, TaskState]
+
+
+@dataclass(slots=True)
+class Written:
+    """Whom to tell once the transaction has committed."""
+
+    lanes: set[LaneKey] = field(default_factory=set)
+    # Tasks whose holder must act: asked to cancel or pause, or its lease was taken away.
+    holders: set[Key] = field(default_factory=set)
+    changed: bool = False
+
+
+async def load_for_update(tx: Tx, keys: Iterable[Key]) -> Loaded:
+    """Lock tasks with their queue rows and leases, and return them as they are now.
+
+    Raises StateMoved, which Pool.run answers with another attempt, if a queue row appeared or moved between the
+    unlocked look at it and the locks.
+    """
+    wanted = sorted(set(keys))
+    params = {
+        "tenant_ids": arrays.texts([k[0] for k in wanted]),
+        "task_ids": arrays.texts([k[1] for k in wanted]),
+    }
+    queued = {
+        (row[0], row[1]): QueueKey(*row[2:]) for row in await tx.fetch(statement("peek_queue_keys"), params)
+    }
+    locked = await _lock_queue(tx, queued)
+    held = {(row[0], row[1]): row for row in await tx.fetch(statement("lock_leases"), params)}
+    tasks = {
+        (row[0], row[1]): _in_effect(row, held) for row in await tx.fetch(statement("lock_tasks"), params)
+    }
+    for key, task in tasks.items():
+        if task.queue_key is not None and (key not in locked or queued[key] != task.queue_key):
+            raise StateMoved(f"the queue row of {task.name} moved")
+    return Loaded(await database_time(tx), tasks)
+
+
+async def _lock_queue(tx: Tx, queued: Mapping[Key, QueueKey]) -> set[Key]:
+    if not queued:
+        return set()
+    rows = await tx.fetch(statement("lock_queue"), _queue_arrays(list(queued.items())))
+    return {(row[0], row[1]) for row in rows}
+
+
+def _in_effect(row: Row, held: Mapping[Key, Row]) -> TaskState:
+    task = read_task(row)
+    lease = held.get((row[0], row[1]))
+    return task if lease is None else with_lease(task, lease)
+
+
+async def database_time(tx: Tx) -> datetime:
+    """The database's clock, which decides leases and schedules."""
+    row = await tx.fetch_row("SELECT clock_timestamp()")
+    assert row is not None
+    now: datetime = row[0]
+    return now
+
+
+async def write(
+    tx: Tx, transitions: Iterable[Transition], *, log_sequences: Mapping[Key, int] | None = None
+) -> Written:
+    """Write transitions of loaded tasks, several of one task in their order; the change log comes last.
+
+    A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log entries
+    of runs that end. Raises StateMoved if a row is not as the transition's `before` says.
+    """
+    written = Written()
+    steps = collect(transitions)
+    await _write_rows(tx, steps, written, log_sequences or {})
+    promoted = await _settle_slots(tx, steps)
+    await _write_rows(tx, promoted, written, {})
+    changes = [change_row(step.before, change) for step in (*steps, *promoted) for change in step.changes()]
+    written.changed = bool(changes)
+    await insert_changes(tx, changes)
+    return written
+
+
+async def _write_rows(tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int]) -> None:
+    if not steps:
+        return
+    await _dequeue(tx, steps)
+    await _write_leases(tx, steps, written, log_sequences)
+    await _write_tasks(tx, steps)
+    await timers.write(tx, steps)
+    await _enqueue(tx, steps, written)
+
+
+async def _write_leases(
+    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int]
+) -> None:
+    ended = [ending for step in steps for ending in leases.endings(step)]
+    if ended:
+        _expect(len(ended), await leases.end_runs(tx, ended, log_sequences), "leases")
+        revoked = [ending for ending in ended if not ending.by_holder]
+        if revoked:
+            await leases.revoke(tx, revoked)
+            written.holders.update(key_of(ending.before) for ending in revoked)
+    made, kept = _split_leases(steps)
+    if made:
+        _expect(len(made), await leases.insert(tx, made), "leases")
+    if kept:
+        _expect(len(kept), await leases.update(tx, kept), "leases")
+        written.holders.update(step.key for step in kept if step.task.requested is not step.before.requested)
+
+
+def _split_leases(steps: list[Steps]) -> tuple[list[TaskState], list[Steps]]:
+    """Tasks whose lease is new, and steps whose lease stays but changes."""
+    made: list[TaskState] = []
+    kept: list[Steps] = []
+    for step in steps:
+        before, after = step.before.lease, step.task.lease
+        if after is not None and (before is None or before.lease_id != after.lease_id):
+            made.append(step.task)
+        elif after is not None:
+            kept.append(step)
+    return made, kept
+
+
+async def _write_tasks(tx: Tx, steps: list[Steps]) -> None:
+    gone = [step for step in steps if any(isinstance(effect, DeleteTask) for effect in step.effects())]
+    if gone:
+        _expect(len(gone), await task_status.delete(tx, gone), "tasks")
+    left = [step for step in steps if step not in gone] if gone else steps
+    changed = [step for step in left if task_status.status_changes(step)]
+    if changed:
+        _expect(len(changed), await task_status.update(tx, changed), "tasks")
+    edited = [step for step in left if task_status.edited(step)]
+    if edited:
+        _expect(len(edited), await task_status.edit(tx, edited), "tasks")
+    discarded = [
+        s.task for s in left if any(isinstance(effect, DiscardCheckpoints) for effect in s.effects())
+    ]
+    if discarded:
+        await task_status.discard_checkpoints(tx, discarded)
+
+
+async def _dequeue(tx: Tx, steps: list[Steps]) -> None:
+    """Delete the queue rows that were loaded and are not to stay."""
+    gone = [(step.key, step.before.queue_key) for step in steps if _leaves_queue(step)]
+    if gone:
+        _expect(len(gone), await tx.execute(statement("delete_queue"), _queue_arrays(gone)), "queue rows")
+
+
+async def _enqueue(tx: Tx, steps: list[Steps], written: Written) -> None:
+    made = [step.task for step in steps if _enters_queue(step)]
+    if not made:
+        return
+    keys = [(key_of(task), task.queue_key) for task in made]
+    has_leases = arrays.bools([task.lease is not None for task in made])
+    await tx.execute(statement("insert_queue"), _queue_arrays(keys) | {"has_leases": has_leases})
+    written.lanes.update(LaneKey(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t in made)
+
+
+def _leaves_queue(step: Steps) -> bool:
+    return step.before.queue_key is not None and step.before.queue_key != _queue_key(step)
+
+
+def _enters_queue(step: Steps) -> bool:
+    return _queue_key(step) is not None and _queue_key(step) != step.before.queue_key
+
+
+def _queue_key(step: Steps) -> QueueKey | None:
+    # A deleted task is as it was, but has no rows any more.
+    deleted = any(isinstance(effect, DeleteTask) for effect in step.effects())
+    return None if deleted else step.task.queue_key
+
+
+async def _settle_slots(tx: Tx, steps: list[Steps]) -> list[Steps]:
+    """Lock the slots concerned, then, in the next statement, choose who heads those that are free."""
+    told = slots.slot_effects(steps)
+    if not told:
+        return []
+    heads = await slots.lock(tx, ((tenant_id, effect.slot) for tenant_id, _, effect in told))
+    wanted = dict(heads)
+    for tenant_id, task_id, effect in told:
+        key = (tenant_id, effect.slot)
+        if isinstance(effect, FreeSlot) and wanted[key] == task_id:
+            wanted[key] = None
+        elif isinstance(effect, TakeSlot) and wanted[key] in (None, task_id):
+            wanted[key] = task_id
+        elif isinstance(effect, TakeSlot):
+            raise StateMoved(f"slot {effect.slot} of tenant {tenant_id} has a head already")
+    promoted = await promote(tx, [key for key, head in wanted.items() if head is None])
+    wanted |= {(step.task.tenant_id, step.task.slot or ""): step.task.task_id for step in promoted}
+    await slots.settle(tx, heads, wanted)
+    return promoted
+
+
+async def promote(tx: Tx, free: list[SlotKey]) -> list[Steps]:
+    """The steps of the tasks that now head these locked, free slots. Raises StateMoved if a waiter is locked."""
+    if not free:
+        return []
+    chosen = await slots.choose(tx, free)
+    left = set(free) - {(task.tenant_id, task.slot) for task in chosen}
+    if left and await slots.have_waiters(tx, sorted(left)):
+        raise StateMoved("another transaction holds the next task of a free slot")
+    now = await database_time(tx)
+    return [Steps([lifecycle.apply(task, Promoted(), now, Random())]) for task in chosen]
+
+
+def change_row(task: TaskState, change: Change) -> ChangeRow:
+    """A change of a task as a row of the log."""
+    return ChangeRow(
+        time=change.time,
+        version=change.version,
+        generation=change.generation,
+        next_attempt_time=change.next_attempt_time,
+        attempt=change.attempt,
+        retry_count=change.retry_count,
+        runner_loss_count=change.runner_loss_count,
+        exit_code=change.exit_code,
+        resource_kind=TASK,
+        event=change.event,
+        actor_type=change.actor.type,
+        phase=change.phase,
+        previous_phase=change.phase if change.previous_phase is None else change.previous_phase,
+        pending_reason=change.pending_reason,
+        tenant_id=task.tenant_id,
+        resource_id=task.task_id,
+        actor_id=change.actor.id,
+        runner_id=change.runner_id,
+        error_code=change.error_code,
+        request_id=change.request_id,
+        details=json.dumps(dict(change.details)) if change.details else None,
+    )
+
+
+def _queue_arrays(rows: list[tuple[Key, QueueKey | None]]) -> dict[str, object]:
+    keys = [key for _, key in rows if key is not None]
+    return {
+        "tenant_ids": arrays.texts([task[0] for task, _ in rows]),
+        "class_ids": arrays.bigints([key.class_id for key in keys]),
+        "priorities": arrays.smallints([key.priority for key in keys]),
+        "pinned_runners": arrays.texts([key.pinned_runner for key in keys]),
+        "ready_times": arrays.timestamps([key.ready_time for key in keys]),
+        "task_ids": arrays.texts([task[1] for task, _ in rows]),
+    }
+
+
+def _expect(expected: int, found: int, what: str) -> None:
+    """A guard that held back a row means that what was loaded is not what is there."""
+    if found != expected:
+        raise StateMoved(f"{expected - found} of {expected} {what} are not as they were loaded")

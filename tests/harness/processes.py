@@ -1,0 +1,110 @@
+"""Real service processes for tests: started, awaited by their health, stopped or killed by their own id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+START_SECONDS = 30.0
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Service:
+    """One process of the suite. `log` holds all it printed."""
+
+    module: str
+    arguments: tuple[str, ...]
+    port: int
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it serves."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self, *, wait: bool = True, **environment: str) -> Service:
+        """Start it, and wait until it says SERVING; `environment` adds to its environment for this start only."""
+        assert self.process is None or self.process.poll() is not None, f"{self.module} runs already"
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("TASKYARD_", "OTEL_"))}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", self.module, *self.arguments],
+                env={**clean, **self.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        if wait:
+            self.wait_serving()
+        return self
+
+    def wait_serving(self) -> None:
+        """Return once its health is SERVING; fails with its log if it ends or takes too long."""
+        deadline = time.monotonic() + START_SECONDS
+        with grpc.insecure_channel(self.address) as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            while time.monotonic() < deadline:
+                assert self.process is not None and self.process.poll() is None, self.told()
+                try:
+                    answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True)
+                except grpc.RpcError:
+                    continue
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return
+        raise AssertionError(f"{self.module} does not serve\n{self.told()}")
+
+    def told(self) -> str:
+        """The end of its log, for a failure's message."""
+        return f"--- log of {self.module}\n{self.log.read_text(errors='replace')[-4000:]}"
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self.process is not None
+        return self.process.pid
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def terminate(self, seconds: float = 30.0) -> int:
+        """Ask it to end and return its exit code."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(seconds)
+
+    def wait_killed(self, seconds: float = 30.0) -> None:
+        """Return once it has killed itself, as a failpoint does."""
+        assert self.process is not None
+        assert self.process.wait(seconds) == -signal.SIGKILL, self.told()
+
+    def stop(self) -> None:
+        """End it if it still runs."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
