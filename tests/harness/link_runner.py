@@ -326,8 +326,7 @@ class LinkRunner:
         except grpc.aio.AioRpcError as error:
             raise from_rpc_error(error) from error
         if message is grpc.aio.EOF:
-            error = await self.ended()
-            raise error or AssertionError("the stream ended before welcome")
+            raise await self.ended() or AssertionError("the stream ended before welcome")
         found: link.ConnectResponse = message
         self.received = [found]
         return found

@@ -43,7 +43,7 @@ class Service:
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, wait: bool = True, **environment: str) -> Service:
-        """Start it, and wait until it says SERVING; `environment` adds to its environment for this start only."""
+        """Start it and wait until it says SERVING; `environment` is added for this start only."""
         assert self.process is None or self.process.poll() is not None, f"{self.module} runs already"
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("TASKYARD_", "OTEL_"))}
         with self.log.open("ab") as log:

@@ -232,3 +232,10 @@ async def test_every_command_has_an_example_in_its_help(tmp_path: Path) -> None:
     assert "Exit codes" in (await end(await start("--help", cwd=tmp_path))).out
     for name, one in taskyard.commands.items():
         assert f"taskyard {name}" in (one.help or ""), name
+
+
+async def test_shells_can_complete(tmp_path: Path) -> None:
+    assert "_TASKYARD_COMPLETE" in (await end(await start("completion", "zsh", cwd=tmp_path))).out
+    asked = {"_TASKYARD_COMPLETE": "bash_complete", "COMP_WORDS": "taskyard wa", "COMP_CWORD": "1"}
+    ended = await end(await start(cwd=tmp_path, **asked))
+    assert ended.out.split() == ["plain,watch", "plain,wait"]

@@ -198,10 +198,13 @@ class UpFactory:
         return [(name, int(pid)) for name, what, pid in lines if what == event]
 
     def close(self) -> None:
+        """Kills what still runs, and waits until its PostgreSQL has let go of the directory."""
         for up in self._started:
+            children = up.children() if up.process.poll() is None else {}
             up.process.kill()
             up.process.wait()
-            assert up.process.stdout is not None
+            for pid in children:
+                wait_gone(pid)
 
     def _environment(self) -> dict[str, str]:
         return {

@@ -48,7 +48,7 @@ def serve(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--listen")
     parser.add_argument("--taskdb")
-    given = parser.parse_args(arguments)
+    given, _ = parser.parse_known_args(arguments)
     server = grpc.server(ThreadPoolExecutor(2), options=[("grpc.so_reuseport", 0)])
     servicer = health.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
@@ -85,6 +85,7 @@ def main() -> None:
             assert os.environ["TASKYARD_KEY"].startswith("ty_uprunner"), arguments
             assert "TASKYARD_DATABASE_URL" not in os.environ
             note("started")
+            print('{"event": "session_opened"}', flush=True)
             wait_for_stop()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 from uuid import uuid4
 
 import grpc
@@ -25,6 +25,10 @@ from taskyard.task import Created, Event, LogEntry, LogLevel, Phase, Run, Task
 from taskyard.v1 import log_pb2
 from taskyard.v1 import task_service_pb2 as pb
 from taskyard.v1.task_service_pb2_grpc import TaskServiceStub
+
+if TYPE_CHECKING:
+    # Exists for type checkers only: the generated module has one stub class for both worlds.
+    from taskyard.v1.task_service_pb2_grpc import TaskServiceAsyncStub
 
 View = Literal["name", "basic", "full"]
 """How much of a task is fetched: its identity and phase, all but its documents, or everything."""
@@ -76,6 +80,7 @@ class Client:
         self._patience = to_timedelta(patience).total_seconds()
         self._parent = tenant_name(self.context.tenant)
         self._channel: grpc.aio.Channel | None = None
+        self._stub: TaskServiceAsyncStub | None = None
         self._coalescer = Coalescer(self._create_now)
 
     async def __aenter__(self) -> Self:
@@ -88,7 +93,7 @@ class Client:
         """Ends the connection and what is under way on it."""
         self._coalescer.close()
         if self._channel is not None:
-            channel, self._channel = self._channel, None
+            channel, self._channel, self._stub = self._channel, None, None
             await channel.close()
 
     # Creating
@@ -303,23 +308,23 @@ class Client:
 
     async def health(self) -> Mapping[str, bool]:
         """Whether each configured service says that it serves; one that cannot be reached does not."""
-        found = {"taskdb": await _serves(self._open())}
-        if self.context.scheduler:
-            async with self._open_to(self.context.scheduler) as scheduler:
-                found["scheduler"] = await _serves(scheduler)
+        addresses = {"taskdb": self.context.address, "scheduler": self.context.scheduler}
+        found = {}
+        for service, address in addresses.items():
+            if address:
+                async with self._open_to(address) as channel:
+                    found[service] = await _serves(channel)
         return found
 
     # Calling
 
     @property
-    def _tasks(self) -> Any:
-        return TaskServiceStub(self._open())
-
-    def _open(self) -> grpc.aio.Channel:
+    def _tasks(self) -> TaskServiceAsyncStub:
         # Not in __init__: a channel belongs to the event loop that runs when it is made.
-        if self._channel is None:
+        if self._stub is None:
             self._channel = self._open_to(self.context.address)
-        return self._channel
+            self._stub = TaskServiceStub(self._channel)
+        return self._stub
 
     def _open_to(self, address: str) -> grpc.aio.Channel:
         tracing.enable_if_in_use()

@@ -22,6 +22,7 @@ import grpc.aio
 from taskyard import status, tracing
 from taskyard.errors import (
     Code,
+    ConsumerStalled,
     DeadlineExceeded,
     Internal,
     PermissionDenied,
@@ -40,6 +41,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 Behavior = Callable[[Any, Context], Awaitable[Any]]
 
 log = get_log(__name__)
+
+# gRPC buffers some megabytes for a peer that does not read; a stream that is stuck longer than this is ended.
+STALL_SECONDS = 60.0
 
 
 class Streams:
@@ -187,6 +191,17 @@ def _unary_body(
     return call_within
 
 
+async def _write(response: Any, context: Context) -> None:
+    """Send one message of a stream; raises ConsumerStalled if the peer takes nothing for too long."""
+    try:
+        async with asyncio.timeout(STALL_SECONDS) as scope:
+            await context.write(response)
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise ConsumerStalled("the reader of this stream", f"{STALL_SECONDS:g} s") from None
+
+
 def _stream_body(
     handler: grpc.RpcMethodHandler[Any, Any],
     behavior: Callable[[Any, Context], Any],
@@ -202,7 +217,7 @@ def _stream_body(
             return await behavior(request, context)
         async with aclosing(behavior(request, context)) as responses:
             async for response in responses:
-                await context.write(response)
+                await _write(response, context)
         return None
 
     return call

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -110,6 +111,11 @@ class RunnerSettings(Settings):
         return dict(entry.split("=", 1) for entry in (*given, *self.env))
 
 
+def task_path() -> str:
+    """The PATH of tasks: the runner's, and at its end the place of taskyard-task."""
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)))
+
+
 def agent_config(settings: RunnerSettings) -> Mapping[str, object]:
     """The settings as plain values for the agent, which gets them from the warden with each start."""
     return {
@@ -137,5 +143,5 @@ def agent_config(settings: RunnerSettings) -> Mapping[str, object]:
         "log_level": settings.log_level,
         "otlp_endpoint": settings.otlp_endpoint,
         "metrics_listen": settings.metrics_listen,
-        "path": os.environ.get("PATH", os.defpath),
+        "path": task_path(),
     }

@@ -8,31 +8,26 @@ from collections.abc import Sequence
 from taskyard.v1 import lease_pb2
 from taskyard.v1.lease_service_pb2 import LaneKey, LanePop, PopResult, RunnerPop, TenantPop
 from taskyard_scheduler import convert
-from taskyard_scheduler.domain.plan import RunnerPlan
+from taskyard_scheduler.domain.plan import ListedLane, RunnerPlan
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import duration
 
+MAX_TASKS = 10_000
+
 
 def runner_pop(plan: RunnerPlan, session_epoch: int, lease_duration: float) -> RunnerPop:
-    """What one runner asks taskdb for."""
+    """What one runner asks taskdb for; costs matter only where it accounts resources."""
+    accounted = plan.offer.budget is not None
     message = RunnerPop(
         runner_id=plan.offer.runner_id,
         session_epoch=session_epoch,
-        max_tasks=min(10_000, plan.count),
+        max_tasks=min(MAX_TASKS, plan.count),
         lease_duration=duration(lease_duration),
         tenants=[
             TenantPop(
                 tenant=tenant.tenant,
                 max_tasks=tenant.count,
-                lanes=[
-                    LanePop(
-                        lane=LaneKey(
-                            class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned
-                        ),
-                        offset=duration(offset),
-                    )
-                    for lane, offset in tenant.lanes
-                ],
+                lanes=[_lane_pop(listed, accounted) for listed in tenant.lanes],
             )
             for tenant in plan.tenants
         ],
@@ -42,17 +37,27 @@ def runner_pop(plan: RunnerPlan, session_epoch: int, lease_duration: float) -> R
     return message
 
 
+def _lane_pop(listed: ListedLane, accounted: bool) -> LanePop:
+    lane = listed.lane
+    return LanePop(
+        lane=LaneKey(class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned),
+        offset=duration(listed.offset),
+        cost=convert.resources_message(listed.cost) if accounted and listed.cost else None,
+    )
+
+
 def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_version: int) -> bool:
     """Take over what a claim says about the lanes it named; whether it changed anything."""
     counts = _count_by_tenant(plan, result.assignments)
     for tenant in plan.tenants:
-        board.claimed(tenant.tenant, [lane for lane, _ in tenant.lanes], counts[tenant.tenant])
+        board.claimed(tenant.tenant, [listed.lane for listed in tenant.lanes], counts[tenant.tenant])
     changed = bool(result.assignments)
     # A key names a lane within its tenant. One that several tenants list counts once all of them report it.
     reported = Counter((key.class_id, key.priority, key.pinned_runner) for key in result.drained_lanes)
-    listed = Counter(lane.id for tenant in plan.tenants for lane, _ in tenant.lanes)
+    asked = Counter(listed.lane.id for tenant in plan.tenants for listed in tenant.lanes)
     for tenant in plan.tenants:
-        empty = [lane.id for lane, _ in tenant.lanes if listed[lane.id] <= reported[lane.id]]
+        ids = [listed.lane.id for listed in tenant.lanes]
+        empty = [lane_id for lane_id in ids if asked[lane_id] <= reported[lane_id]]
         changed = board.drained(tenant.tenant, empty, asked_version) or changed
     return changed
 

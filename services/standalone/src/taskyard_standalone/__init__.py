@@ -1,0 +1,1 @@
+"""All of Taskyard on one machine: an embedded PostgreSQL and the supervisor behind `taskyard up`."""

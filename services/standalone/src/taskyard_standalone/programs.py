@@ -14,6 +14,10 @@ RUNNER_ID = "local"
 _WITHHELD = frozenset({"TASKYARD_ADDRESS", "TASKYARD_DATABASE_URL", "TASKYARD_KEY", "TASKYARD_SCHEDULER"})
 
 
+# Somebody waits at the terminal: shorter than the services' own default.
+_DRAIN = ("--drain-timeout", "10s")
+
+
 def _module(name: str) -> tuple[str, ...]:
     return (sys.executable, "-m", name)
 
@@ -37,18 +41,22 @@ class Programs:
 
     def serve_taskdb(self, listen: str, database_url: str, metrics: str | None) -> Program:
         """taskdb; its database URL may hold a password and so goes by the environment."""
-        argv = (*self.taskdb, "serve", "--listen", listen, *_metrics(metrics))
+        argv = (*self.taskdb, "serve", "--listen", listen, *_DRAIN, *_metrics(metrics))
         return _program(argv, {"TASKYARD_DATABASE_URL": database_url})
 
     def serve_scheduler(self, listen: str, taskdb: str, key: str, metrics: str | None) -> Program:
         """The scheduler of the taskdb at `taskdb`."""
-        argv = (*self.scheduler, "serve", "--listen", listen, "--taskdb", taskdb, *_metrics(metrics))
+        argv = (*self.scheduler, "serve", "--listen", listen, "--taskdb", taskdb, *_DRAIN, *_metrics(metrics))
         return _program(argv, {"TASKYARD_KEY": key})
 
     def serve_runner(self, scheduler: str, directory: Path, key: str, metrics: str | None) -> Program:
         """This machine's runner."""
         named = ("--scheduler", scheduler, "--id", RUNNER_ID, "--data-dir", str(directory))
-        return _program((*self.runner, *named, *_metrics(metrics)), {"TASKYARD_KEY": key})
+        # Its readiness is read from the log, so that must hold its events.
+        level = "debug" if os.environ.get("TASKYARD_RUNNER_LOG_LEVEL") == "debug" else "info"
+        logged = ("--log-format", "json", "--log-level", level)
+        argv = (*self.runner, *named, *_DRAIN, *logged, *_metrics(metrics))
+        return _program(argv, {"TASKYARD_KEY": key})
 
 
 def _metrics(listen: str | None) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
-"""Whether a service serves yet, asked by the standard gRPC health protocol."""
+"""Whether a service serves yet: asked by the standard gRPC health protocol, or read from its log."""
 
 import asyncio
 
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+
+from taskyard_standalone.logs import LogFile
 
 _POLL_SECONDS = 0.05
 _CALL_SECONDS = 2.0
@@ -23,6 +25,14 @@ async def until_serving(address: str) -> None:
             if await _serves(channel):
                 return
             await asyncio.sleep(_POLL_SECONDS)
+
+
+async def until_logged(event: str, log: LogFile, since: int) -> None:
+    """Returns once `log` holds the event of that name after offset `since`."""
+    while True:
+        if any(f'"{event}"' in line for line in log.lines(since)):
+            return
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _serves(channel: grpc.aio.Channel) -> bool:

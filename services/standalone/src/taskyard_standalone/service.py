@@ -10,14 +10,19 @@ from taskyard_standalone.logs import LogFile
 from taskyard_standalone.process import Child, Program, describe_end
 from taskyard_standalone.supervision import wait_unless_hurried
 
+_LAST_SECONDS = 3.0
+
 
 @dataclass(frozen=True)
 class ServiceSpec:
-    """How to run one service: `until_ready` returns once it serves, `stop_seconds` bounds its drain."""
+    """How to run one service; `stop_seconds` bounds its drain.
+
+    `until_ready` returns once it serves; it is given the log and where in it this start begins.
+    """
 
     name: str
     program: Program
-    until_ready: Callable[[], Awaitable[None]]
+    until_ready: Callable[[LogFile, int], Awaitable[None]]
     ready_seconds: float = 60.0
     stop_seconds: float = 15.0
 
@@ -30,6 +35,7 @@ class Service:
         self._log = log
         self._database_ready = database_ready
         self._child: Child | None = None
+        self._written = 0
 
     @property
     def name(self) -> str:
@@ -46,9 +52,9 @@ class Service:
         Waits for the database first: while that recovers, a start would only use up restarts.
         """
         await self._database_ready.wait()
-        written = self._log.size()
+        written = self._written = self._log.size()
         child = self._child = Child.start(self._spec.program, self._log)
-        ready = asyncio.ensure_future(self._spec.until_ready())
+        ready = asyncio.ensure_future(self._spec.until_ready(self._log, written))
         ended = asyncio.ensure_future(child.wait())
         try:
             seconds = self._spec.ready_seconds
@@ -60,7 +66,7 @@ class Service:
             await asyncio.gather(ready, ended, return_exceptions=True)
         # A foreign server on the same port could answer for a child that is already gone.
         if child.code is not None:
-            raise ServiceError(self._complaint(child.code, written))
+            raise ServiceError(f"{self.name} ended with {self._describe_end(child.code)}")
         if not is_ready:
             await child.kill()
             raise ServiceError(f"{self.name} was not ready after {seconds:.0f} s: see {self._log.path}")
@@ -68,7 +74,7 @@ class Service:
     async def ended(self) -> str:
         """Returns, in words, how the service ended once it has."""
         assert self._child is not None
-        return f"{describe_end(await self._child.wait())}, log {self._log.path}"
+        return self._describe_end(await self._child.wait())
 
     async def stop(self, hurry: asyncio.Event) -> None:
         """Lets the service drain until its deadline or `hurry`, then ends it."""
@@ -76,10 +82,14 @@ class Service:
         if child is not None and child.code is None:
             child.send(signal.SIGTERM)
             if not await wait_unless_hurried(child, self._spec.stop_seconds, hurry):
-                await child.kill()
+                # A second request makes a runner give its tasks back instead of waiting for them.
+                child.send(signal.SIGTERM)
+                if not await child.wait_at_most(_LAST_SECONDS):
+                    await child.kill()
         self._child = None
 
-    def _complaint(self, code: int, written: int) -> str:
-        lines = self._log.lines(written)
-        said = f": {lines[-1].strip()}" if lines else ""
-        return f"{self.name} ended with {describe_end(code)}{said} (log {self._log.path})"
+    def _describe_end(self, code: int) -> str:
+        """The exit code, and the last plain line that it wrote; log events are no explanation."""
+        lines = [line.strip() for line in self._log.lines(self._written) if not line.startswith("{")]
+        said = f": {lines[-1]}" if lines else ""
+        return f"{describe_end(code)}{said} (log {self._log.path})"

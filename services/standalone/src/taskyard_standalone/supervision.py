@@ -49,24 +49,24 @@ class RestartBudget:
 async def keep_alive(part: Part, budget: RestartBudget, say: Say) -> None:
     """Restarts `part` whenever it ends; raises ServiceError when it ends too often."""
     while True:
-        how = await part.ended()
-        while not await _restarted(part, how, budget, say):
-            how = "the start failed"
+        how: str | None = await part.ended()
+        while how is not None:
+            how = await _restart(part, how, budget, say)
 
 
-async def _restarted(part: Part, how: str, budget: RestartBudget, say: Say) -> bool:
+async def _restart(part: Part, how: str, budget: RestartBudget, say: Say) -> str | None:
+    """Starts `part`, which ended as `how` says, once more; returns why that failed, or None."""
     delay = budget.delay(time.monotonic())
     if delay is None:
-        raise ServiceError(f"{part.name} keeps ending ({how}), {budget.limit} restarts did not help")
+        raise ServiceError(f"{part.name} keeps ending, {budget.limit} restarts did not help: {how}")
     say(f"{part.name} ended unexpectedly ({how}), starting it again in {delay:.1f} s")
     await asyncio.sleep(delay)
     try:
         await part.start()
     except StandaloneError as error:
-        say(f"{part.name} did not start: {error}")
-        return False
+        return str(error)
     say(f"{part.name} is back")
-    return True
+    return None
 
 
 async def wait_unless_hurried(child: Child, seconds: float, hurry: asyncio.Event) -> bool:

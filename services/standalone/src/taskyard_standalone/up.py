@@ -27,8 +27,9 @@ async def up(settings: UpSettings, say: Say | None = None) -> int:
         with DataDirectory(settings.data_dir.expanduser().absolute()) as data:
             await _run(Yard(settings, data, say or _print), data, requests, say or _print)
     except StandaloneError as error:
-        print(f"taskyard up: {error}", file=sys.stderr, flush=True)
-        return 1
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.filename or settings.data_dir}: {error.strerror or error}")
     return 0
 
 
@@ -39,7 +40,8 @@ async def _run(yard: Yard, data: DataDirectory, requests: StopRequests, say: Say
             say(_READY.format(logs=data.path / "logs"))
             await requests.unless_stopped(yard.keep())
     finally:
-        say("Stopping (once more to hurry)")
+        if yard.parts:
+            say("Stopping (once more to hurry)")
         await yard.stop(requests.hurry)
     say("Stopped. The data is kept; start again to go on.")
 
@@ -48,6 +50,11 @@ _READY = """\
 Ready. In another terminal, try:
   taskyard run -- echo hello
 Logs are in {logs}. Ctrl-C stops Taskyard and keeps its data."""
+
+
+def _fail(line: str) -> int:
+    print(f"taskyard up: {line}", file=sys.stderr, flush=True)
+    return 1
 
 
 def _print(line: str) -> None:

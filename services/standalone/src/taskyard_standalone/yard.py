@@ -14,7 +14,7 @@ from taskyard_standalone.ports import claim_port
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
 from taskyard_standalone.process import Program, run_to_end
 from taskyard_standalone.programs import RUNNER_ID, TENANT
-from taskyard_standalone.readiness import until_serving
+from taskyard_standalone.readiness import until_logged, until_serving
 from taskyard_standalone.service import Service, ServiceSpec
 from taskyard_standalone.settings import (
     RUNNER_METRICS_PORT,
@@ -25,8 +25,6 @@ from taskyard_standalone.settings import (
 from taskyard_standalone.supervision import Part, RestartBudget, Say, keep_alive
 
 _ROTATE_SECONDS = 30.0
-# The runner has no port to ask; a wrong setting or key ends it well within this time.
-_RUNNER_SETTLES_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -81,10 +79,9 @@ class Yard:
 
     async def _claim_addresses(self) -> Addresses:
         host = self._settings.host
-        shown = f"[{host}]" if ":" in host else host
         taskdb = await claim_port(host, self._settings.taskdb_port, "--taskdb-port")
         scheduler = await claim_port(host, self._settings.scheduler_port, "--scheduler-port")
-        return Addresses(f"{shown}:{taskdb}", f"{shown}:{scheduler}")
+        return Addresses(_address(host, taskdb), _address(host, scheduler))
 
     async def _start_database(self) -> tuple[str, Database]:
         if self._settings.database_url is not None:
@@ -125,12 +122,13 @@ class Yard:
             runner = programs.serve_runner(
                 addresses.scheduler, self._data.runner, keys.runner, metrics(RUNNER_METRICS_PORT)
             )
-            settle = partial(asyncio.sleep, _RUNNER_SETTLES_SECONDS)
-            services.append(ServiceSpec("runner", runner, settle, stop_seconds=30.0))
+            # The runner has no port to ask; its log tells when the scheduler has welcomed it.
+            connected = partial(until_logged, "session_opened")
+            services.append(ServiceSpec("runner", runner, connected, stop_seconds=30.0))
         return services
 
     def _metrics_address(self, port: int) -> str | None:
-        return f"{self._settings.host}:{port}" if self._settings.metrics else None
+        return _address(self._settings.host, port) if self._settings.metrics else None
 
     async def _start_part(self, part: Part, describe: Callable[[], str]) -> None:
         began = time.monotonic()
@@ -160,7 +158,11 @@ class Yard:
 
 
 def _server(name: str, program: Program, address: str) -> ServiceSpec:
-    return ServiceSpec(name, program, partial(until_serving, address))
+    return ServiceSpec(name, program, lambda log, since: until_serving(address))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _place(name: str, addresses: Addresses) -> str:

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import click
 
-from taskyard.cli import control, follow, launch, read, serve
+from taskyard.cli import completion, control, follow, launch, read, serve
 from taskyard.cli.failure import EXIT_CODES
 from taskyard.cli.session import Connection
 
@@ -42,6 +42,7 @@ def taskyard(context: click.Context, address: str | None, key: str | None, tenan
 
 for command in (
     serve.up,
+    serve.down,
     serve.status,
     launch.run,
     launch.submit,
@@ -56,5 +57,6 @@ for command in (
     control.resume,
     control.retry,
     control.delete,
+    completion.completion,
 ):
     taskyard.add_command(command)

@@ -45,3 +45,7 @@ def run(arguments: list[str]) -> int:
 def _complain(line: str, code: int) -> int:
     print(f"taskyard: {line}", file=sys.stderr)
     return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,15 +1,18 @@
-"""Commands about the servers: up, status."""
+"""Commands about the servers: up, down, status."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from taskyard.cli import screen
-from taskyard.cli.failure import UNREACHABLE, USAGE, CommandFailed
+from taskyard.cli.background import find_data_dir, owner_of, start_detached, stop
+from taskyard.cli.failure import MISSING, UNREACHABLE, USAGE, CommandFailed
 from taskyard.cli.session import with_client
+from taskyard.cli.values import DURATION
 from taskyard.client import Client
 
 
@@ -39,7 +42,8 @@ from taskyard.client import Client
     default=None,
     help="Without a runner on this machine.",
 )
-def up(**given: Any) -> int:
+@click.option("--detach", "-d", is_flag=True, help="Return once it is ready; `taskyard down` stops it.")
+def up(detach: bool, **given: Any) -> int:
     """Run everything on this machine.
 
     PostgreSQL, taskdb, scheduler and a runner, until Ctrl-C; the data is kept for the next time.
@@ -47,15 +51,52 @@ def up(**given: Any) -> int:
     \b
     Examples:
       taskyard up
-      taskyard up --data-dir .taskyard --taskdb-port 0 --scheduler-port 0
+      taskyard up --data-dir .taskyard --detach
     """
+    standalone = _standalone()
+    if detach:
+        return start_detached([word for word in _own_arguments() if word not in ("--detach", "-d")])
+    settings = {name: value for name, value in given.items() if value is not None}
+    return int(standalone.run_up(standalone.UpSettings(**settings)))
+
+
+def _standalone() -> Any:
     try:
-        from taskyard_standalone.up import UpSettings, run_up
+        from taskyard_standalone import up
     except ImportError:
-        raise CommandFailed(
-            "`taskyard up` needs the servers; run: pip install taskyard-standalone", USAGE
-        ) from None
-    return run_up(UpSettings(**{name: value for name, value in given.items() if value is not None}))
+        told = "`taskyard up` needs the servers; run: pip install taskyard-standalone"
+        raise CommandFailed(told, USAGE) from None
+    return up
+
+
+def _own_arguments() -> list[str]:
+    """What followed `up` on the command line."""
+    return sys.argv[sys.argv.index("up") + 1 :]
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Which one, if there are several.")
+@click.option(
+    "--timeout", type=DURATION, default=60.0, metavar="DURATION", help="Longest wait.  [default: 60s]"
+)
+def down(data_dir: Path | None, timeout: float) -> int:
+    """Stop a `taskyard up` and keep its data.
+
+    Without --data-dir the one of the nearest .taskyard folder upwards, else that of your data directory.
+
+    \b
+    Example:
+      taskyard down
+    """
+    from taskyard_standalone.settings import default_data_dir
+
+    found = find_data_dir(data_dir, default_data_dir())
+    pid = owner_of(found)
+    if pid is None:
+        raise CommandFailed(f"no `taskyard up` is running in {found}; name another with --data-dir", MISSING)
+    stop(pid, timeout)
+    click.echo(f"Stopped. The data is kept in {found}.")
+    return 0
 
 
 @click.command()

@@ -1,1 +1,1 @@
-"""The gRPC side of the runner: leases, reports, logs and checkpoints; it may end at any moment without a loss."""
+"""The gRPC side of the runner: leases, reports, logs, checkpoints; it may end at any moment, without loss."""

@@ -1,4 +1,4 @@
-"""Taking over from an earlier agent: what its spool holds, what the warden runs, what an earlier warden lost."""
+"""Taking over from an earlier agent: its spool, what the warden runs, what an earlier warden lost."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 from taskyard.v1.runner_link_service_pb2 import HELD_STATE_RUNNING, HELD_STATE_STOPPING
 from taskyard_kit.logs import get_log
 from taskyard_runner.agent.checkpoints import Uploads
-from taskyard_runner.agent.leases import Held, Leases, key_of
+from taskyard_runner.agent.leases import Leases
 from taskyard_runner.agent.logs import LogShipper
-from taskyard_runner.agent.run import AgentRun, adopt, lease_of
+from taskyard_runner.agent.run import AgentRun, adopt
 from taskyard_runner.agent.runs import Runs
+from taskyard_runner.agent.selftest import META
 from taskyard_runner.agent.spool import Spool
+from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.protocol import Message
 
 log = get_log(__name__)
@@ -42,24 +44,37 @@ class Adoption:
         for report in self._spool.recovered():
             self._runs.recovered(report)
         for described in hello["runs"]:
-            self._adopt(adopt(described, hello["runs_directory"]), described)
+            if _is_task(described):
+                self._adopt(adopt(described, hello["runs_directory"]), described)
+            else:
+                self._end_test(described)
         for lost in hello["lost"]:
-            self._lose(lost)
+            if _is_task(lost):
+                self._lose(lost, hello["runs_directory"])
+            else:
+                self._tell({"op": "forget", "run": lost["run"]})
         found = {"runs": len(hello["runs"]), "lost": len(hello["lost"]), "spooled": self._spool.depth}
         if any(found.values()):
             log.info("work_adopted", **found)
 
-    def _lose(self, lost: Message) -> None:
-        lease = lease_of(lost["meta"])
+    def _end_test(self, described: Message) -> None:
+        # A self-test that an earlier agent did not see the end of.
+        self._tell({"op": "stop", "run": described["run"], "reason": StopReason.ABORT, "grace": 0})
+        self._tell({"op": "forget", "run": described["run"]})
 
-        def forget(_: object = None) -> None:
-            self._tell({"op": "forget", "run": lost["run"]})
-
-        if self._leases.get(key_of(lease)) is not None:
-            # Its outcome was safe before the runner was killed.
-            forget()
-        else:
-            self._runs.report_lost(Held(lease, "", 0.0)).add_done_callback(forget)
+    def _lose(self, lost: Message, runs_directory: str) -> None:
+        """A run that was killed with its warden: it is given back, and what it wrote is still shipped."""
+        run = adopt({**lost, "lease_until": 0.0, "start_time": None}, runs_directory)
+        spooled = self._leases.get(run.key)
+        run.ended = True
+        if spooled is not None:
+            run.held = spooled
+            spooled.run = run.name
+        self._runs.add(run)
+        self._logs.open(run.lease, run.directory.journal)
+        self._logs.ended(run.key)
+        if spooled is None:
+            self._runs.report_lost(run.held)
 
     def _adopt(self, run: AgentRun, described: Message) -> None:
         notes: dict[str, Any] = described["notes"]
@@ -90,3 +105,7 @@ class Adoption:
             self._runs.report_started(run, described["pid"], described["start_time"])
         if described["result"] is not None:
             self._runs.conclude(run, described["result"])
+
+
+def _is_task(told: Message) -> bool:
+    return META not in told["meta"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class AgentConfig:
     tls: bool = False
     tls_ca: str = ""
     allow_plaintext: bool = False
-    log_format: str = "auto"
-    log_level: str = "info"
+    log_format: Literal["auto", "json", "console"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     otlp_endpoint: str = ""
     metrics_listen: str = ""
     path: str = "/usr/local/bin:/usr/bin:/bin"

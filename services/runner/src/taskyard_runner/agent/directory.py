@@ -32,6 +32,7 @@ class RunDirectory:
         self.work = self.root / "work"
         self.tmp = self.root / "tmp"
         self.checkpoint = self.root / "checkpoint"
+        self.restored = self.checkpoint / "restored"
         self.uploads = self.root / "uploads"
         self.journal = self.root / "journal"
         self.payload = self.private / "payload"

@@ -1,4 +1,4 @@
-"""The environment of a workload: nothing of the runner's own, then the task's, the runner's and TASKYARD_*."""
+"""The environment of a workload: cleared, then the task's variables, the runner's and TASKYARD_*."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _run_variables(assignment: Assignment, directory: RunDirectory) -> dict[str,
         "TASKYARD_CHECKPOINT_INTERVAL": str(spec.checkpoint_interval.ToTimedelta().total_seconds()),
     }
     if assignment.HasField("checkpoint"):
-        found["TASKYARD_CHECKPOINT_FILE"] = str(directory.checkpoint / "restored")
+        found["TASKYARD_CHECKPOINT_FILE"] = str(directory.restored)
     if spec.HasField("max_steps"):
         found["TASKYARD_MAX_STEPS"] = str(spec.max_steps)
     if spec.payload.WhichOneof("value"):

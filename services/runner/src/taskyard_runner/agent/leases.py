@@ -24,7 +24,7 @@ RunKey = tuple[str, int]
 # FORBID work is killed this part of its lease before the end, because killing takes time and clocks drift.
 _SAFETY_PART = 0.05
 _SAFETY_MOST = 1.0
-# An assignment may count from a heartbeat that was acknowledged meanwhile, but from none older than its lease.
+# An assignment may count from a heartbeat that was acknowledged meanwhile, never from a much older one.
 _REMEMBERED_SECONDS = 120.0
 
 
@@ -45,7 +45,7 @@ class Held:
     lease: LeaseRef
     run: str
     until: float
-    state: HeldState = HELD_STATE_ACCEPTED
+    state: HeldState.ValueType = HELD_STATE_ACCEPTED
     progress: Progress | None = None
     # Set with the outcome: the seq under which the spool has it.
     outcome_seq: int | None = None
@@ -53,6 +53,8 @@ class Held:
     acked_version: int = 0
     # The first heartbeat of this session that listed it; 0 = hello.
     listed: int | None = None
+    # Progress that no report has told yet; heartbeats tell it too, but seldom.
+    told_late: bool = False
 
     @property
     def key(self) -> RunKey:
@@ -63,10 +65,12 @@ class Held:
         """It takes up a place of the runner's capacity."""
         return self.state != HELD_STATE_ENDED
 
-    def change(self, state: HeldState | None = None, progress: Progress | None = None) -> None:
+    def change(self, state: HeldState.ValueType | None = None, progress: Progress | None = None) -> None:
         """Note a change, for the next heartbeat to tell."""
         self.state = self.state if state is None else state
-        self.progress = self.progress if progress is None else progress
+        if progress is not None:
+            self.progress = progress
+            self.told_late = True
         self.version += 1
 
     def message(self) -> HeldTask:
@@ -183,6 +187,10 @@ class Leases:
         """The end of an assignment's first lease; None if this session sent no such heartbeat."""
         sent = self._times.get(heartbeat_id)
         return None if sent is None else lease_end(sent, duration)
+
+    def sent_time(self, heartbeat_id: int) -> float:
+        """When that heartbeat was sent."""
+        return self._times[heartbeat_id]
 
     @property
     def unlisted(self) -> bool:

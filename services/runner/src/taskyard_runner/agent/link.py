@@ -1,4 +1,4 @@
-"""The stream to the scheduler: connect, say hello, read and write apart from each other, come back after a loss."""
+"""The stream to the scheduler: connect, say hello, read and write independently, come back after a loss."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ class Link:
         finally:
             self.connected = False
         self._failures = 0
-        return self._goodbye.reconnect_after.ToTimedelta().total_seconds() if self._goodbye else _FIRST_BACKOFF
+        return (
+            self._goodbye.reconnect_after.ToTimedelta().total_seconds() if self._goodbye else _FIRST_BACKOFF
+        )
 
     def _failed(self, error: errors.TaskyardError) -> float:
         lasting = error.code in _LASTING

@@ -34,7 +34,7 @@ _KEPT_BYTES = MAX_MESSAGE_BYTES - 64
 _MAX_DETAILS_BYTES = 16384
 _MAX_INT32 = 2**31 - 1
 
-LEVELS: dict[str, LogLevel] = {
+LEVELS: dict[str, LogLevel.ValueType] = {
     "trace": LOG_LEVEL_DEBUG,
     "debug": LOG_LEVEL_DEBUG,
     "info": LOG_LEVEL_INFO,

@@ -78,7 +78,7 @@ _TIMEOUTS = {
     StopReason.SILENCE_TIMEOUT: "SILENCE_TIMEOUT",
     StopReason.TOTAL_TIMEOUT: "TOTAL_TIMEOUT",
 }
-_RELEASES: dict[StopReason, tuple[ReleaseReason, str]] = {
+_RELEASES: dict[StopReason, tuple[ReleaseReason.ValueType, str]] = {
     StopReason.PAUSE: (RELEASE_REASON_PAUSED, "paused"),
     StopReason.DRAIN: (RELEASE_REASON_DRAINED, "the runner drains"),
     StopReason.SHUTDOWN: (RELEASE_REASON_LOST, "the runner shut down"),
@@ -114,7 +114,7 @@ def exit_code(result: Mapping[str, Any]) -> int | None:
     return result.get("exit_code")
 
 
-def failed(error_class: ErrorClass, code: str, message: str) -> RunReport:
+def failed(error_class: ErrorClass.ValueType, code: str, message: str) -> RunReport:
     """A failure that the runner found itself."""
     error = TaskError(error_class=error_class, code=code, message=cut(message))
     return RunReport(failed=RunFailed(error=error))
@@ -151,7 +151,9 @@ def read_output(path: Path) -> Payload | None:
     if content is None:
         return None
     if len(content) > MAX_RESULT_BYTES:
-        raise ValueError(f"the result is larger than {MAX_RESULT_BYTES} bytes; store it elsewhere and name it")
+        raise ValueError(
+            f"the result is larger than {MAX_RESULT_BYTES} bytes; store it elsewhere and name it"
+        )
     return Payload(raw=content, content_type=_content_type(content))
 
 

@@ -1,4 +1,4 @@
-"""One run as the agent knows it, what the warden keeps of it for the next agent, and the order to start it."""
+"""One run as the agent knows it, what the warden keeps of it for the next agent, and its order."""
 
 from __future__ import annotations
 
@@ -95,7 +95,11 @@ def grace_of(spec: TaskSpec) -> float:
 
 
 def order(
-    run: AgentRun, assignment: Assignment, workload: Workload, env: Mapping[str, str], total_until: float | None
+    run: AgentRun,
+    assignment: Assignment,
+    workload: Workload,
+    env: Mapping[str, str],
+    total_until: float | None,
 ) -> Message:
     """The message that makes the warden start the process."""
     spec = assignment.spec
@@ -124,7 +128,7 @@ def order(
 
 def optional_seconds(spec: TaskSpec, name: str) -> float | None:
     """A duration of the spec, None if it is not set."""
-    return seconds(getattr(spec, name)) if spec.HasField(name) else None
+    return seconds(getattr(spec, name)) if spec.HasField(name) else None  # type: ignore[arg-type]
 
 
 def seconds(duration: Duration) -> float:

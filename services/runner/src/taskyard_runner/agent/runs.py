@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from taskyard import tracing
-from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, Progress
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Progress
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_ABORT,
     LEASE_ACTION_CANCEL,
     LEASE_ACTION_PAUSE,
     RELEASE_REASON_DRAINED,
     RELEASE_REASON_LOST,
-    RELEASE_REASON_NO_CAPACITY,
     RELEASE_REASON_PAUSED,
     RELEASE_REASON_UNSUPPORTED,
     Assignment,
@@ -55,6 +54,7 @@ ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
 RUN_ENDED = failpoint.declare("agent.run_ended")
 OUTCOME_SAVED = failpoint.declare("agent.outcome_saved")
 
+
 class Runs:
     """All runs of this agent."""
 
@@ -84,7 +84,7 @@ class Runs:
 
     # -- taking work on
 
-    def refuse(self, assignment: Assignment, reason: ReleaseReason, message: str) -> None:
+    def refuse(self, assignment: Assignment, reason: ReleaseReason.ValueType, message: str) -> None:
         """Give an assignment back without a start."""
         held = Held(assignment.lease, "", 0.0)
         self._leases.add(held)
@@ -111,7 +111,8 @@ class Runs:
             told = outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", str(error))
             self._end_unstarted(run, told)
         except CheckpointUnavailable as error:
-            self._end_unstarted(run, _released(RELEASE_REASON_NO_CAPACITY, str(error)))
+            told = outcome.failed(ERROR_CLASS_TRANSIENT, "CHECKPOINT_UNAVAILABLE", str(error))
+            self._end_unstarted(run, told)
         except OSError as error:
             told = outcome.start_failed("prepare", error.errno or 0, f"{error.filename}: {error.strerror}")
             self._end_unstarted(run, told)
@@ -217,13 +218,12 @@ class Runs:
 
     # -- reports
 
-    def _report(self, held: Held, report: RunReport) -> asyncio.Future[int]:
+    def _report(self, held: Held, report: RunReport) -> None:
         """Spool the outcome; from now on the lease is only held until it is acknowledged."""
         held.change(HELD_STATE_ENDED)
         future = self._spool_report(held, report)
         future.add_done_callback(lambda done: self._outcome_saved(held, done))
         self._changed()
-        return future
 
     def _outcome_saved(self, held: Held, done: asyncio.Future[int]) -> None:
         if done.cancelled():
@@ -253,11 +253,11 @@ class Runs:
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
         self._leases.add(held)
 
-    def report_lost(self, held: Held) -> asyncio.Future[int]:
+    def report_lost(self, held: Held) -> None:
         """A run that ended with an earlier warden."""
         self._leases.add(held)
         told = "the runner was killed or the host restarted"
-        return self._report(held, _released(RELEASE_REASON_LOST, told))
+        self._report(held, _released(RELEASE_REASON_LOST, told))
 
     def acknowledged(self, through_seq: int) -> None:
         """Reports up to this one are decided."""
@@ -373,7 +373,7 @@ class Runs:
             log.error("run_task_failed", error=repr(error))
 
 
-def _released(reason: ReleaseReason, message: str) -> RunReport:
+def _released(reason: ReleaseReason.ValueType, message: str) -> RunReport:
     return RunReport(released=RunReleased(reason=reason, message=outcome.cut(message, 4096)))
 
 

@@ -1,7 +1,7 @@
 """The spool: reports on disk from before they are sent until the scheduler has acknowledged them.
 
-Segments of checksummed records, named by their first sequence number. Reports that arrive while a sync is under
-way form the next batch, so a thousand outcomes cost a few syncs.
+Segments of checksummed records, named by their first sequence number. Reports that arrive while a sync is
+under way form the next batch, so a thousand outcomes cost a few syncs.
 """
 
 from __future__ import annotations

@@ -5,17 +5,11 @@ A kind is listed here once it is whole; a task of any other kind is given back a
 
 from __future__ import annotations
 
-from taskyard.v1.runner_pb2 import EXECUTION_KIND_COMMAND, EXECUTION_KIND_SCRIPT, ExecutionKind
 from taskyard.v1.task_pb2 import Execution
 from taskyard_runner.executors import command, script
 from taskyard_runner.executors.workload import NotRunnable, Place, Unsupported, Workload
 
-__all__ = ["KINDS", "NotRunnable", "Place", "Unsupported", "Workload", "describe"]
-
-KINDS: dict[str, ExecutionKind] = {
-    "command": EXECUTION_KIND_COMMAND,
-    "script": EXECUTION_KIND_SCRIPT,
-}
+__all__ = ["NotRunnable", "Place", "Unsupported", "Workload", "describe"]
 
 
 def describe(execution: Execution, place: Place) -> Workload:

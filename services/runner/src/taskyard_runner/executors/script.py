@@ -34,7 +34,9 @@ def describe(execution: ScriptExecution, place: Place) -> Workload:
         check_text(f"script.args[{number}]", argument)
     file = place.private / "script"
     cwd = find_directory(execution.working_directory, place)
-    return Workload([*_interpreter(execution, place), str(file), *execution.args], cwd, [(file, execution.body)])
+    return Workload(
+        [*_interpreter(execution, place), str(file), *execution.args], cwd, [(file, execution.body)]
+    )
 
 
 def _interpreter(execution: ScriptExecution, place: Place) -> list[str]:
@@ -44,9 +46,8 @@ def _interpreter(execution: ScriptExecution, place: Place) -> list[str]:
         return [program, execution.custom_flag] if execution.custom_flag else [program]
     name = INTERPRETERS.get(execution.interpreter)
     if name is None:
-        raise NotRunnable(
-            f"script.interpreter {execution.interpreter} is unknown to this runner; use BASH, PYTHON, NODE or CUSTOM"
-        )
+        unknown = f"script.interpreter {execution.interpreter} is unknown to this runner"
+        raise NotRunnable(f"{unknown}; use BASH, PYTHON, NODE or CUSTOM")
     return [find_program("script.interpreter", name, place.path)]
 
 

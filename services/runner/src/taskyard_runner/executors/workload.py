@@ -19,7 +19,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run happens: its private directory, its fresh working directory, and where programs are found."""
+    """Where a run happens: its private and its fresh working directory, and where programs are found."""
 
     private: Path
     work: Path
@@ -44,7 +44,9 @@ def find_program(field: str, program: str, path: str) -> str:
     if found is not None:
         return found
     if not program.startswith("/"):
-        raise NotRunnable(f"{field} {program!r} is not in the runner's PATH ({path}); install it or name its path")
+        raise NotRunnable(
+            f"{field} {program!r} is not in the runner's PATH ({path}); install it or name its path"
+        )
     if not os.path.exists(program):
         raise NotRunnable(f"{field} {program!r} does not exist on this host; install it or correct the path")
     raise NotRunnable(f"{field} {program!r} cannot be executed; make it an executable file")
@@ -56,9 +58,13 @@ def find_directory(wanted: str, place: Place) -> str:
         return str(place.work)
     check_text("working_directory", wanted)
     if not os.path.isdir(wanted):
-        raise NotRunnable(f"working_directory {wanted!r} is no directory of this host; create it or leave it out")
+        raise NotRunnable(
+            f"working_directory {wanted!r} is no directory of this host; create it or leave it out"
+        )
     if not os.access(wanted, os.R_OK | os.X_OK):
-        raise NotRunnable(f"working_directory {wanted!r} is not readable; allow the runner's user to enter it")
+        raise NotRunnable(
+            f"working_directory {wanted!r} is not readable; allow the runner's user to enter it"
+        )
     return wanted
 
 

@@ -21,7 +21,7 @@ from taskyard_runner.warden.log import Say
 from taskyard_runner.warden.loop import Loop
 from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.protocol import VERSION, Message
-from taskyard_runner.warden.run import Run, State
+from taskyard_runner.warden.run import Run, State, forget_run
 from taskyard_runner.warden.task_socket import TaskSocket, log_message
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -190,16 +190,14 @@ class Warden:
             run.notes.update(message["notes"])
 
     def _on_saved(self, message: Message) -> None:
-        run = self._runs.get(message["run"])
-        if run is not None:
-            run.saved()
+        forget_run(f"{self._runs_directory}/{message['run']}")
 
     def _on_forget(self, message: Message) -> None:
         name = message["run"]
         self._lost = [lost for lost in self._lost if lost.run != name]
+        forget_run(f"{self._runs_directory}/{name}")
         run = self._runs.get(name)
         if run is not None and run.state == State.ENDED:
-            run.saved()
             del self._runs[name]
 
     def _on_answer(self, message: Message) -> None:

@@ -139,11 +139,6 @@ class Run:
         with contextlib.suppress(OSError), open(f"{self.directory}/run.json", "w") as file:
             json.dump(content, file)
 
-    def saved(self) -> None:
-        """The outcome is in the agent's spool: the next warden need not know this run."""
-        with contextlib.suppress(OSError):
-            os.unlink(f"{self.directory}/run.json")
-
     def _executed(self) -> None:
         if self._errors is None:
             return
@@ -354,6 +349,12 @@ def _remove_group(loop: Loop, group: Group, attempt: int = 0) -> None:
     if not group.remove() and attempt < 50:
         retry: Callable[[], None] = lambda: _remove_group(loop, group, attempt + 1)  # noqa: E731
         loop.after(_RETRY_SECONDS * (attempt + 1), retry)
+
+
+def forget_run(directory: str) -> None:
+    """The outcome is in the agent's spool: the next warden need not know this run."""
+    with contextlib.suppress(OSError):
+        os.unlink(f"{directory}/run.json")
 
 
 def boot_id() -> str:

@@ -1,4 +1,4 @@
-"""TASKYARD_SOCKET: where workloads tell progress, log and ask; a JSON object per line, each with its token."""
+"""TASKYARD_SOCKET: where workloads tell progress, log and ask; a JSON object per line, with its token."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from taskyard_scheduler.domain.fairness import UNLIMITED, Demand, TenantShare, divide, lane_offset
 from taskyard_scheduler.domain.placement import PlacementClass
@@ -57,13 +58,21 @@ class Offer:
     budget: Resources | None = None
 
 
+class ListedLane(NamedTuple):
+    """A lane that a runner may take from, with its advantage in seconds and what one task costs."""
+
+    lane: Lane
+    offset: float
+    cost: Resources
+
+
 @dataclass(slots=True)
 class TenantPlan:
     """What one runner takes of one tenant."""
 
     tenant: str
     count: int = 0
-    lanes: list[tuple[Lane, float]] = field(default_factory=list)
+    lanes: list[ListedLane] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -258,13 +267,11 @@ def _runner_plan(
     return RunnerPlan(room.offer, tenants)
 
 
-def _lanes_for(
-    room: _Room, count: int, queue: _Queue, matcher: _Matcher, strict: bool
-) -> list[tuple[Lane, float]]:
+def _lanes_for(room: _Room, count: int, queue: _Queue, matcher: _Matcher, strict: bool) -> list[ListedLane]:
     """The lanes a runner lists: those placed on it, and those that the runners together could not take up."""
     placed = set(room.lanes[queue.share.tenant])
     spare = count + SPARE_LANES
-    listed: list[tuple[Lane, float]] = []
+    listed: list[ListedLane] = []
     for index, (_, lane, wanted) in enumerate(queue.lanes):
         if len(listed) >= MAX_LANES:
             break
@@ -273,5 +280,6 @@ def _lanes_for(
             if not shared or room.offer.key not in matcher.of(lane, wanted):
                 continue
             spare -= 1
-        listed.append((lane, lane_offset(lane.priority, queue.share.weight, strict=strict)))
+        offset = lane_offset(lane.priority, queue.share.weight, strict=strict)
+        listed.append(ListedLane(lane, offset, wanted.resources))
     return listed

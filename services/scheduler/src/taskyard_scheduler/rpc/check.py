@@ -39,5 +39,6 @@ def _plain(report: lease_pb2.RunReport) -> bool:
     elif kind != "succeeded" or report.succeeded.HasField("result"):
         return False
     lease = report.lease
-    in_order = report.seq >= 0 and lease.generation >= 1 and not report.HasField("details")
-    return in_order and _TASK.fullmatch(lease.task) is not None
+    if report.seq < 0 or report.log_sequence < 0 or lease.generation < 1 or report.HasField("details"):
+        return False
+    return _TASK.fullmatch(lease.task) is not None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import uuid
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import grpc.aio
@@ -21,6 +23,9 @@ from taskyard_scheduler.uploads import Uploads
 log = get_log(__name__)
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+# A timer that is this late shows that the scheduler's own event loop stood still.
+STALL_SECONDS = 0.2
 
 
 class Signal:
@@ -65,9 +70,8 @@ class RunnerStream:
         try:
             await self._signal.over.wait()
         finally:
-            gone = not session.over
             session.finish()
-            self._scheduler.dismiss(session, disconnected=self._is_disconnected(gone))
+            self._scheduler.dismiss(session, disconnected=self._is_disconnected())
             for timer in self._timers.values():
                 timer.cancel()
             for task in tasks:
@@ -80,12 +84,11 @@ class RunnerStream:
         if session.error is not None:
             raise session.error
 
-    def _is_disconnected(self, gone: bool) -> bool:
-        """Whether the runner vanished without a word, so that taskdb starts to count its absence."""
+    def _is_disconnected(self) -> bool:
+        """Whether the runner is gone without a word, so that taskdb starts to count its absence."""
         if self._goodbye is not None or self._session.closing or self._scheduler.draining:
             return False
-        lost = isinstance(self._session.error, errors.SessionSuperseded)
-        return gone or not lost
+        return not isinstance(self._session.error, errors.SessionSuperseded)
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         """Whatever ends reader or writer ends the session."""
@@ -93,6 +96,9 @@ class RunnerStream:
             await work
         except errors.TaskyardError as error:
             self._session.finish(error)
+        except (grpc.aio.InternalError, grpc.aio.UsageError):
+            # gRPC's way to say that the peer is gone.
+            self._session.finish()
         except Exception:
             correlation_id = uuid.uuid4().hex
             log.exception("stream_failed", runner=self._session.runner_id, correlation_id=correlation_id)
@@ -168,13 +174,17 @@ class RunnerStream:
     def _later(self, name: str, delay: float, call: Callable[[], None]) -> None:
         self._timers[name] = asyncio.get_running_loop().call_later(delay, call)
 
-    def _watch_silence(self) -> None:
-        """End the session of a silent runner (rule 6), else look again when it would be too long."""
-        session, now = self._session, self._scheduler.clock()
-        session.check_silence(now)
+    def _watch_silence(self, due: float = math.inf) -> None:
+        """End the session of a silent runner (rule 6), else look again when it would be too long.
+
+        A scheduler that was itself stopped or blocked beyond `due` hears first what has arrived meanwhile.
+        """
+        session, now, config = self._session, self._scheduler.clock(), self._scheduler.config
+        if now < due + STALL_SECONDS:
+            session.check_silence(now)
         if not session.over:
-            limit = session.heartbeat_time + self._scheduler.config.silence_limit
-            self._later("silence", max(0.01, limit - now), self._watch_silence)
+            limit = max(session.heartbeat_time + config.silence_limit, now + config.heartbeat_interval / 2)
+            self._later("silence", limit - now, partial(self._watch_silence, limit))
 
     def _watch_age(self) -> None:
         """Send the runner elsewhere now and then, so that load spreads over replicas."""

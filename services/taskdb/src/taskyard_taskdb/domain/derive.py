@@ -30,7 +30,7 @@ def effects(before: TaskState | None, after: TaskState, told: Sequence[Effect]) 
         return ()
     left, entered = _queue(before, after)
     ended = after.phase.terminal and not (before and before.phase.terminal)
-    timers: tuple[Effect, ...] = (ClearTimers(),) if ended else tuple(_timers(before, after))
+    timers = [ClearTimers()] if ended else _timers(before, after)
     webhook = (CallWebhook(),) if ended and after.policy.has_callback else ()
     return (*left, *told, *entered, *timers, *_slot(before, after), *webhook)
 
@@ -59,12 +59,15 @@ def _waits(task: TaskState) -> bool:
 
 
 def _timers(before: TaskState | None, after: TaskState) -> Iterator[Effect]:
+    if after.phase.terminal:
+        return
     yield from _timer(TimerKind.DUE, _due(before), _due(after))
     # A claim touches as little as possible and leaves it: a queue timer that finds nothing queued is dropped.
     waiting_until = _queue_deadline(after)
     if waiting_until is not None and waiting_until != _queue_deadline(before):
         yield SetTimer(TimerKind.QUEUE_TIMEOUT, waiting_until)
-    former = before.total_deadline if before else None
+    # An ended task has no timers left, whatever its fields say.
+    former = before.total_deadline if before and not before.phase.terminal else None
     yield from _timer(TimerKind.TOTAL_TIMEOUT, former, after.total_deadline)
 
 

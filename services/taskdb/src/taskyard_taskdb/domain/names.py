@@ -1,5 +1,4 @@
-"""Resource names: taken apart, put together, and checked as the identity rule asks; who may see them is not decided
-here."""
+"""Resource names: taken apart, put together, and checked as the identity rule asks."""
 
 import re
 
@@ -75,14 +74,15 @@ def parse_checkpoint_name(name: str, field: str = "name") -> tuple[str, str, int
 
 
 def check_id(value: str, collection: str, field: str) -> str:
-    """The id itself. Raises FieldInvalid when it breaks the identity rule or is too long for its collection."""
+    """The id itself. Raises FieldInvalid when it breaks the identity rule or is too long."""
     limit = LENGTHS[collection]
     if len(value) > limit:
         raise FieldInvalid.of(
             field, f"an id of {collection} has at most {limit} characters, not {len(value)}"
         )
     if value in RESERVED or not _ID.fullmatch(value):
-        told = f'{value[:_SHOWN]!r} is not an id; use letters, digits, ".", "_" and "-", and not "-", "." or ".." alone'
+        allowed = 'letters, digits, ".", "_" and "-", and not "-", "." or ".." alone'
+        told = f"{value[:_SHOWN]!r} is not an id; use {allowed}"
         raise FieldInvalid.of(field, told)
     return value
 
@@ -107,7 +107,6 @@ def parse_fencing_token(token: str, field: str = "fencing_token") -> tuple[int, 
     """Generation and lease id. Raises FieldInvalid."""
     match = re.fullmatch(r"([0-9]{1,19})\.(-?[0-9]{1,19})", token)
     if match is None:
-        raise FieldInvalid.of(
-            field, f"must be {{generation}}.{{lease_id}} as in TASKYARD_FENCE, not {token[:_SHOWN]!r}"
-        )
+        told = f"must be {{generation}}.{{lease_id}} as in TASKYARD_FENCE, not {token[:_SHOWN]!r}"
+        raise FieldInvalid.of(field, told)
     return int(match[1]), int(match[2])

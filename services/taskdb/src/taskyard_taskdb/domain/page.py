@@ -17,7 +17,7 @@ Value = str | int | datetime | None
 
 
 def page_size(asked: int, field: str = "page_size") -> int:
-    """How many items a page has: 0 is the default, what is above the maximum becomes it. Raises FieldInvalid."""
+    """How many items a page has: 0 is the default, the maximum caps it. Raises FieldInvalid."""
     if asked < 0:
         raise FieldInvalid.of(
             field, f"must not be negative, but is {asked}; 0 takes the default of {DEFAULT_SIZE}"
@@ -26,12 +26,12 @@ def page_size(asked: int, field: str = "page_size") -> int:
 
 
 def encode_page(values: Sequence[Value], query: str, now: datetime) -> str:
-    """A token for what follows `values` in the result of `query`, which is every request field but size and token."""
+    """A token for what follows `values` in the result of `query`: the request without size and token."""
     return _encode([int(now.timestamp()), *(_plain(value) for value in values)], query)
 
 
 def decode_page(token: str, query: str, now: datetime) -> tuple[Value, ...]:
-    """The values that `encode_page` was given. Raises PageTokenInvalid: damaged, of another query, or too old."""
+    """The values that were encoded. Raises PageTokenInvalid: damaged, of another query, or too old."""
     issued, *values = _decode(token, query, "page_token")
     if not isinstance(issued, int) or now.timestamp() - issued > VALIDITY.total_seconds():
         raise PageTokenInvalid.of("page_token", "it is older than 24 h; start again without a token")
@@ -44,7 +44,7 @@ def encode_cursor(position: tuple[int, int], query: str) -> str:
 
 
 def decode_cursor(token: str, query: str, field: str = "page_token") -> tuple[int, int]:
-    """The position that `encode_cursor` was given. Raises PageTokenInvalid or, for a resume_token, ResumeTokenInvalid."""
+    """The position that was encoded. Raises PageTokenInvalid or, for a resume_token, ResumeTokenInvalid."""
     match _decode(token, query, field):
         case [int() as first, int() as second]:
             return first, second

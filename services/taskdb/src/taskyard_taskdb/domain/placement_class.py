@@ -1,4 +1,4 @@
-"""The arithmetic of placement classes: sizes in steps, a stable id, and which tasks have a lane of their own."""
+"""The arithmetic of placement classes: sizes in steps, a stable id, and what is a lane of its own."""
 
 from collections.abc import Sequence
 from hashlib import sha256
@@ -18,8 +18,8 @@ class LaneKey(NamedTuple):
 def round_up(amount: int) -> int:
     """The next amount with at most three significant bits: 1..8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ...
 
-    So sizes fall into four steps per doubling and a task reserves less than 25 % more than it asked for, while
-    tasks that ask for almost the same share a class.
+    So sizes fall into four steps per doubling and a task reserves less than 25 % more than it asked for,
+    while tasks that ask for almost the same share a class.
     """
     step = 1 << max(0, amount.bit_length() - 3)
     return min(-(-amount // step) * step, _LARGEST)
@@ -28,8 +28,8 @@ def round_up(amount: int) -> int:
 def class_id(definition: bytes) -> int:
     """The id of a class from its canonical definition: 64 bits of a SHA-256, signed as the column is.
 
-    The definition is a PlacementClass without tenant and id, resources rounded up, the pinned runner taken out,
-    serialised deterministically. Two forms of one meaning make two classes, which costs a lane and no correctness.
+    The definition is a PlacementClass without tenant and id, resources rounded up, the pinned runner taken
+    out, serialised deterministically. Two forms of one meaning make two classes; that costs a lane, no more.
     """
     return int.from_bytes(sha256(definition).digest()[:8], "big", signed=True)
 

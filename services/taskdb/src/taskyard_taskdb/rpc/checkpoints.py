@@ -4,14 +4,14 @@ import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from taskyard.errors import DigestMismatch, FieldInvalid, FieldViolation, LeaseNotHeld, NotFound, StaleGeneration
+from taskyard.errors import DigestMismatch, FieldInvalid, LeaseNotHeld, NotFound, StaleGeneration
 from taskyard.v1 import checkpoint_pb2, common_pb2, lease_service_pb2, task_service_pb2
 from taskyard_kit.auth import require_tenant
 from taskyard_taskdb import failpoints
-from taskyard_taskdb.domain.names import parse_checkpoint_name, parse_task_name
+from taskyard_taskdb.domain.names import checkpoint_name, parse_checkpoint_name, parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
+from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.rpc.access import visible_task
 from taskyard_taskdb.storage import checkpoints, logs
 from taskyard_taskdb.storage.checkpoints import NewCheckpoint, StoredCheckpoint
 from taskyard_taskdb.storage.logs import LATEST, RunRef
@@ -31,7 +31,8 @@ class CheckpointHolding:
         """Gather the pieces, check size and digest, and store the whole in one transaction."""
         runner_id, header, data = await _gather(requests)
         if len(data) != header.size_bytes or hashlib.sha256(data).digest() != header.sha256:
-            raise DigestMismatch(message=f"{len(data)} bytes of {header.size_bytes} announced arrived, or altered; send it again")
+            told = f"{len(data)} of {header.size_bytes} bytes announced arrived, or altered; send it again"
+            raise DigestMismatch(message=told)
         tenant_id, task_id = parse_task_name(header.task)
         progress = common_pb2.Progress(percent=header.progress_percent, checkpoint_sequence=header.sequence)
         new = NewCheckpoint(
@@ -87,8 +88,7 @@ class CheckpointReading:
         self, request: task_service_pb2.ListCheckpointsRequest, context: Any
     ) -> task_service_pb2.ListCheckpointsResponse:
         """Return one page of the checkpoints of a task, newest first."""
-        tenant_id, task_id = parse_task_name(request.parent)
-        require_tenant(tenant_id, "task", request.parent)
+        tenant_id, task_id = visible_task(request.parent, "parent")
         size = page_size(request.page_size)
         before = decode_cursor(request.page_token, request.parent)[0] if request.page_token else LATEST
         async with self._pool.reading() as tx:
@@ -124,40 +124,39 @@ async def _gather(
         if header is None:
             runner_id, header = request.runner_id, chunk.header
         if chunk.offset != len(data) or not header.task:
-            told = f"{chunk.offset} where {len(data)} is next; send the pieces in order, the first with its header"
-            raise FieldInvalid((FieldViolation("chunk.offset", told),))
+            told = f"{chunk.offset} where {len(data)} is next; send pieces in order, the first with a header"
+            raise FieldInvalid.of("chunk.offset", told)
         data += chunk.data
         if len(data) > header.size_bytes:
-            raise DigestMismatch(message=f"more than the {header.size_bytes} bytes announced arrived; send it again")
+            told = f"more than the {header.size_bytes} bytes announced arrived; send it again"
+            raise DigestMismatch(message=told)
     if header is None:
-        raise FieldInvalid((FieldViolation("chunk", "no piece was sent; send at least one"),))
+        raise FieldInvalid.of("chunk", "no piece was sent; send at least one")
     return runner_id, header, bytes(data)
 
 
 async def _pieces(
     pool: Pool, tenant_id: str, task_id: str, found: StoredCheckpoint, offset: int
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield (offset, piece) to the end; a checkpoint that is removed meanwhile is DATA_LOSS, never a short read."""
+    """Yield (offset, piece) to the end; one that is removed meanwhile is DATA_LOSS, never a short read."""
     while offset < found.size_bytes:
         async with pool.reading() as tx:
             data = await checkpoints.read_piece(tx, tenant_id, task_id, found.sequence, offset)
         if not data:
-            raise DigestMismatch(message=f"checkpoint {found.sequence} was removed while it was read; read the newest")
+            told = f"checkpoint {found.sequence} was removed while it was read; read the newest"
+            raise DigestMismatch(message=told)
         yield offset, data
         offset += len(data)
 
 
 def _message(tenant_id: str, task_id: str, stored: StoredCheckpoint) -> checkpoint_pb2.Checkpoint:
-    create_time = Timestamp()
-    create_time.FromDatetime(stored.create_time)
     return checkpoint_pb2.Checkpoint(
-        name=f"tenants/{tenant_id}/tasks/{task_id}/checkpoints/{stored.sequence}",
+        name=checkpoint_name(tenant_id, task_id, stored.sequence),
         sequence=stored.sequence,
         generation=stored.generation,
         size_bytes=stored.size_bytes,
         sha256=stored.sha256,
         content_type=stored.content_type,
         progress_percent=stored.progress_percent,
-        create_time=create_time,
+        create_time=convert.timestamp(stored.create_time),
     )
-

@@ -9,9 +9,9 @@ from google.rpc import status_pb2
 from taskyard import status
 from taskyard.errors import LeaseNotHeld, NotFound
 from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
-from taskyard_kit.auth import require_tenant
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
+from taskyard_taskdb.rpc.access import visible_task
 from taskyard_taskdb.storage import logs
 from taskyard_taskdb.storage.logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
 from taskyard_taskdb.storage.pool import Pool
@@ -70,9 +70,11 @@ class LogReading:
         self, request: task_service_pb2.ListTaskLogsRequest, context: Any
     ) -> task_service_pb2.ListTaskLogsResponse:
         """Return one page of entries in (generation, sequence) order, or newest first."""
-        tenant_id, task_id = _visible(request.parent)
+        tenant_id, task_id = visible_task(request.parent, "parent")
         query = LogQuery(tenant_id, task_id, request.generation, request.min_level)
-        binding = f"{request.parent}/{request.generation}/{request.min_level}/{request.descending}/{_span(request)}"
+        binding = (
+            f"{request.parent}/{request.generation}/{request.min_level}/{request.descending}/{_span(request)}"
+        )
         size = page_size(request.page_size)
         start = (LATEST, LATEST) if request.descending else (0, 0)
         cursor = decode_cursor(request.page_token, binding) if request.page_token else start
@@ -97,7 +99,7 @@ class LogReading:
         self, request: task_service_pb2.TailTaskLogsRequest, context: Any
     ) -> AsyncIterator[task_service_pb2.TailTaskLogsResponse]:
         """Send entries as they are stored, until the task has ended and everything is sent."""
-        tenant_id, task_id = key = _visible(request.parent)
+        tenant_id, task_id = key = visible_task(request.parent, "parent")
         query = LogQuery(tenant_id, task_id, request.generation, request.min_level)
         binding = f"{request.parent}/{request.generation}/{request.min_level}"
         await self._hub.ready()
@@ -130,7 +132,8 @@ class LogReading:
             return decode_cursor(request.resume_token, binding, field="resume_token")
         if not request.tail_lines:
             return (0, 0)
-        wanted, cursor, found = request.tail_lines, (LATEST, LATEST), []
+        wanted, cursor = request.tail_lines, (LATEST, LATEST)
+        found: list[Cursor] = []
         async with self._pool.reading() as tx:
             while len(found) <= wanted:
                 chunks = await logs.read(tx, query, *cursor, CHUNKS, backwards=True)
@@ -140,12 +143,6 @@ class LogReading:
                     found += [(chunk.generation, e.sequence) for e in reversed(_entries(chunk, query))]
                     cursor = _end(chunk, backwards=True)
         return found[wanted]
-
-
-def _visible(name: str) -> tuple[str, str]:
-    key = parse_task_name(name)
-    require_tenant(key[0], "task", name)
-    return key
 
 
 def _run(lease: lease_pb2.LeaseRef) -> RunRef:
@@ -217,5 +214,3 @@ def _tail_responses(
         token = encode_cursor((chunk.generation, page[-1].sequence), binding)
         yield task_service_pb2.TailTaskLogsResponse(entries=page, resume_token=token, dropped_count=dropped)
         dropped = 0
-
-

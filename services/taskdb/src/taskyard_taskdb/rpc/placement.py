@@ -1,12 +1,13 @@
-"""Placement classes: what matters for placing a task, hashed, so that selectors are evaluated once per class."""
+"""Placement classes of specs, remembered: selectors are evaluated once per class, and most specs share one."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from typing import NamedTuple
 
 from taskyard.v1 import common_pb2, lease_service_pb2, runner_pb2, task_pb2
+from taskyard_taskdb.domain.placement_class import class_id, pinned_runner, round_up
+from taskyard_taskdb.domain.words import Kind
 
 _CACHE_SIZE = 10_000
 
@@ -20,14 +21,14 @@ class PlacedClass(NamedTuple):
 
 
 class PlacementClasses:
-    """Finds the class of a spec; most specs are of a class that was seen before."""
+    """Finds the class of a spec."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, str, str, bytes, bytes], PlacedClass] = OrderedDict()
 
-    def of(self, spec: task_pb2.TaskSpec, kind: int) -> PlacedClass:
+    def of(self, spec: task_pb2.TaskSpec, kind: Kind) -> PlacedClass:
         """The class of a spec whose defaults are filled in."""
-        function = spec.execution.function.function if kind == 5 else ""
+        function = spec.execution.function.function if kind is Kind.FUNCTION else ""
         placement = spec.placement.SerializeToString(deterministic=True) if spec.HasField("placement") else b""
         resources = spec.resources.SerializeToString(deterministic=True) if spec.HasField("resources") else b""
         key = (kind, spec.task_type, function, placement, resources)
@@ -39,29 +40,19 @@ class PlacementClasses:
         return found
 
 
-def _define(spec: task_pb2.TaskSpec, kind: int, function: str) -> PlacedClass:
+def _define(spec: task_pb2.TaskSpec, kind: Kind, function: str) -> PlacedClass:
     defined = lease_service_pb2.PlacementClass(
-        kind=runner_pb2.ExecutionKind.ValueType(kind), task_type=spec.task_type, function=function, placement=spec.placement
+        kind=runner_pb2.ExecutionKind.ValueType(kind), task_type=spec.task_type, function=function
     )
-    pinned = _take_pinned(defined.placement)
-    if not defined.placement.ByteSize():
-        defined.ClearField("placement")
+    pinned = pinned_runner(spec.placement.required.runner_ids)
+    if spec.placement.ByteSize():
+        defined.placement.CopyFrom(spec.placement)
+        if pinned:
+            defined.placement.required.ClearField("runner_ids")
     if spec.HasField("resources"):
         defined.resources.CopyFrom(_round_up(spec.resources))
     definition = defined.SerializeToString(deterministic=True)
-    class_id = int.from_bytes(hashlib.sha256(definition).digest()[:8], signed=True)
-    return PlacedClass(class_id, definition, pinned)
-
-
-def _take_pinned(placement: task_pb2.Placement) -> str:
-    # A task for one runner by name has a lane of its own; as a class, a thousand runners would be a thousand.
-    if len(placement.required.runner_ids) != 1:
-        return ""
-    pinned = str(placement.required.runner_ids[0])
-    placement.required.ClearField("runner_ids")
-    if not placement.required.ByteSize():
-        placement.ClearField("required")
-    return pinned
+    return PlacedClass(class_id(definition), definition, pinned)
 
 
 def _round_up(resources: common_pb2.Resources) -> common_pb2.Resources:
@@ -73,9 +64,3 @@ def _round_up(resources: common_pb2.Resources) -> common_pb2.Resources:
     for name, amount in resources.extended.items():
         rounded.extended[name] = amount
     return rounded
-
-
-def round_up(amount: int) -> int:
-    """The next number with at most three significant bits, so that sizes fall into few steps of at most 25 %."""
-    step = 1 << max(0, amount.bit_length() - 3)
-    return min(-(-amount // step) * step, 2**31 - 1)

@@ -1,23 +1,20 @@
 """WatchTasks and WaitTask: streams of the change log, each a cursor on the hub."""
 
-import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
-from taskyard.errors import ConsumerStalled, FieldInvalid, FieldViolation, LogEpochChanged, NotFound, ResumeTokenExpired
+from taskyard.errors import FieldInvalid, LogEpochChanged, NotFound, ResumeTokenExpired
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_kit.auth import require_tenant
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
-from taskyard_taskdb.domain.names import parse_task_name, parse_tenant_name
+from taskyard_taskdb.domain.names import parse_tenant_name, task_name
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.rpc.access import visible_task
 from taskyard_taskdb.storage import changelog, tasks
 from taskyard_taskdb.storage.changelog import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
@@ -25,7 +22,6 @@ from taskyard_taskdb.watch import token
 from taskyard_taskdb.watch.hub import Hub, Subscription, TaskKey
 from taskyard_taskdb.watch.token import ResumeToken
 
-STALL_SECONDS = 60.0
 SESSION_SECONDS = 3600.0
 BOOKMARK_SECONDS = 15.0
 WAIT_SECONDS = 30.0
@@ -52,17 +48,16 @@ class WatchMethods:
     _pool: Pool
     _hub: Hub
 
-    async def WatchTasks(self, request: task_service_pb2.WatchTasksRequest, context: Any) -> None:
-        """Send the snapshot if asked for, then every change, until the client or the session's age ends it."""
+    async def WatchTasks(
+        self, request: task_service_pb2.WatchTasksRequest, context: Any
+    ) -> AsyncIterator[Response]:
+        """Send the snapshot if asked for, then every change, until the client or its age ends the stream."""
         watch = _parse(request)
         await self._hub.ready()
         subscription = self._hub.subscribe(watch.tenant_id, watch.keys)
         try:
             async for response in self._responses(request, watch, subscription):
-                try:
-                    await asyncio.wait_for(context.write(response), STALL_SECONDS)
-                except TimeoutError:
-                    raise ConsumerStalled("the watcher", f"{STALL_SECONDS:g} s") from None
+                yield response
         finally:
             self._hub.unsubscribe(subscription)
 
@@ -112,7 +107,7 @@ class WatchMethods:
         return resumed
 
     async def _snapshot(self, watch: Watch, ended: set[TaskKey]) -> AsyncIterator[Response]:
-        """Yield what there is now; changes since the subscription began follow, possibly of what is sent here."""
+        """Yield what there is now; what changed since the subscription began follows, and may repeat it."""
         async for page in self._pages(watch):
             events = [
                 task_service_pb2.TaskEvent(
@@ -120,12 +115,14 @@ class WatchMethods:
                     task=convert.task_message(record, watch.view),
                     resource_version=record.version,
                     status=convert.status_message(record),
-                    time=_timestamp(record.update_time),
+                    time=convert.timestamp(record.update_time),
                 )
                 for record in page
-                if watch.condition is None or watch.condition.matches(convert.filter_fields(record))
+                if watch.condition is None or watch.condition.matches(tasks.filter_fields(record))
             ]
-            ended |= {(record.tenant_id, record.task_id) for record in page if record.phase >= Phase.SUCCEEDED}
+            ended |= {
+                (record.tenant_id, record.task_id) for record in page if record.phase >= Phase.SUCCEEDED
+            }
             yield Response(events=events)
 
     async def _pages(self, watch: Watch) -> AsyncIterator[Sequence[tasks.TaskRecord]]:
@@ -149,11 +146,12 @@ class WatchMethods:
             found = await tasks.read_many(tx, sorted(watch.keys))
         missing = watch.keys - found.keys()
         if missing:
-            tenant_id, task_id = min(missing)
-            raise NotFound("task", f"tenants/{tenant_id}/tasks/{task_id}")
+            raise NotFound("task", task_name(*min(missing)))
         return {key for key, record in found.items() if record.phase >= Phase.SUCCEEDED}
 
-    async def _events(self, watch: Watch, changes: Sequence[LoggedChange]) -> list[task_service_pb2.TaskEvent]:
+    async def _events(
+        self, watch: Watch, changes: Sequence[LoggedChange]
+    ) -> list[task_service_pb2.TaskEvent]:
         changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
         if not changes:
             return []
@@ -166,9 +164,10 @@ class WatchMethods:
         self, request: task_service_pb2.WaitTaskRequest, context: Any
     ) -> task_service_pb2.WaitTaskResponse:
         """Wait until the task has ended, or is past a version, or the time is up."""
-        key = parse_task_name(request.name)
-        require_tenant(key[0], "task", request.name)
-        seconds = request.timeout.ToTimedelta().total_seconds() if request.HasField("timeout") else WAIT_SECONDS
+        key = visible_task(request.name)
+        seconds = (
+            request.timeout.ToTimedelta().total_seconds() if request.HasField("timeout") else WAIT_SECONDS
+        )
         left = context.time_remaining()
         deadline = time.monotonic() + (min(seconds, max(left - 1, 0)) if left is not None else seconds)
         await self._hub.ready()
@@ -193,15 +192,16 @@ class WatchMethods:
 
 def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
     tenant = parse_tenant_name(request.parent)
-    require_tenant(tenant)
-    keys = frozenset(parse_task_name(name) for name in request.names)
-    for index, key in enumerate(sorted(keys)):
-        require_tenant(key[0], "task", request.names[index])
-        if tenant not in ("-", key[0]):
-            told = f'"{request.names[index]}" is not of {request.parent}; watch one tenant, or tenants/-'
-            raise FieldInvalid((FieldViolation(f"names[{index}]", told),))
+    require_tenant(tenant, "tenant", request.parent)
+    keys = frozenset(visible_task(name, f"names[{index}]") for index, name in enumerate(request.names))
+    for tenant_id, task_id in keys:
+        if tenant not in ("-", tenant_id):
+            told = (
+                f"{task_name(tenant_id, task_id)} is not of {request.parent}; watch one tenant, or tenants/-"
+            )
+            raise FieldInvalid.of("names", told)
     if request.until_terminal and not keys:
-        raise FieldInvalid((FieldViolation("until_terminal", "needs names; give the tasks to wait for"),))
+        raise FieldInvalid.of("until_terminal", "needs names; give the tasks to wait for")
     return Watch(
         tenant_id=None if tenant == "-" else tenant,
         keys=keys,
@@ -220,17 +220,15 @@ def _event(
     watch: Watch, change: LoggedChange, record: tasks.TaskRecord | None
 ) -> task_service_pb2.TaskEvent | None:
     """Return the event that a change is for this watch; None if it does not concern it."""
-    if record is None:
-        kind = task_service_pb2.TASK_EVENT_TYPE_DELETED
-    else:
-        kind = _event_type(watch, change, record)
+    deleted = task_service_pb2.TASK_EVENT_TYPE_DELETED
+    kind = deleted if record is None else _event_type(watch, change, record)
     if kind is None:
         return None
     event = task_service_pb2.TaskEvent(
         type=kind,
         resource_version=change.version,
         status=_status(change),
-        time=_timestamp(change.time),
+        time=convert.timestamp(change.time),
         event_type=ChangeEvent(change.event).word,
         actor=common_pb2.Actor(type=change.actor_type, id=change.actor_id),
     )
@@ -238,9 +236,11 @@ def _event(
         event.previous_phase = change.previous_phase
     if record is not None:
         gone = kind == task_service_pb2.TASK_EVENT_TYPE_EXITED
-        event.task.CopyFrom(convert.task_message(record, task_service_pb2.TASK_VIEW_NAME if gone else watch.view))
+        event.task.CopyFrom(
+            convert.task_message(record, task_service_pb2.TASK_VIEW_NAME if gone else watch.view)
+        )
     else:
-        event.task.name = f"tenants/{change.tenant_id}/tasks/{change.resource_id}"
+        event.task.name = task_name(change.tenant_id, change.resource_id)
         event.task.metadata.id = change.resource_id
     return event
 
@@ -250,12 +250,16 @@ def _event_type(watch: Watch, change: LoggedChange, record: tasks.TaskRecord) ->
     if watch.condition is None:
         entered = task_service_pb2.TASK_EVENT_TYPE_ENTERED
         return entered if created else task_service_pb2.TASK_EVENT_TYPE_UPDATED
-    # Only the phase moves between changes of most fields, so the filter is asked with the phase before and after.
-    fields = convert.filter_fields(record)
+    # Little but the phase changes, so the filter is asked with the phase before and after.
+    fields = tasks.filter_fields(record)
     matches = watch.condition.matches({**fields, "status.phase": change.phase})
-    before = not created and watch.condition.matches({**fields, "status.phase": change.previous_phase or change.phase})
+    before = not created and watch.condition.matches(
+        {**fields, "status.phase": change.previous_phase or change.phase}
+    )
     if matches:
-        return task_service_pb2.TASK_EVENT_TYPE_UPDATED if before else task_service_pb2.TASK_EVENT_TYPE_ENTERED
+        return (
+            task_service_pb2.TASK_EVENT_TYPE_UPDATED if before else task_service_pb2.TASK_EVENT_TYPE_ENTERED
+        )
     return task_service_pb2.TASK_EVENT_TYPE_EXITED if before else None
 
 
@@ -274,15 +278,7 @@ def _status(change: LoggedChange) -> task_pb2.TaskStatus:
     if change.error_code:
         status.error.code = change.error_code
     if change.next_attempt_time is not None:
-        status.next_attempt_time.CopyFrom(_timestamp(change.next_attempt_time))
+        status.next_attempt_time.CopyFrom(convert.timestamp(change.next_attempt_time))
     if change.phase >= Phase.SUCCEEDED:
-        status.end_time.CopyFrom(_timestamp(change.time))
+        status.end_time.CopyFrom(convert.timestamp(change.time))
     return status
-
-
-def _timestamp(when: datetime) -> Timestamp:
-    stamp = Timestamp()
-    stamp.FromDatetime(when)
-    return stamp
-
-

@@ -52,7 +52,13 @@ async def read_range(
     tx: Tx, after: int, until: int, since: datetime, tenant_id: str | None, limit: int
 ) -> list[LoggedChange]:
     """Return changes above `after` up to `until`, of one tenant or of all, for a stream that catches up."""
-    values = {"after": after, "until": until, "since": since - PARTITION_SLACK, "limit": limit, "tenant": tenant_id}
+    values = {
+        "after": after,
+        "until": until,
+        "since": since - PARTITION_SLACK,
+        "limit": limit,
+        "tenant": tenant_id,
+    }
     name = "read_changes_of_all" if tenant_id is None else "read_changes_of_tenant"
     rows = await tx.fetch(statement(name), values)
     return [LoggedChange(*row) for row in rows]

@@ -142,9 +142,7 @@ async def find(tx: Tx, tenant_id: str, task_id: str, sequence: int = 0) -> Store
     return StoredCheckpoint(*row) if row else None
 
 
-async def list_page(
-    tx: Tx, tenant_id: str, task_id: str, before: int, limit: int
-) -> list[StoredCheckpoint]:
+async def list_page(tx: Tx, tenant_id: str, task_id: str, before: int, limit: int) -> list[StoredCheckpoint]:
     """Return checkpoints below `before`, newest first."""
     values = {"tenant": tenant_id, "task": task_id, "before": before, "limit": limit}
     return [StoredCheckpoint(*row) for row in await tx.fetch(statement("list_checkpoints"), values)]

@@ -16,12 +16,13 @@ from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.classes import ClassCache
 from taskyard_taskdb.storage.flush import write
-from taskyard_taskdb.storage.newtask import CreateResult, Created, News, NewTask, Refused, Replayed
+from taskyard_taskdb.storage.newtask import CreateResult, Created, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transitions import Written
 
 Result = CreateResult | Exception
-AfterCommit = Callable[[News], None]
+AfterCommit = Callable[[Written], None]
 
 _AT_FAULT = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.QueryCanceled)
 
@@ -121,14 +122,14 @@ class TaskCreator:
     async def _transact(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
         await self._store_classes(tasks)
 
-        async def work(tx: Tx) -> tuple[list[CreateResult], News]:
+        async def work(tx: Tx) -> tuple[list[CreateResult], Written]:
             outcome = await write(tx, tasks)
             await failpoints.CREATE_BEFORE_COMMIT.reach()
             return outcome
 
-        results, news = await self._pool.attempt(work)
+        results, written = await self._pool.attempt(work)
         await failpoints.CREATE_AFTER_COMMIT.reach()
-        self._after_commit(news)
+        self._after_commit(written)
         return results
 
     async def _store_classes(self, tasks: Sequence[NewTask]) -> None:

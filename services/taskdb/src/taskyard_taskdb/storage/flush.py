@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from taskyard.errors import RequestIdReused, SlotQueueFull
+from taskyard_taskdb.domain import admission
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.domain.words import Admission, Kind, PendingReason, TimerKind
+from taskyard_taskdb.domain.words import Kind, PendingReason, TimerKind
 from taskyard_taskdb.storage import arrays, idempotency, occupancy
 from taskyard_taskdb.storage.changes import LOG_LOCK
 from taskyard_taskdb.storage.idempotency import Method, Request
@@ -16,14 +17,15 @@ from taskyard_taskdb.storage.newtask import (
     Created,
     CreateResult,
     Dropped,
-    News,
     NewTask,
     Refused,
     Replayed,
 )
-from taskyard_taskdb.storage.occupancy import Occupancy, SlotKey
+from taskyard_taskdb.storage.occupancy import Occupancy
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transitions import Written
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -38,13 +40,13 @@ class _Planned(NamedTuple):
     due_time: datetime | None
 
 
-async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], News]:
+async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], Written]:
     """Stores what is new. Raises Refused for tasks whose slot is full or whose request id was used differently.
 
     Raises UniqueViolation for a taken task id, and what the database says of values it cannot store.
     """
     results: dict[int, CreateResult] = {}
-    news = News()
+    written = Written()
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
     now = await _database_time(tx, fresh)
@@ -71,8 +73,9 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], N
         await occupancy.set_heads(tx, heads)
     if planned:
         results |= await _insert(tx, planned)
-        news.lanes = {item.task.lane for item in planned if item.reason is PendingReason.QUEUED}
-    return [results[position] for position in range(len(tasks))], news
+        written.changed = True
+        written.lanes = {item.task.lane for item in planned if item.reason is PendingReason.QUEUED}
+    return [results[position] for position in range(len(tasks))], written
 
 
 async def _claim_requests(tx: Tx, tasks: Sequence[NewTask], results: dict[int, CreateResult]) -> None:
@@ -108,9 +111,7 @@ async def _database_time(tx: Tx, fresh: Sequence[tuple[int, NewTask]]) -> dateti
 
 async def _lock_slots(tx: Tx, fresh: Sequence[tuple[int, NewTask]]) -> dict[SlotKey, Occupancy]:
     keys = {(task.tenant_id, task.slot) for _, task in fresh if task.slot is not None}
-    if not keys:
-        return {}
-    return await occupancy.read_occupancy(tx, await occupancy.lock_slots(tx, keys))
+    return await occupancy.lock_and_read(tx, keys) if keys else {}
 
 
 def _plan(
@@ -128,18 +129,18 @@ def _plan(
     if task.slot is None:
         return _Planned(position, task, waits, due_time)
     slot = occupied[(task.tenant_id, task.slot)]
-    if task.admission is Admission.DROP_IF_RUNNING and slot.live is not None:
-        return Dropped(task.tenant_id, slot.live)
-    takes_slot = slot.head is None and due_time is None
-    if not takes_slot and not task.replaces and slot.waiting_count >= occupancy.MAX_WAITING:
-        return SlotQueueFull(f"tenants/{task.tenant_id}", str(occupancy.MAX_WAITING), task.slot)
-    if takes_slot:
+    try:
+        verdict = admission.admit(task.admission, task.tenant_id, task.slot, slot.head, slot.live)
+    except SlotQueueFull as error:
+        return error
+    if isinstance(verdict, admission.Dropped):
+        return Dropped(task.tenant_id, verdict.task_id)
+    if due_time is None and slot.head is None:
         slot.head = task.task_id
         heads.append(((task.tenant_id, task.slot), task.task_id))
     elif due_time is None:
         waits = PendingReason.SLOT_BUSY
-    slot.live = slot.live or task.task_id
-    slot.live_count += 1
+    slot.live.append(task.task_id)
     return _Planned(position, task, waits, due_time)
 
 

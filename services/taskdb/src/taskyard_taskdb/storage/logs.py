@@ -112,9 +112,7 @@ async def read(
     return [LogChunk(*row) for row in rows]
 
 
-async def ends(
-    tx: Tx, keys: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[int, int]]:
+async def ends(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
     """Return the newest stored (generation, sequence) of each task that has logs."""
     values = {"tenants": arrays.texts([k[0] for k in keys]), "tasks": arrays.texts([k[1] for k in keys])}
     rows = await tx.fetch(statement("log_ends"), values)
@@ -133,7 +131,7 @@ class LogState:
     stored: int
 
     def complete(self, patience: float, silence: float) -> bool:
-        """Whether nothing more is expected: all that was announced is stored, or it has been waited for long enough."""
+        """Whether nothing more is expected: what was announced is stored, or the time for it is over."""
         if self.ended_for is None:
             return False
         if self.announced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +17,9 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from taskyard_taskdb.storage.partitions import missing_partitions
+
+# It announces every connection.
+logging.getLogger("alembic").setLevel(logging.WARNING)
 
 # Replicas that start together migrate one after the other.
 _MIGRATION_LOCK = 0x7461736B6D696772

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.words import Admission, PendingReason
 from taskyard_taskdb.storage.idempotency import Method
-
-Lane = tuple[str, int, int, str]
-"""Tenant, class, priority, pinned runner."""
+from taskyard_taskdb.storage.lane import LaneKey
 
 
 class NewTask(NamedTuple):
@@ -57,9 +56,15 @@ class NewTask(NamedTuple):
         return self.slot is not None and self.admission is Admission.REPLACE
 
     @property
-    def lane(self) -> Lane:
+    def label_map(self) -> dict[str, str]:
+        """The labels."""
+        found: dict[str, str] = json.loads(self.labels) if self.labels else {}
+        return found
+
+    @property
+    def lane(self) -> LaneKey:
         """Where the task queues once it is claimable."""
-        return self.tenant_id, self.class_id, self.priority, self.pinned_runner
+        return LaneKey(self.tenant_id, self.class_id, self.priority, self.pinned_runner)
 
     @property
     def name(self) -> str:
@@ -103,11 +108,3 @@ class Refused(Exception):
         super().__init__(f"{len(errors)} tasks refused")
         self.errors = dict(errors)
 
-
-@dataclass(slots=True)
-class News:
-    """What those who wait have to be told once the transaction has committed."""
-
-    lanes: set[Lane] = field(default_factory=set)
-    # Tasks whose lease holder has to act.
-    holders: set[tuple[str, str]] = field(default_factory=set)

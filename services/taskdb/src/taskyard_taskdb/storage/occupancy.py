@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.domain.admission import MAX_WAITING
+from taskyard_taskdb.storage import arrays, slots
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
-
-SlotKey = tuple[str, str]
-"""Tenant and slot."""
-
-MAX_WAITING = 100
 
 
 @dataclass(slots=True)
 class Occupancy:
-    """The live tasks of a locked slot; `live` is one of them, the head if there is one. Counted up to a limit."""
+    """The head of a locked slot and its live tasks in the order of their turn, as many as can matter."""
 
     head: str | None
-    live: str | None
-    live_count: int
-
-    @property
-    def waiting_count(self) -> int:
-        """Live tasks that are not the head."""
-        return self.live_count - (1 if self.head is not None else 0)
+    live: list[str]
 
 
-async def lock_slots(tx: Tx, keys: Iterable[SlotKey]) -> dict[SlotKey, str | None]:
-    """Locks the slots in key order, making those that do not exist; the head of each, or None.
+async def lock_and_read(tx: Tx, keys: Iterable[SlotKey]) -> dict[SlotKey, Occupancy]:
+    """Locks the slots, then reads who is alive in them: the snapshot of one statement for both would predate a
+    task that was committed while it waited for the lock."""
+    heads = await slots.lock(tx, keys)
+    if not heads:
+        return {}
+    found = await read_live(tx, list(heads))
+    return {key: Occupancy(head, found[key]) for key, head in heads.items()}
 
-    Who chooses a successor does so in a later statement: the snapshot of this one may predate a waiter.
-    """
-    rows = await tx.fetch(statement("lock_slots"), _columns(sorted(set(keys))))
-    return {(tenant, slot): head for tenant, slot, head in rows}
 
-
-async def read_occupancy(tx: Tx, heads: Mapping[SlotKey, str | None]) -> dict[SlotKey, Occupancy]:
-    """Who is alive in these slots, which the transaction has locked in an earlier statement."""
-    keys = list(heads)
-    rows = await tx.fetch(statement("read_slot_occupancy"), _columns(keys) | {"limit": MAX_WAITING + 2})
-    found = {(tenant, slot): (first, count) for tenant, slot, first, count in rows}
-    return {key: Occupancy(heads[key], heads[key] or found[key][0], found[key][1]) for key in keys}
+async def read_live(tx: Tx, keys: Sequence[SlotKey]) -> dict[SlotKey, list[str]]:
+    """The live tasks of slots, without a lock."""
+    columns = _columns(keys) | {"limit": MAX_WAITING + 2}
+    rows = await tx.fetch(statement("read_slot_occupancy"), columns)
+    return {(tenant, slot): live or [] for tenant, slot, live in rows}
 
 
 async def set_heads(tx: Tx, heads: Sequence[tuple[SlotKey, str]]) -> None:

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Row, Tx
-from taskyard_taskdb.storage.statements import statement
 
 Key = tuple[str, str]
 """Tenant and task id."""
@@ -140,3 +139,27 @@ async def scan(tx: Tx, tenant_id: str | None, after: Key | None, limit: int) -> 
     return [record(row) for row in rows]
 
 
+
+
+def filter_fields(task: TaskRecord) -> dict[str, Any]:
+    """The values that a filter on tasks may ask for, by the paths of domain.filter_fields."""
+    return {
+        "id": task.task_id,
+        "spec.task_type": task.task_type,
+        "spec.slot": task.slot,
+        "spec.entity.type": task.entity_type,
+        "spec.entity.id": task.entity_id,
+        "spec.priority": task.priority,
+        "status.phase": task.phase,
+        "status.runner": task.runner_id,
+        "status.attempt": task.attempt,
+        "status.retry_count": task.retry_count,
+        "status.error.code": task.error_code,
+        "status.start_time": task.start_time,
+        "status.end_time": task.end_time,
+        "metadata.create_time": task.create_time,
+        "metadata.update_time": task.update_time,
+        "metadata.creator.id": task.creator_id,
+        "metadata.parent_task": task.parent_task_id,
+        "metadata.labels": task.labels,
+    }

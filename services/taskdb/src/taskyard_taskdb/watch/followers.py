@@ -18,7 +18,7 @@ POLL_SECONDS = 0.1
 
 
 class LogFollowers:
-    """The tasks whose logs are followed here; looks at all of them with one statement, and only while there are any."""
+    """The tasks whose logs are followed here; one statement looks at all of them, while there are any."""
 
     def __init__(self, pool: Pool, hub: Hub) -> None:
         self._pool = pool

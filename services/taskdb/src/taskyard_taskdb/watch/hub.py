@@ -81,7 +81,7 @@ class Subscription:
         self.position, self.time, self._overflowed = position, time, position < self._hub.position
 
     async def _catch_up(self) -> list[LoggedChange]:
-        """Read from the log itself what the buffer could not hold; every id up to the hub's place is decided."""
+        """Read from the log what the buffer could not hold; every id up to the hub's place is decided."""
         end = self._hub.position
         rows = await self._hub.replay(self.position, end, self.time, self.tenant_id)
         if rows and len(rows) == PAGE:

@@ -144,6 +144,7 @@ def reconnect(draft: Draft, event: HolderReturned) -> None:
     draft.refund_loss()
     draft.set(phase=Phase.RUNNING)
     follow(draft, event)
+    set_deadline(draft)
 
 
 ROWS = (

@@ -111,7 +111,7 @@ def redistribute(draft: Draft, event: Event) -> None:
     """RUNNING -> REDISTRIBUTING. The lease stays for a late outcome, with the expiry that it has."""
     count_loss(draft)
     draft.details = {"from_runner": draft.lease.runner_id}
-    draft.set_lease(follows_session=False)
+    draft.set_lease(follows_session=False, deadline_time=None, deadline_code=None)
     draft.set(phase=Phase.REDISTRIBUTING, ready_time=draft.now)
 
 

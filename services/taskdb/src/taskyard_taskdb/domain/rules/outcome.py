@@ -211,6 +211,10 @@ ROWS = (
         Word.TASK_CANCELLED, "R", "cancel asked for: the holder has complied", asked_to_cancel, stop,
     ),
     Row(
+        "deadline_stale", (DeadlinePassed,), in_phases(Phase.REDISTRIBUTING), None,
+        None, "T", "the lease is over anyway",
+    ),
+    Row(
         "deadline_moved", (DeadlinePassed,), RUNNING, None,
         None, "T", "the deadline of the run has moved", not_due, rearm,
     ),

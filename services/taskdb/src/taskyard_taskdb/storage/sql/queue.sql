@@ -1,3 +1,29 @@
+-- name: stand_sessions
+-- First serialises repeats of one request, then share-locks sessions in key order: a session that is superseded, closed
+-- or expired, or whose runner was deleted, is not returned, and none that is returned ends before the claim commits.
+-- Primary keys of sessions and runners.
+SELECT i.n, r.scope
+FROM (SELECT pg_advisory_xact_lock(hashtextextended(%(request_id)s, 0)) OFFSET 0) repeats,
+    unnest(%(runner_ids)s::text[], %(epochs)s::bigint[]) WITH ORDINALITY AS i (runner_id, epoch, n)
+JOIN sessions s ON s.runner_id = i.runner_id AND s.epoch = i.epoch AND NOT s.closed
+    AND s.expire_time > statement_timestamp()
+JOIN runners r ON r.runner_id = s.runner_id AND r.delete_time IS NULL
+ORDER BY s.runner_id
+FOR SHARE OF s
+
+-- name: find_claims
+-- Locks nothing: what runners still hold of an earlier call with this request id; leases_by_claim. The caller has
+-- serialised repeats in a statement before.
+SELECT i.n, l.tenant_id, l.task_id, l.lease_id, l.generation, l.attempt, t.spec, t.labels,
+    t.total_deadline - statement_timestamp() AS total_left, t.traceparent, t.checkpoint_sequence,
+    l.task_type_revision, t.task_type, t.task_type_tenant,
+    greatest(coalesce(l.expire_time, s.expire_time) - statement_timestamp(), interval '0') AS lease_left
+FROM unnest(%(runner_ids)s::text[]) WITH ORDINALITY AS i (runner_id, n)
+JOIN leases l ON l.runner_id = i.runner_id AND l.claim_request_id = %(request_id)s
+JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
+LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
+ORDER BY i.n, l.schedule_time, l.tenant_id, l.task_id
+
 -- name: find_candidates
 -- Locks nothing. Reads the head of each lane by the primary key of queue, beginning after the lane's bound, so that
 -- dead entries of what was popped before are not visited.
@@ -44,16 +70,16 @@ WITH locked AS MATERIALIZED (
 ), ended AS (
     DELETE FROM leases USING locked WHERE leases.ctid = locked.at
     RETURNING locked.n, leases.tenant_id, leases.task_id, leases.generation, leases.version, leases.attempt,
-        leases.lease_id, leases.schedule_time, leases.start_time, leases.task_type_revision,
+        leases.phase, leases.lease_id, leases.schedule_time, leases.start_time, leases.task_type_revision,
         leases.start_checkpoint, leases.runner_id, leases.progress
 ), recorded AS (
     INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
         start_checkpoint, attempt, state, tenant_id, task_id, runner_id, progress)
     SELECT generation, lease_id, schedule_time, start_time, statement_timestamp(), task_type_revision,
-        start_checkpoint, attempt, %(lost)s::smallint, tenant_id, task_id, runner_id, progress
+        start_checkpoint, CASE WHEN start_time IS NULL THEN 0 ELSE attempt END, %(lost)s::smallint, tenant_id, task_id, runner_id, progress
     FROM ended
 )
-SELECT n, version, generation, attempt FROM ended
+SELECT n, version, generation, attempt, phase FROM ended
 
 -- name: grant_leases
 -- Inserts leases and changes for tasks whose queue rows this transaction has taken; no other writer touches such a
@@ -80,7 +106,7 @@ WITH log AS MATERIALIZED (
         start_checkpoint, attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
         claim_request_id, slot)
     SELECT generation, lease_id, version, session_epoch, statement_timestamp(),
-        statement_timestamp() + lease_duration, task_type_revision, checkpoint_sequence, attempt,
+        statement_timestamp() + lease_duration, task_type_revision, 0, attempt,
         %(scheduled)s::smallint, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
         %(request_id)s, slot
     FROM claimed
@@ -93,7 +119,7 @@ WITH log AS MATERIALIZED (
     FROM log, claimed
 )
 SELECT n, generation, attempt, spec, labels, total_deadline - statement_timestamp() AS total_left, traceparent,
-    checkpoint_sequence, task_type_revision, task_type, task_type_tenant, slot
+    checkpoint_sequence, task_type_revision, task_type, task_type_tenant
 FROM claimed
 
 -- name: insert_queue

@@ -1,17 +1,17 @@
 -- name: complete_plain
--- Success of plain runs, alone or together with their start: deletes the lease under its guard, records the run,
--- ends the task and logs. A lease that another transaction has locked is waited for and its guard is evaluated
--- again, so nothing here relies on the snapshot. Callers sort by key: the index scans follow the arrays.
+-- Success of plain runs, alone or together with their start: deletes the lease under its guard, records the run, ends
+-- the task and logs. A lease that another transaction has locked is waited for and its guard is evaluated again, so
+-- nothing here relies on the snapshot. Callers sort by key: the index scans follow the arrays. Primary keys.
 WITH log AS MATERIALIZED (
     SELECT pg_advisory_xact_lock_shared(%(log_lock)s)
 ), item AS MATERIALIZED (
-    SELECT n, tenant_id, task_id, generation, lease_id, runner_id, starts, start_time, result, exit_code,
-        start_checkpoint
+    SELECT *
     FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
-            %(runner_ids)s::text[], %(starts)s::boolean[], %(start_times)s::timestamptz[], %(results)s::bytea[],
-            %(exit_codes)s::integer[], %(checkpoints)s::bigint[])
-        WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, runner_id, starts, start_time, result,
-            exit_code, start_checkpoint, n)
+            %(runner_ids)s::text[], %(starts)s::boolean[], %(start_times)s::timestamptz[],
+            %(end_times)s::timestamptz[], %(results)s::bytea[], %(exit_codes)s::integer[],
+            %(checkpoints)s::bigint[], %(log_sequences)s::bigint[])
+        WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, runner_id, starts, start_time, end_time,
+            result, exit_code, start_checkpoint, log_sequence, n)
 ), ended AS (
     DELETE FROM leases l USING item i
     WHERE l.tenant_id = i.tenant_id AND l.task_id = i.task_id
@@ -20,38 +20,46 @@ WITH log AS MATERIALIZED (
         AND l.phase = CASE WHEN i.starts THEN 2 ELSE 3 END
     RETURNING i.n, l.tenant_id, l.task_id, l.generation, l.lease_id, l.runner_id, l.timed, l.version, i.starts,
         l.schedule_time,
-        CASE WHEN i.starts THEN greatest(l.schedule_time, least(i.start_time, statement_timestamp()))
+        CASE WHEN i.starts
+            THEN least(greatest(coalesce(i.start_time, statement_timestamp()), l.schedule_time), statement_timestamp())
             ELSE l.start_time END AS start_time,
+        i.end_time AS told_end_time,
         CASE WHEN i.starts THEN l.attempt + 1 ELSE l.attempt END AS attempt,
         CASE WHEN i.starts THEN i.start_checkpoint ELSE l.start_checkpoint END AS start_checkpoint,
-        l.task_type_revision, l.progress, l.details, i.result, i.exit_code
+        l.task_type_revision, l.progress, l.details, i.result, i.exit_code, i.log_sequence
+), closed AS (
+    SELECT *, least(greatest(coalesce(told_end_time, statement_timestamp()), start_time), statement_timestamp())
+        AS end_time
+    FROM ended
 ), recorded AS (
     INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
-        start_checkpoint, attempt, exit_code, state, tenant_id, task_id, runner_id, progress)
-    SELECT generation, lease_id, schedule_time, start_time, statement_timestamp(), task_type_revision,
-        start_checkpoint, attempt, exit_code, 3, tenant_id, task_id, runner_id, progress
-    FROM ended
+        start_checkpoint, attempt, exit_code, state, tenant_id, task_id, runner_id, progress, log_sequence)
+    SELECT generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
+        start_checkpoint, attempt, exit_code, 3, tenant_id, task_id, runner_id, progress, log_sequence
+    FROM closed
 ), finished AS (
     UPDATE tasks t
     SET phase = 10, pending_reason = 0, version = e.version + CASE WHEN e.starts THEN 2 ELSE 1 END,
         generation = e.generation, attempt = e.attempt, update_time = statement_timestamp(),
-        schedule_time = e.schedule_time, start_time = e.start_time, end_time = statement_timestamp(),
-        next_attempt_time = NULL, result = e.result, exit_code = e.exit_code, error = NULL, error_code = NULL,
-        last_runner_id = e.runner_id, progress = coalesce(e.progress, t.progress),
+        schedule_time = e.schedule_time, start_time = e.start_time, end_time = e.end_time,
+        next_attempt_time = NULL, result = e.result, exit_code = coalesce(e.exit_code, t.exit_code), error = NULL,
+        error_code = NULL, last_runner_id = e.runner_id, progress = e.progress,
         details = coalesce(e.details, t.details)
-    FROM ended e
+    FROM closed e
     WHERE t.tenant_id = e.tenant_id AND t.task_id = e.task_id AND t.end_time IS NULL
+    RETURNING e.n, e.timed, e.starts, e.version, e.generation, e.attempt, e.exit_code, e.runner_id, t.tenant_id,
+        t.task_id, t.retry_count, t.runner_loss_count
 ), logged AS (
-    INSERT INTO changes (time, version, generation, attempt, exit_code, event, actor_type, phase, previous_phase,
-        tenant_id, resource_id, actor_id, runner_id)
-    SELECT statement_timestamp(), e.version + step.n, e.generation, e.attempt,
-        CASE WHEN step.event = %(succeeded_event)s THEN e.exit_code END, step.event, %(actor_type)s::smallint,
-        step.phase, step.previous_phase, e.tenant_id, e.task_id, e.runner_id, e.runner_id
-    FROM log, ended e
+    INSERT INTO changes (time, version, generation, attempt, retry_count, runner_loss_count, exit_code, event,
+        actor_type, phase, previous_phase, tenant_id, resource_id, actor_id, runner_id)
+    SELECT statement_timestamp(), f.version + step.n, f.generation, f.attempt, f.retry_count, f.runner_loss_count,
+        CASE WHEN step.phase = 10 THEN f.exit_code END, step.event, %(actor_type)s::smallint, step.phase,
+        step.previous_phase, f.tenant_id, f.task_id, f.runner_id, f.runner_id
+    FROM log, finished f
     CROSS JOIN LATERAL (
-        SELECT 1 AS n, %(started_event)s::smallint AS event, 3 AS phase, 2 AS previous_phase WHERE e.starts
+        SELECT 1 AS n, %(started_event)s::smallint AS event, 3 AS phase, 2 AS previous_phase WHERE f.starts
         UNION ALL
-        SELECT CASE WHEN e.starts THEN 2 ELSE 1 END, %(succeeded_event)s::smallint, 10, 3
+        SELECT CASE WHEN f.starts THEN 2 ELSE 1 END, %(succeeded_event)s::smallint, 10, 3
     ) step
 )
-SELECT n, timed FROM ended
+SELECT n, timed, (SELECT count(*) FROM ended) FROM finished

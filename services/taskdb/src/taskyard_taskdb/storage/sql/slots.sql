@@ -47,11 +47,10 @@ DELETE FROM slots s USING unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS c
 WHERE s.tenant_id = c.tenant_id AND s.slot = c.slot
 
 -- name: read_slot_occupancy
--- Locks nothing: the live tasks of locked slots, up to a limit per slot; tasks_by_slot.
-SELECT k.tenant_id, k.slot, l.first, l.count
-FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot),
-    LATERAL (
-        SELECT min(t.task_id) FILTER (WHERE t.position = 1) AS first, count(*)::integer AS count
+-- Locks nothing: the live tasks of slots in the order of their turn, up to a limit per slot; tasks_by_slot.
+SELECT k.tenant_id, k.slot,
+    (
+        SELECT array_agg(t.task_id ORDER BY t.position)
         FROM (
             SELECT task_id, row_number() OVER (ORDER BY priority DESC, create_time, task_id) AS position
             FROM tasks
@@ -59,4 +58,5 @@ FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot),
             ORDER BY priority DESC, create_time, task_id
             LIMIT %(limit)s
         ) t
-    ) l
+    )
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)

@@ -197,6 +197,7 @@ CREATE TABLE leases (
     CONSTRAINT requested_action_has_deadline CHECK ((requested_action <> 0) = (action_deadline IS NOT NULL))
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX leases_by_claim ON leases (runner_id, claim_request_id);
+CREATE INDEX leases_asked ON leases (runner_id, action_deadline) WHERE requested_action <> 0;
 
 -- Leases that taskdb has ended itself: what renewals tell their holders, for a while.
 CREATE TABLE revocations (

@@ -1,0 +1,240 @@
+"""The agent's process: wires the parts, and ends when the runner drains, restarts or loses its warden."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import uuid
+from pathlib import Path
+from typing import ClassVar
+
+from taskyard.channel import client_channel_options, open_channel
+from taskyard_kit import failpoint, telemetry
+from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import observe
+from taskyard_kit.telemetry import TelemetrySettings
+from taskyard_runner.agent import directory, registration
+from taskyard_runner.agent.adoption import Adoption
+from taskyard_runner.agent.agent import Agent
+from taskyard_runner.agent.checkpoints import Uploads
+from taskyard_runner.agent.config import AgentConfig
+from taskyard_runner.agent.downloads import Downloads
+from taskyard_runner.agent.drain import Drain
+from taskyard_runner.agent.leases import Leases, RunKey
+from taskyard_runner.agent.link import Link, Refused
+from taskyard_runner.agent.logs import LogShipper
+from taskyard_runner.agent.metric_names import RUNS_ACTIVE, SPOOL_DEPTH
+from taskyard_runner.agent.preparation import Preparation
+from taskyard_runner.agent.requests import Requests
+from taskyard_runner.agent.runs import Runs
+from taskyard_runner.agent.selftest import SelfTest
+from taskyard_runner.agent.spool import Spool
+from taskyard_runner.agent.warden_client import WardenClient
+from taskyard_runner.warden import linux
+from taskyard_runner.warden.protocol import VERSION, Message
+
+_MAX_RECEIVE_BYTES = 8 << 20
+# How long a drained agent waits for a scheduler that is away; the spool keeps what it does not get.
+_FAREWELL_SECONDS = 10.0
+
+log = get_log(__name__)
+
+
+class AgentTelemetry(TelemetrySettings):
+    """The telemetry settings, as the runner was given them."""
+
+    service: ClassVar[str] = "runner"
+
+
+def main() -> None:
+    """Exit code 0; the warden decides by `bye` whether another agent follows."""
+    linux.die_with(os.getppid())
+    linux.hide_from_others()
+    asyncio.run(_main())
+
+
+async def _main() -> None:
+    warden = await WardenClient.connect()
+    hello = await warden.hello()
+    warden.send({"op": "hello", "protocol": VERSION, "version": registration.version()})
+    config = AgentConfig.parse(hello["config"])
+    telemetry.configure(
+        AgentTelemetry(
+            log_format=config.log_format,
+            log_level=config.log_level,
+            otlp_endpoint=config.otlp_endpoint,
+            metrics_listen=config.metrics_listen,
+        )
+    )
+    failpoint.configure(os.environ.get(failpoint.ENVIRONMENT, ""), "runner")
+    try:
+        await AgentProcess(warden, hello, config).serve()
+    except (Refused, ValueError) as error:
+        sys.stderr.write(f"taskyard-runner: {error}\n")
+        warden.send({"op": "bye", "code": 1})
+    await warden.close()
+    # The channel's threads and the metrics' exporters have nothing left to do.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+class AgentProcess:
+    """The parts of one agent and their wiring."""
+
+    def __init__(self, warden: WardenClient, hello: Message, config: AgentConfig) -> None:
+        self._warden = warden
+        self._hello = hello
+        self._config = config
+        self._changed = asyncio.Event()
+        self._restarting = False
+        options = client_channel_options(_MAX_RECEIVE_BYTES)
+        self._channel = open_channel(
+            config.scheduler,
+            key=config.key,
+            tls=config.tls,
+            tls_ca=Path(config.tls_ca) if config.tls_ca else None,
+            allow_plaintext=config.allow_plaintext,
+            options=options,
+        )
+        self._leases = Leases()
+        self._spool = Spool(Path(config.data_dir) / "spool", config.spool_limit_bytes)
+        self._logs = LogShipper(self._touch, self._logs_finished)
+        self._uploads = Uploads(self._touch)
+        downloads = Downloads(self._channel, config.id)
+        preparation = Preparation(config, hello["runs_directory"], hello["socket"], downloads.fetch)
+        self._runs = Runs(
+            preparation,
+            self._leases,
+            self._spool,
+            self._logs,
+            self._uploads,
+            tell_warden=warden.send,
+            changed=self._touch,
+        )
+        self._drain = Drain(self._runs, self._touch)
+        self._requests = Requests(self._runs, self._uploads, warden.send)
+        self._selftest = SelfTest(warden.send, hello["runs_directory"], config.path)
+        self._link: Link | None = None
+        self._spool.on_durable = self._touch
+
+    async def serve(self) -> None:
+        """Until the runner drains, the agent restarts or the warden is gone. Raises Refused."""
+        listener = asyncio.create_task(self._warden.listen(self._hear))
+        writer = asyncio.create_task(self._spool.run())
+        adoption = Adoption(
+            self._runs, self._leases, self._spool, self._logs, self._uploads, self._warden.send
+        )
+        adoption.take_over(self._hello)
+        known = [run["run"] for run in (*self._hello["runs"], *self._hello["lost"])]
+        await asyncio.to_thread(directory.remove_strangers, self._hello["runs_directory"], known)
+        agent = await self._introduce()
+        self._link = Link(self._channel, agent)
+        link = asyncio.create_task(self._link.run())
+        leaver = asyncio.create_task(self._leave(agent))
+        self._answer_old_requests()
+        done, _ = await asyncio.wait((listener, writer, link, leaver), return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        if link in done or leaver in done:
+            await self._end(link)
+
+    async def _introduce(self) -> Agent:
+        proof = await self._selftest.prove()
+        limits = self._hello["limits"]
+        log.info(
+            "agent_started", runner=self._config.id, limits=limits, interpreters=list(proof.interpreters)
+        )
+        if problem := self._hello["limits_problem"]:
+            log.warning("limits_are_weak", using=limits, missing="memory, cpu and pids per task", why=problem)
+        if not proof.kinds:
+            raise ValueError("no execution kind works on this host; the log names what each self-test met")
+        evidence = Path(self._config.data_dir) / "runner-id"
+        ours = evidence.exists() and evidence.read_text() == self._config.id
+        observe(SPOOL_DEPTH, lambda: [(self._spool.depth, {})])
+        observe(RUNS_ACTIVE, lambda: [(self._leases.active_count, {})])
+        return Agent(
+            runner_id=self._config.id,
+            instance_id=str(uuid.uuid4()),
+            takeover=self._config.takeover or ours,
+            registration=registration.describe(self._config, proof, limits),
+            evidence=evidence,
+            leases=self._leases,
+            spool=self._spool,
+            logs=self._logs,
+            uploads=self._uploads,
+            runs=self._runs,
+            drain=self._drain,
+            tell_warden=self._warden.send,
+        )
+
+    # -- the warden
+
+    def _hear(self, message: Message) -> None:
+        match message.get("op"):
+            case "started":
+                self._runs.started(message)
+            case "output":
+                self._runs.grown(message)
+            case "said":
+                self._runs.said(message)
+            case "ended":
+                if not self._selftest.ended(message):
+                    self._runs.ended(message)
+            case "request":
+                self._requests.handle(message["request"], message["message"])
+            case "drain":
+                self._drain.begin(message["seconds"])
+            case "release":
+                self._drain.hurry()
+            case "restart":
+                self._restarting = True
+                self._drain.restart()
+
+    def _answer_old_requests(self) -> None:
+        for asked in self._hello["requests"]:
+            self._requests.handle(asked["request"], asked["message"])
+        stopping = self._hello["stopping"]
+        if stopping == 1:
+            self._drain.begin(self._hello["drain_seconds"])
+        elif stopping > 1:
+            self._drain.hurry()
+
+    def _touch(self) -> None:
+        self._changed.set()
+        if self._link is not None:
+            self._link.wake()
+
+    def _logs_finished(self, key: RunKey) -> None:
+        self._runs.logs_finished(key)
+        self._touch()
+
+    # -- leaving
+
+    async def _leave(self, agent: Agent) -> None:
+        """Returns when the process may end without the scheduler; otherwise the link's goodbye ends it."""
+        while not self._restarting and not (self._drain.exits and not any(self._runs.live())):
+            self._changed.clear()
+            await self._changed.wait()
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + _FAREWELL_SECONDS
+        while loop.time() < give_up:
+            if agent.settled and self._drain.goodbye is None:
+                self._drain.goodbye = self._drain.farewell()
+                self._touch()
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), give_up - loop.time())
+            except TimeoutError:
+                break
+
+    async def _end(self, link: asyncio.Task[None]) -> None:
+        link.cancel()
+        await self._channel.close()
+        log.info("agent_leaves", restart=self._restarting, spooled=self._spool.depth)
+        if not self._restarting:
+            self._warden.send({"op": "bye", "code": 0})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Leaving work: a drain of our own (SIGTERM) or of an administrator, its deadline and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from taskyard.v1.runner_link_service_pb2 import (
+    RUNNER_GOODBYE_REASON_DRAINED,
+    RUNNER_GOODBYE_REASON_RESTART,
+    RUNNER_GOODBYE_REASON_SHUTDOWN,
+    RunnerGoodbye,
+)
+from taskyard.v1.runner_pb2 import DRAIN_MODE_RELEASE, DrainRequest
+from taskyard_kit.logs import get_log
+from taskyard_runner.agent.runs import Runs
+from taskyard_runner.warden.deadline import StopReason
+
+# A second SIGTERM is impatient.
+_IMPATIENT_GRACE = 10.0
+
+log = get_log(__name__)
+
+
+class Drain:
+    """Whether work is taken, and how the agent says goodbye."""
+
+    def __init__(self, runs: Runs, changed: Callable[[], None]) -> None:
+        self._runs = runs
+        self._changed = changed
+        self._own = False
+        self._request: DrainRequest | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.goodbye: RunnerGoodbye | None = None
+
+    @property
+    def own(self) -> bool:
+        """The agent drains on its own account."""
+        return self._own
+
+    @property
+    def active(self) -> bool:
+        """No work is taken."""
+        return self._own or self._request is not None or self.goodbye is not None
+
+    @property
+    def exits(self) -> bool:
+        """The process ends when the last task is gone."""
+        return self._own or (self._request is not None and self._request.exit_when_drained)
+
+    def begin(self, seconds: float) -> None:
+        """SIGTERM: tasks may finish for this long."""
+        self._own = True
+        self._release_after(seconds)
+        self._changed()
+
+    def release_now(self, grace: float | None = None) -> None:
+        """Give everything back."""
+        for run in self._runs.live():
+            self._runs.stop(run, StopReason.DRAIN, run.grace if grace is None else min(grace, run.grace))
+        self._changed()
+
+    def hurry(self) -> None:
+        """The second SIGTERM."""
+        self._own = True
+        self.release_now(_IMPATIENT_GRACE)
+
+    def restart(self) -> None:
+        """The agent is replaced; tasks go on."""
+        self.goodbye = RunnerGoodbye(reason=RUNNER_GOODBYE_REASON_RESTART, keep_leases=True)
+        self._changed()
+
+    def obey(self, request: DrainRequest) -> None:
+        """An administrator's drain; repeating it is harmless."""
+        if self._request == request:
+            return
+        log.info("drain_requested", reason=request.reason, exit_when_drained=request.exit_when_drained)
+        self._request = request
+        if request.mode == DRAIN_MODE_RELEASE:
+            self.release_now()
+        elif request.HasField("deadline"):
+            self._release_after(max(0.0, request.deadline.ToNanoseconds() / 1e9 - time.time()))
+        self._changed()
+
+    def lift(self) -> None:
+        """The administrator's drain is over."""
+        self._request = None
+        if self._timer is not None and not self._own:
+            self._timer.cancel()
+        self._changed()
+
+    def _release_after(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.release_now)
+
+    def farewell(self) -> RunnerGoodbye:
+        """What to say when all work is gone."""
+        reason = RUNNER_GOODBYE_REASON_SHUTDOWN if self._own else RUNNER_GOODBYE_REASON_DRAINED
+        return RunnerGoodbye(reason=reason)

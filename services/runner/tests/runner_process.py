@@ -1,0 +1,156 @@
+"""A real runner process for tests, and what can be seen of it from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+
+from taskyard.v1.common_pb2 import EnvVar
+from taskyard.v1.task_pb2 import (
+    INTERPRETER_BASH,
+    CommandExecution,
+    Execution,
+    Interpreter,
+    ScriptExecution,
+    TaskSpec,
+)
+
+EXIT_SECONDS = 30.0
+
+
+def command(*argv: str, **fields: object) -> TaskSpec:
+    """A command task."""
+    execution = Execution(command=CommandExecution(program=argv[0], args=argv[1:]))
+    return TaskSpec(execution=execution, **fields)  # type: ignore[arg-type]
+
+
+def shell(text: str, **fields: object) -> TaskSpec:
+    """A bash script task."""
+    return script(text, INTERPRETER_BASH, **fields)
+
+
+def script(text: str, interpreter: Interpreter.ValueType, **fields: object) -> TaskSpec:
+    """A script task."""
+    execution = Execution(script=ScriptExecution(interpreter=interpreter, body=text.encode()))
+    return TaskSpec(execution=execution, **fields)  # type: ignore[arg-type]
+
+
+def variables(**values: str) -> list[EnvVar]:
+    return [EnvVar(name=name, value=value) for name, value in values.items()]
+
+
+class RunnerProcess:
+    """`taskyard-runner` on a data directory of its own."""
+
+    def __init__(self, data_dir: Path, address: str, **environment: str) -> None:
+        self.data_dir = data_dir
+        self.address = address
+        self.environment = environment
+        self.log = data_dir.parent / f"{data_dir.name}.log"
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self, *arguments: str, **environment: str) -> RunnerProcess:
+        """Start it; what it prints is appended to `log`."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("TASKYARD_", "OTEL_"))}
+        flags = ("--scheduler", self.address, "--id", "r1", "--data-dir", str(self.data_dir))
+        with self.log.open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "taskyard_runner",
+                *flags,
+                *arguments,
+                env={**clean, "TASKYARD_KEY": "ty_test_secret", **self.environment, **environment},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        return self
+
+    @property
+    def pid(self) -> int:
+        """Of the warden."""
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def agent_pid(self) -> int:
+        """Of the agent that runs now; 0 if there is none."""
+        for child in psutil.Process(self.pid).children():
+            try:
+                if "taskyard_runner.agent" in child.cmdline():
+                    return child.pid
+            except psutil.NoSuchProcess:
+                continue
+        return 0
+
+    def send(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    async def wait(self) -> int:
+        """Its exit code."""
+        assert self.process is not None
+        return await asyncio.wait_for(self.process.wait(), EXIT_SECONDS)
+
+    async def kill(self) -> None:
+        """SIGKILL to the warden; the agent and the tasks die with it."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+            await self.process.wait()
+
+    def output(self) -> str:
+        return self.log.read_text()
+
+
+async def wait_gone(pid: int, seconds: float = 10.0) -> None:
+    """Returns once no such process exists, or raises TimeoutError."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(fd, gone.set)
+    try:
+        await asyncio.wait_for(gone.wait(), seconds)
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+
+
+class Gate:
+    """Holds workloads that read it (`cat "$GATE"`) until it is opened."""
+
+    def __init__(self, folder: Path, name: str = "gate") -> None:
+        self.path = folder / name
+        os.mkfifo(self.path)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def open(self) -> None:
+        """Let everybody through."""
+        os.close(self._fd)
+
+
+class Pause:
+    """A failpoint that stops the process at a named step until it is told to go on."""
+
+    def __init__(self, folder: Path, failpoint: str) -> None:
+        self.fifo = folder / f"pause-{failpoint}"
+        os.mkfifo(self.fifo)
+        self.setting = f"{failpoint}=pause:{self.fifo}"
+
+    async def reached(self) -> None:
+        """Returns once the process is there."""
+        await asyncio.wait_for(asyncio.to_thread(self.fifo.read_text), EXIT_SECONDS)
+
+    async def proceed(self) -> None:
+        """Let it go on."""
+        await asyncio.to_thread(self.fifo.write_text, "go")

@@ -1,0 +1,193 @@
+"""Crashes of agent and warden at every step: nothing is lost, nothing runs twice, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from services.runner.tests.conftest import StartRunner
+from services.runner.tests.runner_process import (
+    Gate,
+    Pause,
+    RunnerProcess,
+    command,
+    shell,
+    variables,
+    wait_gone,
+)
+from services.runner.tests.scheduler_peer import SchedulerPeer, Task
+from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST
+from taskyard.v1.runner_link_service_pb2 import (
+    HELD_STATE_RUNNING,
+    RUNNER_GOODBYE_REASON_RESTART,
+)
+
+ESCAPE = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)"], {})
+    os._exit(0)
+os.wait()
+"""
+
+
+def kinds(peer: SchedulerPeer, task: Task) -> Counter[str]:
+    return Counter(str(report.WhichOneof("report")) for report in peer.reports[task.key])
+
+
+async def start_all(peer: SchedulerPeer, tasks: list[Task]) -> None:
+    peer.send(*tasks)
+    for task in tasks:
+        await peer.report(task, "started")
+
+
+async def test_fifty_tasks_survive_a_killed_agent_and_end_once(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    runner = await start_runner("--capacity", "50")
+    gate, effects = Gate(tmp_path), tmp_path / "effects"
+    body = 'echo "$TASKYARD_TASK" >> "$EFFECTS"; echo before; cat "$GATE"; echo after'
+    tasks = [peer.task(shell(body, env=variables(GATE=str(gate), EFFECTS=str(effects)))) for _ in range(50)]
+    await start_all(peer, tasks)
+    for task in tasks:
+        await peer.line(task, "before")
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    session = await peer.next_session(2)
+    assert session.hello.takeover
+    assert {(held.lease.task, held.state) for held in session.hello.held} == {
+        (task.key[0], HELD_STATE_RUNNING) for task in tasks
+    }
+    assert session.hello.free.tasks == 0
+    gate.open()
+    for task in tasks:
+        await peer.outcome(task)
+        await peer.line(task, "after")
+        assert [entry.message for _, entry in sorted(peer.logs[task.key].items())] == ["before", "after"]
+        assert kinds(peer, task)["succeeded"] == 1
+    assert len(effects.read_text().splitlines()) == 50
+
+
+@pytest.mark.parametrize("step", ["agent.run_ended", "agent.outcome_saved", "agent.report_sent"])
+async def test_a_result_survives_an_agent_killed_before_it_was_acknowledged(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path, step: str
+) -> None:
+    pause = Pause(tmp_path, step)
+    runner = await start_runner(TASKYARD_FAILPOINTS=pause.setting)
+    peer.ack_reports = False
+    task = peer.assign(shell("echo 42 > $TASKYARD_RESULT_FILE"))
+    await pause.reached()
+    peer.ack_reports = True
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    if step == "agent.run_ended":
+        await pause.reached()
+        await pause.proceed()
+    elif step == "agent.report_sent":
+        await pause.reached()
+        await pause.proceed()
+    assert (await peer.outcome(task)).succeeded.result.output.raw == b"42\n"
+    assert task.key[0] in [held.lease.task for held in peer.sessions[1].hello.held]
+
+
+async def test_an_assignment_of_a_killed_agent_is_not_held(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    pause = Pause(tmp_path, "agent.assignment_received")
+    runner = await start_runner(TASKYARD_FAILPOINTS=pause.setting)
+    peer.assign(command("true"))
+    await pause.reached()
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    session = await peer.next_session(2)
+    assert not session.hello.held
+    assert session.hello.free.tasks == 10
+
+
+async def test_an_upgrade_of_the_agent_leaves_tasks_running(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    task = peer.task(shell('cat "$GATE"; echo done', env=variables(GATE=str(gate))))
+    await start_all(peer, [task])
+    before = runner.agent_pid
+    runner.send(signal.SIGHUP)
+    session = await peer.next_session(2)
+    goodbye = peer.sessions[0].goodbye
+    assert goodbye is not None and goodbye.reason == RUNNER_GOODBYE_REASON_RESTART and goodbye.keep_leases
+    assert runner.agent_pid not in (0, before)
+    assert [held.lease.task for held in session.hello.held] == [task.key[0]]
+    gate.open()
+    await peer.outcome(task)
+    assert kinds(peer, task) == {"started": 1, "succeeded": 1}
+
+
+async def test_a_killed_runner_takes_its_tasks_along_and_the_next_one_gives_them_back(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    task = peer.task(shell("echo $$; exec sleep 600"))
+    await start_all(peer, [task])
+    (line,) = await peer.lines(task, 1)
+    await runner.kill()
+    await wait_gone(int(line.message))
+    again = await start_runner()
+    assert again.data_dir == runner.data_dir
+    assert peer.session.hello.takeover
+    released = (await peer.outcome(task)).released
+    assert released.reason == RELEASE_REASON_LOST
+    await peer.until(lambda: not list((again.data_dir / "runs").iterdir()) or None)
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])
+async def test_the_next_runner_kills_escaped_grandchildren_before_hello(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    pid_file = tmp_path / "pid"
+    runner = await start_runner(*flags)
+    body = f"setsid bash -c 'echo $$ > {pid_file}; exec sleep 600' & cat"
+    task = peer.task(shell(f"mkfifo hold; {body} hold"))
+    await start_all(peer, [task])
+    escaped = await asyncio.to_thread(_read_pid, pid_file)
+    await runner.kill()
+    assert psutil.pid_exists(escaped)
+    await start_runner(*flags)
+    # The session is welcomed, so hello was sent; by then the process is gone.
+    assert not psutil.pid_exists(escaped) or psutil.Process(escaped).status() == psutil.STATUS_ZOMBIE
+
+
+def _read_pid(path: Path) -> int:
+    import time
+
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if path.exists() and path.read_text().strip():
+            return int(path.read_text())
+        time.sleep(0.01)
+    raise TimeoutError(path)
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])
+async def test_what_a_task_leaves_behind_is_killed_when_it_ends(
+    peer: SchedulerPeer, start_runner: StartRunner, flags: tuple[str, ...]
+) -> None:
+    await start_runner(*flags)
+    body = (
+        "import subprocess, sys; p = subprocess.Popen(['sleep', '600'], start_new_session=True); print(p.pid)"
+    )
+    task = peer.assign(command("python3", "-c", body))
+    await peer.outcome(task)
+    (line,) = await peer.lines(task, 1)
+    assert not psutil.pid_exists(int(line.message))
+
+
+async def test_a_second_runner_on_the_same_directory_is_refused(
+    runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    second = await start_runner(welcomed=False)
+    assert await second.wait() == 1
+    assert "is in use by another runner" in second.output()

@@ -1,0 +1,214 @@
+"""The loop between lanes and runners: spreading, order, replicas, outages; with real servers around it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from services.scheduler.tests.conftest import Site, SiteMaker
+from taskyard import errors, tracing
+from taskyard.v1 import api_key_pb2, common_pb2, lease_service_pb2, runner_pb2, task_pb2
+from tests.harness.link_runner import LinkRunner, registration
+
+
+async def test_few_tasks_are_spread_over_the_least_loaded_runners(site: Site) -> None:
+    runners = [await site.runner(f"runner-{n}", capacity=10) for n in range(4)]
+    site.taskdb.add_tasks(4)
+    for runner in runners:
+        await runner.next_assignment()
+    assert [runner.waiting_assignments for runner in runners] == [0, 0, 0, 0]
+
+
+async def test_one_claim_serves_all_runners(site: Site) -> None:
+    for n in range(4):
+        await site.runner(f"runner-{n}", capacity=2)
+    site.taskdb.add_tasks(8)
+    request = await site.taskdb.called("PopTasks")
+    assert sorted(pop.runner_id for pop in request.runners) == [f"runner-{n}" for n in range(4)]
+    assert [pop.max_tasks for pop in request.runners] == [2, 2, 2, 2]
+
+
+async def test_an_idle_scheduler_asks_taskdb_nothing_but_renewals(site: Site) -> None:
+    runners = [await site.runner(f"runner-{n}") for n in range(3)]
+    site.taskdb.add_tasks(3)
+    for runner in runners:
+        await runner.complete(await runner.next_assignment())
+    await site.taskdb.called("RenewSessions", len(site.taskdb.requests("RenewSessions")) + 3)
+    before = len(site.taskdb.calls)
+    await site.taskdb.called("RenewSessions", len(site.taskdb.requests("RenewSessions")) + 6)
+    assert {name for name, _ in site.taskdb.calls[before:]} == {"RenewSessions"}
+
+
+async def test_a_lane_that_no_runner_matches_causes_no_claim(site: Site) -> None:
+    runner = await site.runner(described=registration(4, task_types=["render"]))
+    site.taskdb.add_class(class_id=7, task_type="encode")
+    site.taskdb.add_tasks(5, class_id=7)
+    await runner.heartbeat_acked(await runner.heartbeat())
+    assert site.taskdb.requests("PopTasks") == []
+
+
+async def test_tasks_pinned_to_a_runner_wait_for_it(site: Site) -> None:
+    other = await site.runner("runner-1")
+    site.taskdb.add_tasks(pinned="runner-2")
+    await other.heartbeat_acked(await other.heartbeat())
+    assert other.waiting_assignments == 0
+    meant = await site.runner("runner-2")
+    assert await meant.next_assignment()
+
+
+async def test_a_runner_serves_the_tenants_of_its_scope_only(site: Site) -> None:
+    site.taskdb.runners["runner-1"] = runner_pb2.Runner(name="runners/runner-1", tenants=["acme"])
+    runner = await site.runner(capacity=10)
+    site.taskdb.add_tasks(2, tenant="other")
+    site.taskdb.add_tasks(1, tenant="acme")
+    assert (await runner.next_assignment()).lease.task.startswith("tenants/acme/")
+    await runner.heartbeat_acked(await runner.heartbeat())
+    assert runner.waiting_assignments == 0
+
+
+async def test_labels_an_administrator_sets_count_at_once(site: Site) -> None:
+    runner = await site.runner()
+    selector = common_pb2.RunnerSelector(match_labels={"zone": "eu"})
+    required = task_pb2.RunnerConstraint(selector=selector)
+    site.taskdb.add_class(class_id=3, placement=task_pb2.Placement(required=required))
+    site.taskdb.add_tasks(class_id=3)
+    await runner.heartbeat_acked(await runner.heartbeat())
+    assert runner.waiting_assignments == 0
+    site.taskdb.change_runner(runner_pb2.Runner(name="runners/runner-1", labels={"zone": "eu"}))
+    assert await runner.next_assignment()
+
+
+async def test_a_claim_names_budget_and_cost_where_resources_are_accounted(site: Site) -> None:
+    total = common_pb2.Resources(cpu_millis=2000, memory_mb=1000)
+    runner = await site.agent(described=registration(10, resources=total))
+    hello = runner.hello()
+    hello.free.resources.CopyFrom(total)
+    await runner.connect(hello)
+    cost = common_pb2.Resources(cpu_millis=600, memory_mb=100)
+    site.taskdb.add_class(class_id=4, resources=cost)
+    site.taskdb.add_tasks(9, class_id=4, resources=cost)
+    request = await site.taskdb.called("PopTasks")
+    (pop,) = request.runners
+    assert pop.max_tasks == 3, "three tasks fit into two cores"
+    assert pop.budget == total
+    assert pop.tenants[0].lanes[0].cost == cost
+
+
+async def test_higher_priority_goes_first_and_offsets_say_so(site: Site) -> None:
+    site.taskdb.shares["default"] = lease_service_pb2.TenantShare(
+        tenant="default", weight=10, claimable_count=-1
+    )
+    site.taskdb.add_tasks(3, priority=1, ready_time=1000.0)
+    site.taskdb.add_tasks(3, priority=50, ready_time=1060.0)
+    runner = await site.runner(capacity=2)
+    taken = [await runner.next_assignment() for _ in range(2)]
+    assert [assignment.spec.priority for assignment in taken] == [50, 50]
+    lanes = site.taskdb.requests("PopTasks")[0].runners[0].tenants[0].lanes
+    assert {lane.lane.priority: lane.offset.seconds for lane in lanes} == {50: 6000, 1: 120}
+
+
+async def test_a_suspended_tenant_and_a_paused_type_are_not_claimed(site: Site) -> None:
+    site.taskdb.shares["acme"] = lease_service_pb2.TenantShare(
+        tenant="acme", weight=1, claimable_count=-1, paused=True
+    )
+    site.taskdb.shares["other"] = lease_service_pb2.TenantShare(
+        tenant="other", weight=1, claimable_count=-1, paused_task_types=["render"]
+    )
+    site.taskdb.add_tasks(tenant="acme")
+    site.taskdb.add_class("other", 5, task_type="render")
+    site.taskdb.add_tasks(tenant="other", class_id=5)
+    runner = await site.runner()
+    await runner.heartbeat_acked(await runner.heartbeat())
+    assert site.taskdb.requests("PopTasks") == []
+    resumed = lease_service_pb2.TenantShare(tenant="acme", weight=1, claimable_count=-1)
+    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(tenants=[resumed]))
+    assert await runner.next_assignment()
+
+
+async def test_work_heard_of_while_a_claim_finds_its_lane_empty_is_not_forgotten(site: Site) -> None:
+    runner = await site.runner()
+    site.taskdb.add_tasks(tell=False)
+    lane, (task,) = next(iter(site.taskdb.queue.items()))
+    news = lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(lane)])
+    site.taskdb.queue[lane].clear()
+    with site.taskdb.held_back("PopTasks"):
+        site.taskdb.tell(news)
+        await site.taskdb.called("PopTasks")
+        # Queued after the claim looked, told before it answers.
+        site.taskdb.tell(news)
+        await runner.heartbeat_acked(await runner.heartbeat())
+    site.taskdb.queue[lane].append(task)
+    assert await runner.next_assignment(timeout=0.8)
+
+
+async def test_two_schedulers_hand_out_each_task_once_and_strand_none(make_site: SiteMaker) -> None:
+    sites = [await make_site(), await make_site()]
+    runners = [await site.runner(f"runner-{i}-{n}") for i, site in enumerate(sites) for n in range(3)]
+    names = sites[0].taskdb.add_tasks(300)
+    done: list[str] = []
+
+    async def work(runner: LinkRunner) -> None:
+        while True:
+            assignment = await runner.next_assignment()
+            done.append(assignment.lease.task)
+            await runner.complete(assignment)
+
+    workers = [asyncio.create_task(work(runner)) for runner in runners]
+    async with asyncio.timeout(20):
+        while len(done) < 300 or any(sites[0].taskdb.phase(n) != "SUCCEEDED" for n in names):
+            await sites[0].taskdb.called("ReportRuns", len(sites[0].taskdb.requests("ReportRuns")) + 1)
+    for worker in workers:
+        worker.cancel()
+    assert sorted(done) == sorted(names)
+    assert {task.generation for task in sites[0].taskdb.tasks.values()} == {1}
+
+
+async def test_without_taskdb_nothing_is_granted_streams_stay_and_work_goes_on_afterwards(site: Site) -> None:
+    runner = await site.runner()
+    port = site.taskdb.port
+    await site.taskdb.stop()
+    await runner.message("flow", lambda m: m.flow.hold_bulk)
+    site.taskdb.add_tasks()
+    beat = await runner.heartbeat()
+    await site.taskdb.start(port)
+    assert await runner.next_assignment()
+    await runner.heartbeat_acked(beat)
+
+
+async def test_a_hello_without_taskdb_is_answered_unavailable(site: Site) -> None:
+    await site.runner("warm-up")
+    site.taskdb.failures["OpenSession"] = [errors.StorageUnavailable()] * 4
+    runner = await site.agent()
+    try:
+        await runner.connect()
+    except errors.StorageUnavailable as error:
+        assert error.retryable
+    else:
+        raise AssertionError("welcome without a session")
+
+
+async def test_a_claim_whose_answer_was_lost_is_repeated_under_its_own_id(site: Site) -> None:
+    runner = await site.runner()
+    site.taskdb.lose_answers = 1
+    site.taskdb.add_tasks()
+    assignment = await runner.next_assignment()
+    assert assignment.lease.generation == 1, "the repeat got the lease of the first"
+    ids = [request.request_id for request in site.taskdb.requests("PopTasks")]
+    assert len(ids) == 2 and len(set(ids)) == 1
+
+
+async def test_the_submissions_trace_is_passed_on(site: Site) -> None:
+    assert not tracing.enabled()
+    runner = await site.runner()
+    site.taskdb.add_tasks(tell=False)
+    task = next(iter(site.taskdb.tasks.values()))
+    task.traceparent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(task.lane)]))
+    assert (await runner.next_assignment()).traceparent == task.traceparent
+
+
+async def test_a_runner_key_is_asked_for_once_in_a_while_not_with_every_call(site: Site) -> None:
+    key = site.taskdb.add_key(api_key_pb2.PRINCIPAL_KIND_RUNNER)
+    for n in range(5):
+        agent = await site.agent(f"runner-{n}", key=key)
+        await agent.connect()
+    assert [request.key for request in site.taskdb.requests("VerifyApiKey")].count(key) == 1

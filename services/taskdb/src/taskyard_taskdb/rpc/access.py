@@ -1,0 +1,40 @@
+"""Names in requests: taken apart, and hidden where the caller does not see the tenant."""
+
+from __future__ import annotations
+
+from taskyard.errors import FieldInvalid
+from taskyard_kit.auth import current_principal, require_tenant
+from taskyard_taskdb.domain.names import parse_task_name, parse_tenant_name
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import ActorType
+
+
+def visible_task(name: str, field: str = "name") -> tuple[str, str]:
+    """Tenant and task id of a name. Raises FieldInvalid, or NotFound if the caller does not see the tenant."""
+    tenant_id, task_id = parse_task_name(name, field)
+    require_tenant(tenant_id, "task", name)
+    return tenant_id, task_id
+
+
+def visible_tenant(name: str, field: str = "parent") -> str:
+    """The tenant id of a name. Raises FieldInvalid, or NotFound if the caller does not see it."""
+    tenant_id = parse_tenant_name(name, field)
+    if tenant_id == "-":
+        raise FieldInvalid.of(field, 'must name one tenant, not "-"')
+    require_tenant(tenant_id, "tenant", name)
+    return tenant_id
+
+
+def tasks_of(parent: str, names: list[str], field: str = "names") -> list[tuple[str, str]]:
+    """Tenant and task ids of full names that all belong to `parent`; raises FieldInvalid or NotFound."""
+    tenant_id = visible_tenant(parent)
+    keys = [visible_task(name, f"{field}[{index}]") for index, name in enumerate(names)]
+    for index, key in enumerate(keys):
+        if key[0] != tenant_id:
+            raise FieldInvalid.of(f"{field}[{index}]", f"must be a task of {parent}, not {names[index]!r}")
+    return keys
+
+
+def caller() -> Actor:
+    """Who makes the call, as the actor of what it changes."""
+    return Actor(ActorType.USER, current_principal().id)

@@ -1,0 +1,214 @@
+"""CreateTask and BatchCreateTasks."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskyard import status as wire
+from taskyard import tracing
+from taskyard.errors import BatchTooLarge, FieldInvalid, InvalidArgument, TaskyardError
+from taskyard.v1 import common_pb2, task_service_pb2
+from taskyard_taskdb import failpoints
+from taskyard_taskdb.domain import names
+from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.items import at_index, known
+from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.validate import check_task, prefixed, validate
+from taskyard_taskdb.storage import tasks
+from taskyard_taskdb.storage.batch import Batcher
+from taskyard_taskdb.storage.create import TaskCreator
+from taskyard_taskdb.storage.idempotency import Method
+from taskyard_taskdb.storage.newtask import Created, CreateResult, Dropped, NewTask, Refused, Replayed
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tenants import TenantCache
+
+Request = task_service_pb2.CreateTaskRequest
+Response = task_service_pb2.CreateTaskResponse
+BatchRequest = task_service_pb2.BatchCreateTasksRequest
+BatchResponse = task_service_pb2.BatchCreateTasksResponse
+
+MAX_BATCH = 1000
+# Items that are converted before other calls get a turn: a few milliseconds of work.
+_SLICE = 50
+
+
+class CreateMethods:
+    """TaskService.CreateTask and BatchCreateTasks."""
+
+    _pool: Pool
+    _tenants: TenantCache
+    _creator: TaskCreator
+    _creates: Batcher[NewTask, CreateResult]
+    _specs: SpecReader
+
+    async def CreateTask(self, request: Request, context: Any) -> Response:
+        validate(request)
+        if not request.parent:
+            raise FieldInvalid.of("parent", "is required: tenants/{tenant}")
+        tenant_id = access.visible_tenant(request.parent)
+        await self._tenants.admit(tenant_id)
+        check_task(request.task, "task")
+        task = self._specs.read(request, tenant_id, access.caller(), _traceparent())
+        if request.validate_only:
+            result = await self._creator.check(task)
+        else:
+            result = await self._creates.submit(task)
+        context.add_done_callback(_after_reply)
+        records = await self._read_existing([result])
+        return _response(result, convert.chosen_view(request.view, convert.FULL), records)
+
+    async def BatchCreateTasks(self, request: BatchRequest, context: Any) -> BatchResponse:
+        _validate_frame(request)
+        tenant_id = access.visible_tenant(request.parent)
+        await self._tenants.admit(tenant_id)
+        atomic = request.mode != common_pb2.BATCH_MODE_PER_ITEM
+        if request.request_id and not atomic:
+            raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
+        read = await self._read_items(request, tenant_id)
+        results = await (self._create_all(read, request) if atomic else self._create_each(read))
+        context.add_done_callback(_after_reply)
+        records = await self._read_existing(results)
+        view = convert.chosen_view(request.view, convert.NAME)
+        return await _batch_response(results, view, records)
+
+    async def _read_items(self, request: BatchRequest, tenant_id: str) -> list[NewTask | TaskyardError]:
+        actor, traceparent = access.caller(), _traceparent()
+        read: list[NewTask | TaskyardError] = []
+        for index, item in enumerate(request.requests):
+            if index % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)
+            try:
+                _check_item(item, request.parent)
+                read.append(self._specs.read(item, tenant_id, actor, traceparent))
+            except InvalidArgument as error:
+                read.append(prefixed(error, f"requests[{index}]."))
+            except TaskyardError as error:
+                read.append(error)
+        return read
+
+    async def _create_all(
+        self, read: Sequence[NewTask | TaskyardError], request: BatchRequest
+    ) -> list[CreateResult | Exception]:
+        tasks: list[NewTask] = []
+        for index, item in enumerate(read):
+            if isinstance(item, TaskyardError):
+                raise at_index(item, index)
+            tasks.append(item)
+        if request.request_id:
+            tasks = _share_request_id(tasks, request)
+        try:
+            if any(item.validate_only for item in request.requests):
+                return [await self._creator.check(task) for task in tasks]
+            return list(await self._creator.create_all(tasks))
+        except Refused as refused:
+            index, error = min(refused.errors.items(), key=lambda entry: entry[0])
+            raise at_index(error, index) from None
+
+    async def _create_each(self, read: Sequence[NewTask | TaskyardError]) -> list[CreateResult | Exception]:
+        tasks = [item for item in read if isinstance(item, NewTask)]
+        results = iter(await self._creator.create_each(tasks))
+        return [next(results) if isinstance(item, NewTask) else item for item in read]
+
+    async def _read_existing(
+        self, results: Sequence[CreateResult | Exception]
+    ) -> dict[tasks.Key, tasks.TaskRecord]:
+        keys = [(r.tenant_id, r.task_id) for r in results if isinstance(r, Replayed | Dropped)]
+        if not keys:
+            return {}
+        async with self._pool.reading() as tx:
+            return await tasks.read_many(tx, keys)
+
+
+def _validate_frame(request: BatchRequest) -> None:
+    """Everything but the items, which are checked one by one."""
+    count = len(request.requests)
+    if count > MAX_BATCH:
+        raise BatchTooLarge.of("requests", f"{count} items; at most {MAX_BATCH} go into one batch")
+    frame = BatchRequest(
+        parent=request.parent, mode=request.mode, view=request.view, request_id=request.request_id
+    )
+    if count:
+        frame.requests.add().task.SetInParent()
+    validate(frame)
+
+
+def _check_item(item: Request, parent: str) -> None:
+    validate(item)
+    if item.parent not in ("", parent):
+        raise FieldInvalid.of("parent", f"must be empty or {parent}, not {item.parent!r}")
+    check_task(item.task, "task")
+
+
+def _share_request_id(tasks: Sequence[NewTask], request: BatchRequest) -> list[NewTask]:
+    """The batch's request id handed down to its items, so that a repeat finds each of them."""
+    whole = hashlib.sha256()
+    for item in request.requests:
+        whole.update(item.SerializeToString(deterministic=True) + b"\0")
+    batch = hashlib.sha256(request.request_id.encode()).hexdigest()[:40]
+    return [
+        task
+        if task.request_id
+        else task._replace(
+            request_id=f"{batch}:{index}", body_hash=whole.digest()[:16], method=Method.BATCH_CREATE_TASKS
+        )
+        for index, task in enumerate(tasks)
+    ]
+
+
+_OUTCOMES = {
+    Created: task_service_pb2.CREATE_OUTCOME_CREATED,
+    Replayed: task_service_pb2.CREATE_OUTCOME_REPLAYED,
+    Dropped: task_service_pb2.CREATE_OUTCOME_DROPPED,
+}
+
+
+def _response(result: CreateResult, view: int, records: Mapping[tasks.Key, tasks.TaskRecord]) -> Response:
+    response = Response()
+    _fill(response, result, view, records)
+    return response
+
+
+def _fill(
+    response: Response, result: CreateResult, view: int, records: Mapping[tasks.Key, tasks.TaskRecord]
+) -> None:
+    response.outcome = _OUTCOMES[type(result)]
+    if isinstance(result, Created):
+        response.task.CopyFrom(convert.created_message(result, view))
+        if result.task.replaces:
+            response.outcome = task_service_pb2.CREATE_OUTCOME_REPLACED
+            response.replaced_tasks.extend(names.task_name(result.task.tenant_id, id) for id in result.replaced)
+        return
+    record = records.get((result.tenant_id, result.task_id))
+    if record is None:
+        # It was deleted meanwhile; the answer still names it.
+        response.task.name = names.task_name(result.tenant_id, result.task_id)
+        response.task.metadata.id = result.task_id
+    else:
+        response.task.CopyFrom(convert.task_message(record, view))
+
+
+async def _batch_response(
+    results: Sequence[CreateResult | Exception], view: int, records: Mapping[tasks.Key, tasks.TaskRecord]
+) -> BatchResponse:
+    response = BatchResponse()
+    for index, result in enumerate(results):
+        if index % _SLICE == _SLICE - 1:
+            await asyncio.sleep(0)
+        item = response.results.add()
+        if isinstance(result, Exception):
+            item.error.CopyFrom(wire.to_status(known(result)))
+            response.failed_count += 1
+        else:
+            _fill(item.created, result, view, records)
+    return response
+
+
+def _traceparent() -> str | None:
+    return tracing.current_traceparent() or None
+
+
+def _after_reply(_: object) -> None:
+    failpoints.CREATE_AFTER_REPLY.hit()

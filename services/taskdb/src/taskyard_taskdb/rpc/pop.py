@@ -1,0 +1,176 @@
+"""LeaseService.PopTasks: requests as wants, grants as assignments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from google.protobuf import json_format
+
+from taskyard import status
+from taskyard.errors import FieldInvalid
+from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
+from taskyard_taskdb import failpoints
+from taskyard_taskdb.rpc.durations import set_duration, set_time, to_timedelta
+from taskyard_taskdb.storage import checkpoints
+from taskyard_taskdb.storage.claim import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.queue import Queue
+from taskyard_taskdb.watch.hub import Hub
+
+FIRST_LEASE = timedelta(seconds=15)
+_SHORTEST_LEASE = timedelta(seconds=1)
+_LONGEST_LEASE = timedelta(hours=1)
+_MAX_RUNNERS = 1000
+_MAX_TASKS = 10_000
+
+
+class PopMethods:
+    """LeaseService.PopTasks."""
+
+    _pool: Pool
+    _queue: Queue
+    _hub: Hub
+
+    async def PopTasks(
+        self, request: lease_service_pb2.PopTasksRequest, context: Any
+    ) -> lease_service_pb2.PopTasksResponse:
+        """Claim tasks for the runners of one scheduler in one transaction."""
+        _check(request)
+        wants = [_want(pop) for pop in request.runners]
+        results = await self._queue.pop(request.scheduler_id, request.request_id, wants)
+        await failpoints.POP_AFTER_COMMIT.reach()
+        self._hub.wake()
+        response = lease_service_pb2.PopTasksResponse()
+        for result in results:
+            _fill_result(response.results.add(), result)
+        await self._add_checkpoints(results, response)
+        return response
+
+    async def _add_checkpoints(
+        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+    ) -> None:
+        """Name the newest checkpoint of each task that has one; it can only be newer than at the claim."""
+        found = [
+            (grant, assignment)
+            for result, told in zip(results, response.results, strict=True)
+            for grant, assignment in zip(result.grants, told.assignments, strict=True)
+            if grant.checkpoint_sequence
+        ]
+        if not found:
+            return
+        async with self._pool.reading() as tx:
+            for grant, assignment in found:
+                stored = await checkpoints.find(tx, grant.tenant_id, grant.task_id)
+                if stored is not None:
+                    _fill_checkpoint(assignment, stored)
+
+
+def _check(request: lease_service_pb2.PopTasksRequest) -> None:
+    """The rules of the request that a mistake could break; schedulers are not validated field by field."""
+    if not request.scheduler_id:
+        raise FieldInvalid.of("scheduler_id", "must not be empty")
+    if not 1 <= len(request.request_id) <= 64:
+        raise FieldInvalid.of("request_id", f"must have 1 to 64 characters, not {len(request.request_id)}")
+    if not 1 <= len(request.runners) <= _MAX_RUNNERS:
+        raise FieldInvalid.of("runners", f"must have 1 to {_MAX_RUNNERS} items, not {len(request.runners)}")
+    for index, pop in enumerate(request.runners):
+        field = f"runners[{index}]"
+        if not pop.runner_id:
+            raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
+        if pop.session_epoch < 0:
+            raise FieldInvalid.of(f"{field}.session_epoch", f"must be 0 or more, not {pop.session_epoch}")
+        if not 1 <= pop.max_tasks <= _MAX_TASKS:
+            raise FieldInvalid.of(f"{field}.max_tasks", f"must be 1 to {_MAX_TASKS}, not {pop.max_tasks}")
+        duration = to_timedelta(pop.lease_duration)
+        if pop.HasField("lease_duration") and not _SHORTEST_LEASE <= duration <= _LONGEST_LEASE:
+            raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
+
+
+def _want(pop: lease_service_pb2.RunnerPop) -> RunnerWant:
+    return RunnerWant(
+        runner_id=pop.runner_id,
+        session_epoch=pop.session_epoch,
+        max_tasks=pop.max_tasks,
+        lease_duration=to_timedelta(pop.lease_duration) if pop.HasField("lease_duration") else FIRST_LEASE,
+        tenants=tuple(
+            TenantWant(
+                tenant.tenant,
+                tenant.max_tasks,
+                tuple(_offer(tenant.tenant, lane) for lane in tenant.lanes),
+            )
+            for tenant in pop.tenants
+            if tenant.lanes
+        ),
+        budget=_amounts(pop.budget) if pop.HasField("budget") else None,
+    )
+
+
+def _offer(tenant_id: str, lane: lease_service_pb2.LanePop) -> LaneOffer:
+    key = lane.lane
+    return LaneOffer(
+        LaneKey(tenant_id, key.class_id, key.priority, key.pinned_runner),
+        to_timedelta(lane.offset),
+        _amounts(lane.cost) if lane.HasField("cost") else None,
+    )
+
+
+def _amounts(resources: common_pb2.Resources) -> dict[str, int]:
+    return {
+        "cpu_millis": resources.cpu_millis,
+        "memory_mb": resources.memory_mb,
+        "disk_mb": resources.disk_mb,
+        **{f"extended.{name}": amount for name, amount in resources.extended.items()},
+    }
+
+
+def _fill_result(told: lease_service_pb2.PopResult, result: RunnerGrants) -> None:
+    if result.error is not None:
+        told.error.CopyFrom(status.to_status(result.error))
+    for grant in result.grants:
+        _fill_assignment(told.assignments.add(), grant)
+    for lane in result.drained:
+        told.drained_lanes.add(
+            class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned_runner
+        )
+
+
+def _fill_assignment(assignment: lease_pb2.Assignment, grant: Grant) -> None:
+    lease = assignment.lease
+    lease.task = f"tenants/{grant.tenant_id}/tasks/{grant.task_id}"
+    lease.generation = grant.generation
+    lease.lease_id = grant.lease_id
+    set_duration(assignment.lease_ttl, grant.lease_ttl)
+    assignment.attempt = grant.attempt + 1
+    spec = assignment.spec
+    spec.MergeFromString(grant.spec)
+    if spec.payload.WhichOneof("value") == "json":
+        _make_raw(spec.payload)
+    if grant.total_left is not None:
+        set_duration(assignment.total_timeout, max(grant.total_left, timedelta(0)))
+    if grant.labels:
+        assignment.labels.update(grant.labels)
+    if grant.traceparent:
+        assignment.traceparent = grant.traceparent
+
+
+def _make_raw(payload: common_pb2.Payload) -> None:
+    """Runners get the encoded document whatever form it was written in."""
+    document = json_format.MessageToDict(payload.json)
+    payload.raw = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    payload.content_type = "application/json"
+
+
+def _fill_checkpoint(assignment: lease_pb2.Assignment, stored: checkpoints.StoredCheckpoint) -> None:
+    told = assignment.checkpoint
+    told.name = f"{assignment.lease.task}/checkpoints/{stored.sequence}"
+    told.sequence = stored.sequence
+    told.generation = stored.generation
+    told.size_bytes = stored.size_bytes
+    told.sha256 = stored.sha256
+    told.content_type = stored.content_type
+    told.progress_percent = stored.progress_percent
+    set_time(told.create_time, stored.create_time)

@@ -1,0 +1,170 @@
+"""GetTask, BatchGetTasks, ListTasks, ListTaskRuns and CheckFence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from taskyard.errors import NotFound, OrderByInvalid, PageTokenInvalid
+from taskyard.v1 import task_service_pb2
+from taskyard_kit.auth import Kind, current_principal
+from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain import page
+from taskyard_taskdb.domain.names import parse_fencing_token, parse_tenant_name
+from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.validate import validate_batch
+from taskyard_taskdb.storage import listing, run_history, tasks
+from taskyard_taskdb.storage.listing import Order, Position, Query
+from taskyard_taskdb.storage.pool import Pool
+
+ResumeToken = Callable[[str | None, str], Awaitable[str]]
+"""The token from which a watch of this tenant (None for all) and this filter goes on."""
+
+MAX_BATCH = 1000
+
+_ORDERS = {
+    "": Order(),
+    "metadata.create_time": Order(descending=False),
+    "metadata.create_time desc": Order(),
+    "status.end_time": Order(by_end=True, descending=False),
+    "status.end_time desc": Order(by_end=True),
+}
+
+
+class ReadMethods:
+    """The part of TaskService that only reads."""
+
+    _pool: Pool
+    _resume_token: ResumeToken | None
+
+    async def GetTask(
+        self, request: task_service_pb2.GetTaskRequest, context: Any
+    ) -> task_service_pb2.GetTaskResponse:
+        record = await self._find(request.name)
+        view = convert.chosen_view(request.view, convert.FULL)
+        return task_service_pb2.GetTaskResponse(task=convert.task_message(record, view))
+
+    async def BatchGetTasks(
+        self, request: task_service_pb2.BatchGetTasksRequest, context: Any
+    ) -> task_service_pb2.BatchGetTasksResponse:
+        validate_batch(request, "names", MAX_BATCH)
+        keys = access.tasks_of(request.parent, request.names)
+        async with self._pool.reading() as tx:
+            found = await tasks.read_many(tx, set(keys))
+        missing = [name for name, key in zip(request.names, keys, strict=True) if key not in found]
+        if missing and not request.allow_missing:
+            raise NotFound("task", missing[0])
+        view = convert.chosen_view(request.view, convert.BASIC)
+        present = [found[key] for key in keys if key in found]
+        return task_service_pb2.BatchGetTasksResponse(
+            tasks=[convert.task_message(record, view) for record in present]
+        )
+
+    async def ListTasks(
+        self, request: task_service_pb2.ListTasksRequest, context: Any
+    ) -> task_service_pb2.ListTasksResponse:
+        query = _query(request)
+        bound = _bound(request.parent, request.filter, request.order_by)
+        after = _position(request.page_token, bound)
+        response = task_service_pb2.ListTasksResponse()
+        if after is None and self._resume_token is not None:
+            # Drawn before the list is read: what changes meanwhile is in the watch, perhaps in both.
+            response.resume_token = await self._resume_token(query.tenant_id, request.filter)
+        size = page.page_size(request.page_size)
+        async with self._pool.transaction() as tx:
+            found = await listing.list_page(tx, query, after, size + 1)
+            if request.count_total:
+                response.total_size = await listing.count(tx, query)
+        view = convert.chosen_view(request.view, convert.BASIC)
+        response.tasks.extend(convert.task_message(record, view) for record in found[:size])
+        if len(found) > size:
+            response.next_page_token = _token(found[size - 1], query, bound)
+        return response
+
+    async def ListTaskRuns(
+        self, request: task_service_pb2.ListTaskRunsRequest, context: Any
+    ) -> task_service_pb2.ListTaskRunsResponse:
+        record = await self._find(request.parent, "parent")
+        bound = _bound(request.parent)
+        before = _generation(request.page_token, bound)
+        size = page.page_size(request.page_size)
+        async with self._pool.reading() as tx:
+            found = await run_history.list_runs(tx, *record.key, before, size + 1)
+        response = task_service_pb2.ListTaskRunsResponse()
+        for run in found[:size]:
+            response.runs.append(convert.run_message(record.key, run))
+        if len(found) > size:
+            values = (found[size - 1].generation,)
+            response.next_page_token = page.encode_page(values, bound, datetime.now(UTC))
+        return response
+
+    async def CheckFence(
+        self, request: task_service_pb2.CheckFenceRequest, context: Any
+    ) -> task_service_pb2.CheckFenceResponse:
+        generation, lease_id = parse_fencing_token(request.fencing_token)
+        key = access.visible_task(request.name)
+        async with self._pool.reading() as tx:
+            fence = await run_history.read_fence(tx, *key)
+        if fence is None:
+            raise NotFound("task", request.name)
+        response = task_service_pb2.CheckFenceResponse(generation=fence.generation)
+        if (fence.generation, fence.lease_id) == (generation, lease_id):
+            # An expired lease protects nobody any more, even if nothing has taken its place yet.
+            response.current = fence.left is not None and fence.left > timedelta(0)
+            if response.current and fence.left is not None:
+                response.lease_ttl.FromTimedelta(fence.left)
+        return response
+
+    async def _find(self, name: str, field: str = "name") -> tasks.TaskRecord:
+        key = access.visible_task(name, field)
+        async with self._pool.reading() as tx:
+            record = await tasks.read(tx, *key)
+        if record is None:
+            raise NotFound("task", name)
+        return record
+
+
+def visible_scope(parent: str) -> str | None:
+    """The tenant that a list is about, None for all; "-" of a tenant's key means that tenant."""
+    if parse_tenant_name(parent) != "-":
+        return access.visible_tenant(parent)
+    principal = current_principal()
+    return principal.tenant if principal.kind is Kind.TENANT else None
+
+
+def _query(request: task_service_pb2.ListTasksRequest) -> Query:
+    order = _ORDERS.get(" ".join(request.order_by.split()))
+    if order is None:
+        known = ", ".join(filter(None, _ORDERS))
+        raise OrderByInvalid.of("order_by", f"{request.order_by!r} is not supported; use one of {known}")
+    condition = filters.parse(request.filter) if request.filter else None
+    return Query(visible_scope(request.parent), condition, order)
+
+
+def _bound(*parts: str) -> str:
+    return json.dumps([current_principal().tenant, *parts])
+
+
+def _position(token: str, bound: str) -> Position | None:
+    if not token:
+        return None
+    match page.decode_page(token, bound, datetime.now(UTC)):
+        case (datetime() as time, str() as tenant_id, str() as task_id):
+            return Position(time, tenant_id, task_id)
+    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
+
+
+def _token(last: tasks.TaskRecord, query: Query, bound: str) -> str:
+    time = last.end_time if query.order.by_end else last.create_time
+    return page.encode_page((time, last.tenant_id, last.task_id), bound, datetime.now(UTC))
+
+
+def _generation(token: str, bound: str) -> int | None:
+    if not token:
+        return None
+    match page.decode_page(token, bound, datetime.now(UTC)):
+        case (int() as generation,):
+            return generation
+    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")

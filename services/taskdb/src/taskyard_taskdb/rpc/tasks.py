@@ -1,0 +1,50 @@
+"""TaskService, put together from its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taskyard.errors import NotFound
+from taskyard.v1 import task_service_pb2, task_service_pb2_grpc
+from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.checkpoints import CheckpointReading
+from taskyard_taskdb.rpc.create import CreateMethods
+from taskyard_taskdb.rpc.logs import LogReading
+from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.watch import WatchMethods
+from taskyard_taskdb.storage.actions import Actions
+from taskyard_taskdb.storage.batch import Batcher
+from taskyard_taskdb.storage.create import AfterCommit, TaskCreator
+from taskyard_taskdb.storage.newtask import CreateResult, NewTask
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tenants import TenantCache
+from taskyard_taskdb.watch.followers import LogFollowers
+from taskyard_taskdb.watch.hub import Hub
+
+
+class TaskServicer(
+    CreateMethods,
+    ReadMethods,
+    WatchMethods,
+    LogReading,
+    CheckpointReading,
+    task_service_pb2_grpc.TaskServiceServicer,
+):
+    """TaskService."""
+
+    def __init__(self, pool: Pool, after_commit: AfterCommit, hub: Hub, followers: LogFollowers) -> None:
+        self._pool = pool
+        self._hub = hub
+        self._followers = followers
+        self._tenants = TenantCache(pool)
+        self._specs = SpecReader()
+        self._resume_token = None
+        self._actions = Actions(pool, after_commit)
+        self._creator = TaskCreator(pool, after_commit)
+        self._creates: Batcher[NewTask, CreateResult] = Batcher(
+            self._creator.create_each, weigh=lambda task: len(task.spec)
+        )
+
+    async def close(self) -> None:
+        """Finish what was accepted."""
+        await self._creates.close()

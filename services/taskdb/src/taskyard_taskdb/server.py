@@ -1,0 +1,116 @@
+"""The composition root: what a taskdb process consists of."""
+
+from __future__ import annotations
+
+import asyncio
+
+from taskyard.compat.v1 import global_task_service_pb2_grpc
+from taskyard.v1 import (
+    admin_service_pb2_grpc,
+    api_key_service_pb2_grpc,
+    lease_service_pb2_grpc,
+    runner_service_pb2_grpc,
+    session_service_pb2_grpc,
+    task_service_pb2_grpc,
+    task_type_service_pb2_grpc,
+    tenant_service_pb2_grpc,
+)
+from taskyard_kit.serve import Server
+from taskyard_kit.startup import StartupError
+from taskyard_taskdb.policy import POLICIES
+from taskyard_taskdb.rpc.tasks import TaskServicer
+from taskyard_taskdb.settings import ServerSettings
+from taskyard_taskdb.storage import migrate
+from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.verifier import StoredKeyVerifier
+from taskyard_taskdb.watch.followers import LogFollowers
+from taskyard_taskdb.watch.hub import Hub
+
+
+class TaskDb:
+    """One taskdb in the running event loop; `async with` starts and stops it."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self.pool = Pool(settings.database_url, settings.pool_options())
+        self.lanes = Lanes()
+        self.hub = Hub(self.pool)
+        self.followers = LogFollowers(self.pool, self.hub)
+        self._background: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> TaskDb:
+        """Connects and puts the services together; raises StartupError or StorageUnavailable."""
+        try:
+            await asyncio.to_thread(migrate.check, self._settings.database_url)
+        except migrate.SchemaError as error:
+            raise StartupError(str(error)) from None
+        await self.pool.open()
+        self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
+        self._background.append(asyncio.create_task(self.hub.run()))
+        self.server.on_drain(self._end_streams)
+        self.tasks = TaskServicer(self.pool, self._after_commit, self.hub, self.followers)
+        self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
+        _add_unimplemented(self.server)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Finishes what was accepted and disconnects; the server has stopped before."""
+        await self.tasks.close()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.pool.close()
+
+    def _after_commit(self, written: Written) -> None:
+        """Tells those who wait what has changed."""
+        self.lanes.committed(written)
+        self.hub.wake()
+
+    async def _end_streams(self) -> None:
+        """Lets watches and tails say that they are closing."""
+        self.hub.close()
+
+
+async def serve(settings: ServerSettings) -> None:
+    """Serve until SIGTERM; raises StartupError for a database that is away or has another schema."""
+    async with TaskDb(settings) as taskdb:
+        await taskdb.server.serve()
+
+
+def _add_unimplemented(server: Server) -> None:
+    # What a service does not serve yet answers UNIMPLEMENTED, behind the same policy.
+    server.add(
+        task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server,
+        task_type_service_pb2_grpc.TaskTypeServiceServicer(),
+    )
+    server.add(
+        tenant_service_pb2_grpc.add_TenantServiceServicer_to_server,
+        tenant_service_pb2_grpc.TenantServiceServicer(),
+    )
+    server.add(
+        api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server,
+        api_key_service_pb2_grpc.ApiKeyServiceServicer(),
+    )
+    server.add(
+        runner_service_pb2_grpc.add_RunnerServiceServicer_to_server,
+        runner_service_pb2_grpc.RunnerServiceServicer(),
+    )
+    server.add(
+        admin_service_pb2_grpc.add_AdminServiceServicer_to_server,
+        admin_service_pb2_grpc.AdminServiceServicer(),
+    )
+    server.add(
+        lease_service_pb2_grpc.add_LeaseServiceServicer_to_server,
+        lease_service_pb2_grpc.LeaseServiceServicer(),
+    )
+    server.add(
+        session_service_pb2_grpc.add_SessionServiceServicer_to_server,
+        session_service_pb2_grpc.SessionServiceServicer(),
+    )
+    server.add(
+        global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
+        global_task_service_pb2_grpc.GlobalTaskServiceServicer(),
+    )
+

@@ -1,0 +1,139 @@
+"""Filters as SQL over tasks and their leases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, case, cast, false, func, literal, not_, or_
+from sqlalchemy.dialects.postgresql import JSONB
+
+from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.filter_fields import FieldType
+from taskyard_taskdb.domain.names import parse_task_name
+from taskyard_taskdb.domain.words import LIVE, TERMINAL, Phase
+from taskyard_taskdb.storage.schema import leases, tasks
+
+Sql = ColumnElement[Any]
+
+# Where a lease exists, it carries the state.
+_COLUMNS: Mapping[str, Sql] = {
+    "id": tasks.c.task_id,
+    "spec.task_type": tasks.c.task_type,
+    "spec.slot": tasks.c.slot,
+    "spec.entity.type": tasks.c.entity_type,
+    "spec.entity.id": tasks.c.entity_id,
+    "spec.priority": tasks.c.priority,
+    "status.runner": leases.c.runner_id,
+    "status.attempt": func.coalesce(leases.c.attempt, tasks.c.attempt),
+    "status.retry_count": tasks.c.retry_count,
+    "status.error.code": tasks.c.error_code,
+    "status.start_time": func.coalesce(leases.c.start_time, tasks.c.start_time),
+    "status.end_time": tasks.c.end_time,
+    "metadata.create_time": tasks.c.create_time,
+    "metadata.update_time": case(
+        (leases.c.task_id.is_(None), tasks.c.update_time),
+        else_=func.greatest(tasks.c.update_time, leases.c.schedule_time, leases.c.start_time),
+    ),
+    "metadata.creator.id": tasks.c.creator_id,
+}
+
+LIVE_TASKS = tasks.c.end_time.is_(None)
+ENDED_TASKS = tasks.c.end_time.is_not(None)
+
+
+def condition(node: filters.Node) -> Sql:
+    """What a row of the joined tables has to satisfy. Null counts as false, in NOT as well."""
+    match node:
+        case filters.And(terms):
+            return and_(*(condition(term) for term in terms))
+        case filters.Or(terms):
+            return or_(*(condition(term) for term in terms))
+        case filters.Not(term):
+            return _negation(condition(term))
+        case filters.Has():
+            return _has(node)
+        case filters.Comparison():
+            return _compare(node)
+
+
+def _has(node: filters.Has) -> Sql:
+    if node.label:
+        return func.coalesce(_label(node.label), "") != ""
+    if node.field.type is FieldType.PHASE:
+        return literal(True)
+    if node.field.type is FieldType.TASK:
+        return tasks.c.parent_task_id.is_not(None)
+    column = _COLUMNS[node.field.path]
+    if node.field.type in (FieldType.NUMBER, FieldType.TIME):
+        return column.is_not(None)
+    return func.coalesce(column, "") != ""
+
+
+def _compare(node: filters.Comparison) -> Sql:
+    equal = node.operator == "="
+    if node.field.type is FieldType.PHASE:
+        assert isinstance(node.value, frozenset)
+        phases = {Phase(number) for number in node.value}
+        return in_phases(phases if equal else set(Phase) - phases)
+    if node.field.type is FieldType.TASK:
+        tenant_id, task_id = parse_task_name(str(node.value))
+        same = and_(tasks.c.tenant_id == tenant_id, tasks.c.parent_task_id == task_id)
+        return same if equal else _negation(same)
+    if node.label:
+        return _compare_label(node, equal)
+    column = _COLUMNS[node.field.path]
+    if node.field.type in (FieldType.NUMBER, FieldType.TIME):
+        return _ordered(column, node)
+    return _compare_text(column, node, equal)
+
+
+def in_phases(phases: set[Phase]) -> Sql:
+    """The task is in one of these phases; each part has an index of its own."""
+    ended, live = phases & TERMINAL, phases & LIVE
+    parts: list[Sql] = []
+    if ended:
+        parts.append(and_(ENDED_TASKS, tasks.c.phase.in_([int(phase) for phase in sorted(ended)])))
+    if live == LIVE:
+        parts.append(LIVE_TASKS)
+    elif live:
+        parts.append(and_(LIVE_TASKS, func.coalesce(leases.c.phase, tasks.c.phase).in_([int(phase) for phase in sorted(live)])))
+    return or_(*parts) if parts else false()
+
+
+def _ordered(column: Sql, node: filters.Comparison) -> Sql:
+    if node.operator == "!=":
+        return column.is_distinct_from(node.value)
+    return column.op(node.operator, is_comparison=True)(node.value)
+
+
+def _compare_text(column: Sql, node: filters.Comparison, equal: bool) -> Sql:
+    value = str(node.value)
+    if node.prefix:
+        same: Sql = column.startswith(value, autoescape=True)
+    elif value:
+        # Written plainly, so that the column's index serves it.
+        return column == value if equal else column.is_distinct_from(value)
+    else:
+        same = func.coalesce(column, "") == ""
+    return same if equal else _negation(same)
+
+
+def _compare_label(node: filters.Comparison, equal: bool) -> Sql:
+    value = str(node.value)
+    if node.prefix:
+        same: Sql = _label(node.label).startswith(value, autoescape=True)
+    elif value:
+        same = tasks.c.labels.contains(cast(json.dumps({node.label: value}), JSONB))
+    else:
+        same = func.coalesce(_label(node.label), "") == ""
+    return same if equal else _negation(same)
+
+
+def _label(key: str) -> Sql:
+    return tasks.c.labels[key].astext
+
+
+def _negation(expression: Sql) -> Sql:
+    return not_(func.coalesce(expression, false()))

@@ -1,0 +1,197 @@
+"""What this process knows of lanes and holders beyond the database: bounds, and whom to tell what has changed.
+
+A bound is where reading a lane begins: what was popped last less a second, so that dead entries are not visited. What
+is committed below it later is found by `Bounds.repair`, never by a pop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.merge import BEGINNING
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.transitions import Written
+
+COUNT_LIMIT = 1000
+_SLACK = timedelta(seconds=1)
+# No transaction lasts as long: after this time nothing can be committed below a bound any more.
+_FORGET_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class News:
+    """What has changed since it was last taken. `everything` asks for a full reading."""
+
+    everything: bool = False
+    lanes: set[LaneKey] = field(default_factory=set)
+    holders: set[Key] = field(default_factory=set)
+    runners: set[str] = field(default_factory=set)
+    tenants: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.lanes or self.holders or self.runners or self.tenants)
+
+    def add(self, other: News) -> None:
+        """Take over what another has."""
+        self.everything |= other.everything
+        self.lanes |= other.lanes
+        self.holders |= other.holders
+        self.runners |= other.runners
+        self.tenants |= other.tenants
+
+
+class Inbox:
+    """The news of one listener, put together until it takes them."""
+
+    def __init__(self) -> None:
+        self._news = News()
+        self._arrived = asyncio.Event()
+
+    def put(self, news: News) -> None:
+        """Add news."""
+        self._news.add(news)
+        self._arrived.set()
+
+    async def take(self) -> News:
+        """Wait for news and take them all."""
+        await self._arrived.wait()
+        self._arrived.clear()
+        news, self._news = self._news, News()
+        return news
+
+
+class Lanes:
+    """One per process: told after each commit, heard by the queue watches and by the other replicas."""
+
+    def __init__(self) -> None:
+        self.bounds: dict[LaneKey, datetime] = {}
+        self._bound_ages: dict[LaneKey, float] = {}
+        self._inboxes: set[Inbox] = set()
+        self._forwarder: Inbox | None = None
+
+    def touch(self, lanes: Iterable[tuple[str, int, int, str]]) -> None:
+        """Say that lanes gained or lost work."""
+        self.tell(News(lanes={LaneKey(*lane) for lane in lanes}))
+
+    def touch_leases(self, keys: Iterable[Key]) -> None:
+        """Say that the holders of these tasks must act."""
+        self.tell(News(holders=set(keys)))
+
+    def touch_runners(self, runner_ids: Iterable[str]) -> None:
+        """Say that drain, labels or deletion of runners changed."""
+        self.tell(News(runners=set(runner_ids)))
+
+    def touch_tenants(self, tenant_ids: Iterable[str]) -> None:
+        """Say that weight, quota or suspension of tenants changed."""
+        self.tell(News(tenants=set(tenant_ids)))
+
+    def committed(self, written: Written) -> None:
+        """Tell what a transaction of transitions has changed."""
+        self.tell(News(lanes=set(written.lanes), holders=set(written.holders)))
+
+    def tell(self, news: News) -> None:
+        """Tell listeners here and, where there is a forwarder, in the other replicas."""
+        self.hear(news)
+        if self._forwarder is not None and news:
+            self._forwarder.put(news)
+
+    def hear(self, news: News) -> None:
+        """Tell listeners here what another replica told."""
+        if news:
+            for inbox in self._inboxes:
+                inbox.put(news)
+
+    def listen(self) -> Inbox:
+        """A new listener; whoever asks for one gives it back with `leave`."""
+        inbox = Inbox()
+        self._inboxes.add(inbox)
+        return inbox
+
+    def leave(self, inbox: Inbox) -> None:
+        """End a listener."""
+        self._inboxes.discard(inbox)
+
+    def forward(self) -> Inbox:
+        """The inbox of all that is told in this process; there is one forwarder."""
+        self._forwarder = Inbox()
+        return self._forwarder
+
+    def popped(
+        self, taken: Iterable[tuple[LaneKey, datetime]], skipped: Iterable[tuple[LaneKey, datetime]]
+    ) -> None:
+        """Raise the bounds to what was popped, but not above what was passed over."""
+        raised: dict[LaneKey, datetime] = {}
+        for lane, ready_time in taken:
+            raised[lane] = max(raised.get(lane, BEGINNING), ready_time)
+        for lane, ready_time in skipped:
+            raised[lane] = min(raised.get(lane, ready_time), ready_time)
+        now = time.monotonic()
+        for lane, ready_time in raised.items():
+            self.bounds[lane] = max(self.bounds.get(lane, BEGINNING), ready_time - _SLACK)
+            self._bound_ages[lane] = now
+        self.touch(raised)
+
+    async def repair(self, tx: Tx) -> int:
+        """Lower the bounds of lanes that have rows below them and forget old bounds; returns how many were lowered."""
+        self._forget()
+        bounds = dict(self.bounds)
+        if not bounds:
+            return 0
+        lowered = set()
+        lanes = list(bounds)
+        params = lane_arrays(lanes) | {"after_times": arrays.timestamps(list(bounds.values()))}
+        for n, ready_time in await tx.fetch(statement("below_bounds"), params):
+            lane = lanes[n - 1]
+            self.bounds[lane] = min(self.bounds.get(lane, ready_time), ready_time - _SLACK)
+            lowered.add(lane)
+        self.touch(lowered)
+        return len(lowered)
+
+    def _forget(self) -> None:
+        oldest = time.monotonic() - _FORGET_SECONDS
+        for lane in [lane for lane, age in self._bound_ages.items() if age < oldest]:
+            del self._bound_ages[lane]
+            self.bounds.pop(lane, None)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneHead:
+    """A lane, the ready_time of its first task (None: empty) and how many it has, up to COUNT_LIMIT."""
+
+    lane: LaneKey
+    ready_time: datetime | None
+    backlog: int
+
+
+async def read_all(tx: Tx) -> list[LaneHead]:
+    """Every lane that has work."""
+    rows = await tx.fetch(statement("all_lanes"), {"count_limit": COUNT_LIMIT})
+    return [LaneHead(LaneKey(*row[:4]), row[4], row[5]) for row in rows]
+
+
+async def read_heads(tx: Tx, lanes: Iterable[LaneKey], bounds: Mapping[LaneKey, datetime]) -> list[LaneHead]:
+    """The heads of these lanes, empty ones included."""
+    wanted = list(lanes)
+    after = arrays.timestamps([bounds.get(lane, BEGINNING) for lane in wanted])
+    params = lane_arrays(wanted) | {"after_times": after, "count_limit": COUNT_LIMIT}
+    rows = await tx.fetch(statement("lane_heads"), params)
+    return [LaneHead(wanted[n - 1], ready_time, count) for n, ready_time, count in rows]
+
+
+def lane_arrays(lanes: Iterable[LaneKey]) -> dict[str, object]:
+    """The columns of lane keys."""
+    keys = list(lanes)
+    return {
+        "tenant_ids": arrays.texts([lane.tenant_id for lane in keys]),
+        "class_ids": arrays.bigints([lane.class_id for lane in keys]),
+        "priorities": arrays.smallints([lane.priority for lane in keys]),
+        "pinned_runners": arrays.texts([lane.pinned_runner for lane in keys]),
+    }

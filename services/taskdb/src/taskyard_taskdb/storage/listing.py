@@ -1,0 +1,182 @@
+"""Lists of tasks: filtered, in keyset pages, over one tenant or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    SmallInteger,
+    and_,
+    column,
+    func,
+    literal,
+    literal_column,
+    select,
+    table,
+    true,
+    tuple_,
+)
+from sqlalchemy.dialects.postgresql import psycopg as postgresql
+
+from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.words import TERMINAL, Phase
+from taskyard_taskdb.storage.condition import ENDED_TASKS, LIVE_TASKS, condition, in_phases
+from taskyard_taskdb.storage.pool import Row, Tx
+from taskyard_taskdb.storage.schema import leases, tasks
+from taskyard_taskdb.storage.tasks import COLUMNS, Key, TaskRecord, record
+
+MAX_COUNT = 100_000
+
+_DIALECT = postgresql.dialect()
+_SESSIONS = "LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """By creation or, for ended tasks only, by their end; ties by tenant and id."""
+
+    by_end: bool = False
+    descending: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The last task of a page."""
+
+    time: datetime
+    tenant_id: str
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which tasks, in which order; no tenant means all of them."""
+
+    tenant_id: str | None
+    condition: filters.Filter | None
+    order: Order = Order()
+
+
+async def list_page(tx: Tx, query: Query, after: Position | None, limit: int) -> list[TaskRecord]:
+    """Up to `limit` tasks behind `after`."""
+    found = _keys(query, after, limit)
+    sql, params = _render(found)
+    direction = "DESC" if query.order.descending else "ASC"
+    order = ", ".join(f"t.{c.key} {direction}" for c in _order(query))
+    rows = await _fetch(
+        tx,
+        f"SELECT {COLUMNS} FROM ({sql}) k JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id "
+        f"LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id {_SESSIONS} "
+        f"ORDER BY {order}",
+        params,
+    )
+    return [record(row) for row in rows]
+
+
+async def count(tx: Tx, query: Query) -> int:
+    """How many tasks match, up to MAX_COUNT."""
+    matching = _matching(query).with_only_columns(literal_column("1")).limit(MAX_COUNT).subquery()
+    sql, params = _render(select(func.count()).select_from(matching))
+    rows = await _fetch(tx, sql, params)
+    total: int = rows[0][0]
+    return total
+
+
+async def find_cancellable(tx: Tx, query: Query, limit: int) -> list[Key]:
+    """Live tasks that match and have not been asked to cancel."""
+    asked = func.coalesce(leases.c.requested_action, 0) == 1
+    return await _find(tx, _matching(query).where(and_(LIVE_TASKS, ~asked)), limit)
+
+
+async def find_retryable(tx: Tx, query: Query, limit: int) -> list[Key]:
+    """Ended tasks that match and did not succeed."""
+    return await _find(tx, _matching(query).where(in_phases(set(TERMINAL) - {Phase.SUCCEEDED})), limit)
+
+
+async def _find(tx: Tx, matching: Select[Any], limit: int) -> list[Key]:
+    chosen = matching.with_only_columns(tasks.c.tenant_id, tasks.c.task_id)
+    sql, params = _render(chosen.order_by(tasks.c.create_time, tasks.c.task_id).limit(limit))
+    return [(row[0], row[1]) for row in await _fetch(tx, sql, params)]
+
+
+def _matching(query: Query) -> Select[Any]:
+    joined = tasks.outerjoin(
+        leases, and_(leases.c.tenant_id == tasks.c.tenant_id, leases.c.task_id == tasks.c.task_id)
+    )
+    found = select(tasks.c.tenant_id, tasks.c.task_id).select_from(joined)
+    if query.tenant_id is not None:
+        found = found.where(tasks.c.tenant_id == query.tenant_id)
+    if query.condition is not None:
+        found = found.where(condition(query.condition.root))
+    return found.where(ENDED_TASKS) if query.order.by_end else found
+
+
+def _keys(query: Query, after: Position | None, limit: int) -> Select[Any]:
+    """The keys of a page.
+
+    No index spans tenants, nor the ends of several phases: each group has a page of its own, of which the first
+    rows are taken together.
+    """
+    order = _order(query)
+    found = _matching(query).with_only_columns(*order)
+    if after is not None:
+        found = found.where(_behind(order, after, query.order.descending))
+    if query.tenant_id is not None and not query.order.by_end:
+        return _sorted(found, order, query.order.descending, limit)
+    groups, same_group = _groups(query)
+    page = _sorted(found.where(same_group), order, query.order.descending, limit).lateral("page")
+    merged = select(*page.c).select_from(groups.join(page, true()))
+    return _sorted(merged, page.c, query.order.descending, limit)
+
+
+def _order(query: Query) -> tuple[ColumnElement[Any], ...]:
+    time = tasks.c.end_time if query.order.by_end else tasks.c.create_time
+    if query.tenant_id is not None:
+        # A constant in the order keeps the index from serving it.
+        return time, tasks.c.task_id, tasks.c.tenant_id
+    return time, tasks.c.tenant_id, tasks.c.task_id
+
+
+def _sorted(
+    found: Select[Any], order: Iterable[ColumnElement[Any]], descending: bool, limit: int
+) -> Select[Any]:
+    return found.order_by(*(c.desc() if descending else c.asc() for c in order)).limit(limit)
+
+
+def _behind(
+    order: Sequence[ColumnElement[Any]], after: Position, descending: bool
+) -> ColumnElement[bool]:
+    values = {"tenant_id": after.tenant_id, "task_id": after.task_id}
+    last = tuple_(*(literal(values.get(column.key or "", after.time)) for column in order))
+    place = tuple_(*order)
+    return place < last if descending else place > last
+
+
+def _groups(query: Query) -> tuple[FromClause, ColumnElement[bool]]:
+    """A row per tenant and, where tasks are ordered by their end, per phase; and what ties a task to its row."""
+    phases = sqlalchemy.values(column("phase", SmallInteger), name="phases").data([(int(p),) for p in TERMINAL])
+    if query.tenant_id is not None:
+        return phases, tasks.c.phase == phases.c.phase
+    tenants = table("tenants", column("tenant_id"))
+    if not query.order.by_end:
+        return tenants, tasks.c.tenant_id == tenants.c.tenant_id
+    both = and_(tasks.c.tenant_id == tenants.c.tenant_id, tasks.c.phase == phases.c.phase)
+    return tenants.join(phases, true()), both
+
+
+def _render(statement: Select[Any]) -> tuple[str, dict[str, Any]]:
+    compiled = statement.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
+    return str(compiled), dict(compiled.params)
+
+
+async def _fetch(tx: Tx, sql: str, params: dict[str, Any]) -> list[Row]:
+    # The values of a filter decide the plan. The rows are few, so that planning each time costs little.
+    await tx.execute("SET LOCAL plan_cache_mode = auto", prepare=False)
+    return await tx.fetch(sql, params, prepare=False)

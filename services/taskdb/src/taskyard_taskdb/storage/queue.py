@@ -1,0 +1,231 @@
+"""The pop: tasks claimed for many runners in one transaction.
+
+Candidates are chosen unlocked from the heads of lanes, then only those are locked, skipping what another transaction
+has, and taken off the queue. Leases and changes are written in a later statement, whose snapshot is younger than the
+locks; nobody else writes a task whose queue row is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from taskyard.errors import SessionSuperseded
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.words import ActorType, Phase, RunState
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.changes import LOG_LOCK
+from taskyard_taskdb.storage.claim import Grant, RunnerGrants, RunnerWant
+from taskyard_taskdb.storage.keys import RunnerScope
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.lanes import Lanes, lane_arrays
+from taskyard_taskdb.storage.merge import Candidate, Merge, Page
+from taskyard_taskdb.storage.pool import Pool, Row, Tx
+from taskyard_taskdb.storage.statements import statement
+
+# How often a pop looks behind rows that others have locked.
+_ROUNDS = 3
+
+
+class Queue:
+    """Pops of this process, one at a time: two at once would choose the same heads."""
+
+    def __init__(self, pool: Pool, lanes: Lanes) -> None:
+        self._pool = pool
+        self._lanes = lanes
+        self._turn = asyncio.Lock()
+
+    async def pop(
+        self, scheduler_id: str, request_id: str, wants: Sequence[RunnerWant]
+    ) -> list[RunnerGrants]:
+        """Claim tasks; one result per runner, in order.
+
+        Repeating a call returns what still stands of the first.
+        """
+        async with self._turn:
+            pop = _Pop(self._lanes, scheduler_id, request_id, wants)
+            results = await self._pool.run(pop.run)
+            pop.committed()
+        return results
+
+
+class _Pop:
+    """One request; `run` may be repeated as a whole, so it keeps nothing from a failed attempt."""
+
+    def __init__(self, lanes: Lanes, scheduler_id: str, request_id: str, wants: Sequence[RunnerWant]) -> None:
+        self._lanes = lanes
+        self._scheduler_id = scheduler_id
+        self._request_id = request_id
+        self._wants = wants
+        self._taken: list[Candidate] = []
+        self._skipped: list[Candidate] = []
+
+    async def run(self, tx: Tx) -> list[RunnerGrants]:
+        results = [RunnerGrants() for _ in self._wants]
+        self._taken, self._skipped = [], []
+        open_wants = await self._admit(tx, results)
+        merge = Merge(open_wants, self._lanes.bounds, lambda pages: _read_pages(tx, pages))
+        has_lease: dict[Candidate, bool] = {}
+        for _ in range(_ROUNDS):
+            chosen = await merge.choose()
+            if not chosen:
+                break
+            taken = await _take(tx, chosen)
+            has_lease |= taken
+            skipped = [candidate for candidate in chosen if candidate not in taken]
+            self._skipped += skipped
+            if not skipped:
+                break
+            merge.refuse(skipped)
+        self._taken = list(has_lease)
+        await self._grant(tx, has_lease, results)
+        for position, want in open_wants:
+            lanes = (offer.lane for tenant in want.tenants for offer in tenant.lanes)
+            results[position].drained = merge.drained(lanes)
+        return results
+
+    def committed(self) -> None:
+        """Raise the bounds of the lanes to what was popped, and tell who watches them."""
+        self._lanes.popped(
+            ((candidate.lane, candidate.ready_time) for candidate in self._taken),
+            ((candidate.lane, candidate.ready_time) for candidate in self._skipped),
+        )
+
+    async def _admit(self, tx: Tx, results: list[RunnerGrants]) -> list[tuple[int, RunnerWant]]:
+        """The wants of runners whose session stands and which do not repeat a call, within their scope."""
+        scopes = await self._stand(tx)
+        for row in await tx.fetch(statement("find_claims"), self._claim_params()):
+            results[row[0] - 1].grants.append(_replayed(row))
+        admitted: list[tuple[int, RunnerWant]] = []
+        for position, want in enumerate(self._wants):
+            if position not in scopes:
+                results[position].error = SessionSuperseded(want.runner_id)
+                results[position].grants.clear()
+            elif not results[position].grants:
+                admitted.append((position, _within(want, scopes[position])))
+        return admitted
+
+    async def _stand(self, tx: Tx) -> dict[int, RunnerScope]:
+        params = self._claim_params() | {
+            "epochs": arrays.bigints([want.session_epoch for want in self._wants])
+        }
+        rows = await tx.fetch(statement("stand_sessions"), params)
+        standing = {row[0] - 1: RunnerScope.unpack(row[1]) for row in rows}
+        pulling = [position for position, want in enumerate(self._wants) if want.session_epoch == 0]
+        return standing | (await self._pull_scopes(tx, pulling) if pulling else {})
+
+    async def _pull_scopes(self, tx: Tx, positions: list[int]) -> dict[int, RunnerScope]:
+        """The scopes of pull workers, which have no session: whoever was not deleted may claim."""
+        ids = [self._wants[position].runner_id for position in positions]
+        rows = await tx.fetch(statement("runner_scopes"), {"runner_ids": arrays.texts(ids)})
+        known = {row[0]: (row[1], row[2]) for row in rows}
+        return {
+            position: RunnerScope.unpack(known.get(runner_id, (None, False))[0])
+            for position, runner_id in zip(positions, ids, strict=True)
+            if not known.get(runner_id, (None, False))[1]
+        }
+
+    def _claim_params(self) -> dict[str, object]:
+        ids = arrays.texts([want.runner_id for want in self._wants])
+        return {"runner_ids": ids, "request_id": self._request_id}
+
+    async def _grant(self, tx: Tx, taken: Mapping[Candidate, bool], results: list[RunnerGrants]) -> None:
+        if not taken:
+            return
+        chosen = sorted(taken, key=lambda c: c.position) if len(self._wants) > 1 else list(taken)
+        old = await _retire(tx, [candidate for candidate in chosen if taken[candidate]])
+        lease_ids = [random.SystemRandom().getrandbits(63) for _ in chosen]
+        wants = [self._wants[candidate.position] for candidate in chosen]
+        former = [old.get((c.lane.tenant_id, c.task_id), (None, None, None, None)) for c in chosen]
+        params = {
+            **_task_keys(chosen),
+            "log_lock": LOG_LOCK,
+            "runner_ids": arrays.texts([want.runner_id for want in wants]),
+            "epochs": arrays.bigints([want.session_epoch for want in wants]),
+            "lease_ids": arrays.bigints(lease_ids),
+            "lease_durations": arrays.intervals([want.lease_duration for want in wants]),
+            "old_versions": arrays.bigints([row[0] for row in former]),
+            "old_generations": arrays.bigints([row[1] for row in former]),
+            "old_attempts": arrays.integers([row[2] for row in former]),
+            "old_phases": arrays.smallints([row[3] for row in former]),
+            "scheduled": Phase.SCHEDULED.value,
+            "event": ChangeEvent.TASK_SCHEDULED.value,
+            "actor_type": ActorType.SCHEDULER.value,
+            "actor_id": self._scheduler_id,
+            "request_id": self._request_id,
+        }
+        for row in await tx.fetch(statement("grant_leases"), params):
+            index = row[0] - 1
+            candidate = chosen[index]
+            results[candidate.position].grants.append(
+                Grant(
+                    candidate.lane.tenant_id,
+                    candidate.task_id,
+                    lease_ids[index],
+                    *row[1:],
+                    wants[index].lease_duration,
+                )
+            )
+
+
+async def _read_pages(tx: Tx, pages: Mapping[LaneKey, Page]) -> None:
+    lanes, told = list(pages), list(pages.values())
+    params = {
+        **lane_arrays(lanes),
+        "after_times": arrays.timestamps([page.after[0] for page in told]),
+        "after_ids": arrays.texts([page.after[1] for page in told]),
+        "limits": arrays.integers([page.size for page in told]),
+    }
+    for n, ready_time, task_id in await tx.fetch(statement("find_candidates"), params):
+        told[n - 1].rows.append((ready_time, task_id))
+    for page in told:
+        page.exhausted = len(page.rows) < page.size
+        if page.rows:
+            page.after = page.rows[-1]
+
+
+async def _take(tx: Tx, chosen: Sequence[Candidate]) -> dict[Candidate, bool]:
+    """The candidates that are ours now, in their order, and whether an expired lease lies beside each."""
+    params = {
+        **lane_arrays([candidate.lane for candidate in chosen]),
+        "ready_times": arrays.timestamps([candidate.ready_time for candidate in chosen]),
+        "task_ids": arrays.texts([candidate.task_id for candidate in chosen]),
+    }
+    rows = dict(await tx.fetch(statement("take_from_queue"), params))
+    return {candidate: rows[n] for n, candidate in enumerate(chosen, 1) if n in rows}
+
+
+async def _retire(tx: Tx, chosen: Sequence[Candidate]) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """Version, generation, attempt and phase of the expired leases beside these, which are runs now."""
+    if not chosen:
+        return {}
+    rows = await tx.fetch(statement("retire_leases"), {**_task_keys(chosen), "lost": RunState.LOST.value})
+    keys = [(candidate.lane.tenant_id, candidate.task_id) for candidate in chosen]
+    return {
+        keys[n - 1]: (version, generation, attempt, phase) for n, version, generation, attempt, phase in rows
+    }
+
+
+def _replayed(row: Row) -> Grant:
+    _, tenant_id, task_id, lease_id, *rest, lease_left = row
+    left: timedelta = lease_left
+    return Grant(tenant_id, task_id, lease_id, *rest, left)
+
+
+def _within(want: RunnerWant, scope: RunnerScope) -> RunnerWant:
+    """The want without tenants that the runner's key does not cover."""
+    if not scope.tenants:
+        return want
+    tenants = tuple(tenant for tenant in want.tenants if tenant.tenant_id in scope.tenants)
+    return RunnerWant(
+        want.runner_id, want.session_epoch, want.max_tasks, want.lease_duration, tenants, want.budget
+    )
+
+
+def _task_keys(chosen: Sequence[Candidate]) -> dict[str, object]:
+    return {
+        "tenant_ids": arrays.texts([candidate.lane.tenant_id for candidate in chosen]),
+        "task_ids": arrays.texts([candidate.task_id for candidate in chosen]),
+    }

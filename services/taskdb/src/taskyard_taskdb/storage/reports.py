@@ -1,0 +1,237 @@
+"""What holders say about their runs, applied: plain successes in one statement, everything else as Python decides.
+
+Each report has its own result. Reports of one task are applied in their order, and either all of them here or all
+of them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+import psycopg
+from psycopg import errors as pg
+
+from taskyard.errors import LeaseNotHeld, NotFound, StaleGeneration, TaskTerminal, TaskyardError
+from taskyard_taskdb import failpoints
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.event import (
+    CancelledByHolder,
+    Failed,
+    HolderEvent,
+    Released,
+    Started,
+    Succeeded,
+    TimedOut,
+)
+from taskyard_taskdb.domain.task import TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.words import ActorType, Phase, RunState
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.changes import LOG_LOCK
+from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.runs import EndedRun, find_runs
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.transitions import StateMoved, Written, load_for_update, write
+
+# status.details: what is stored and what was reported, both serialised, put together.
+MergeDetails = Callable[[bytes | None, bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One report; `details` are those of the report alone, the event's are not set yet."""
+
+    key: Key
+    event: HolderEvent
+    details: bytes | None = None
+    log_sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The phase after a report, and whether it had been applied before."""
+
+    phase: Phase
+    duplicate: bool = False
+
+
+Outcome = Applied | TaskyardError
+
+_RUN_STATES = {
+    Succeeded: (RunState.SUCCEEDED,),
+    Failed: (RunState.FAILED,),
+    TimedOut: (RunState.TIMED_OUT,),
+    CancelledByHolder: (RunState.CANCELLED,),
+    Released: (RunState.RELEASED, RunState.LOST),
+}
+_REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
+_POISON = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.QueryCanceled)
+
+
+class Reports:
+    """Applies reports and tells the lanes what came of them."""
+
+    def __init__(self, pool: Pool, lanes: Lanes, merge_details: MergeDetails) -> None:
+        self._pool = pool
+        self._lanes = lanes
+        self._merge_details = merge_details
+
+    async def apply(self, reports: Sequence[Report]) -> list[Outcome]:
+        """One outcome per report, in order. An error is final for its report."""
+        outcomes: dict[int, Outcome] = {}
+        groups = _by_task(reports)
+        plain = {key: group for key, group in groups.items() if _is_plain([reports[n] for n in group])}
+        if plain:
+            done = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+            await failpoints.REPORT_AFTER_COMMIT.reach()
+            for key in done:
+                *started, last = groups.pop(key)
+                outcomes.update((n, Applied(Phase.RUNNING)) for n in started)
+                outcomes[last] = Applied(Phase.SUCCEEDED)
+        if groups:
+            await self._decide(reports, groups, outcomes)
+        return [outcomes[n] for n in range(len(reports))]
+
+    async def _decide(
+        self, reports: Sequence[Report], groups: Mapping[Key, list[int]], outcomes: dict[int, Outcome]
+    ) -> None:
+        """Apply the groups in one transaction; one that the database refuses does not fail the others."""
+        try:
+            found, written = await self._pool.run(lambda tx: self._transact(tx, reports, groups))
+        except _POISON:
+            if len(groups) == 1:
+                raise
+            keys = sorted(groups)
+            for half in (keys[: len(keys) // 2], keys[len(keys) // 2 :]):
+                await self._decide(reports, {key: groups[key] for key in half}, outcomes)
+            return
+        await failpoints.REPORT_AFTER_COMMIT.reach()
+        outcomes.update(found)
+        self._lanes.committed(written)
+
+    async def _transact(
+        self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
+    ) -> tuple[dict[int, Outcome], Written]:
+        loaded = await load_for_update(tx, groups)
+        rng = Random()
+        outcomes: dict[int, Outcome] = {}
+        transitions: list[Transition] = []
+        tasks = dict(loaded.tasks)
+        for key, group in groups.items():
+            for n in group:
+                task = tasks.get(key)
+                if task is None:
+                    outcomes[n] = NotFound("task", f"tenants/{key[0]}/tasks/{key[1]}")
+                    continue
+                try:
+                    step = lifecycle.apply(task, self._with_details(reports[n], task), loaded.now, rng)
+                except TaskyardError as error:
+                    outcomes[n] = error
+                    continue
+                outcomes[n] = Applied(step.task.phase, step.duplicate)
+                tasks[key] = step.task
+                transitions.append(step)
+        await _recognise_repeats(tx, reports, tasks, outcomes)
+        told = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
+        written = await write(tx, transitions, log_sequences=told)
+        await failpoints.REPORT_BEFORE_COMMIT.reach()
+        return outcomes, written
+
+    def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
+        if report.details is None:
+            return report.event
+        return replace(report.event, details=self._merge_details(task.details, report.details))
+
+
+async def _recognise_repeats(
+    tx: Tx, reports: Sequence[Report], tasks: Mapping[Key, TaskState], outcomes: dict[int, Outcome]
+) -> None:
+    """A rejected report whose run ended just so had been applied before."""
+    rejected = [n for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)]
+    if not rejected:
+        return
+    runs = await find_runs(tx, [(*reports[n].key, reports[n].event.generation) for n in rejected])
+    for n in rejected:
+        report = reports[n]
+        run = runs.get((*report.key, report.event.generation))
+        if run is not None and _was_applied(report.event, run):
+            outcomes[n] = Applied(tasks[report.key].phase, duplicate=True)
+
+
+def _was_applied(event: HolderEvent, run: EndedRun) -> bool:
+    if (event.lease_id, event.runner_id) != (run.lease_id, run.runner_id):
+        return False
+    if isinstance(event, Started):
+        return run.started
+    return run.state in _RUN_STATES.get(type(event), ())
+
+
+def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
+    groups: dict[Key, list[int]] = {}
+    for n, report in enumerate(reports):
+        groups.setdefault(report.key, []).append(n)
+    return groups
+
+
+def _is_plain(group: Sequence[Report]) -> bool:
+    """A success, alone or right after its start, that says nothing else."""
+    first, last = group[0], group[-1]
+    if type(last.event) is not Succeeded or len(group) > 2 or last.details is not None:
+        return False
+    if len(group) == 1:
+        return True
+    same = (first.event.generation, first.event.lease_id) == (last.event.generation, last.event.lease_id)
+    return type(first.event) is Started and first.details is None and same
+
+
+async def _complete_plain(tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]) -> list[Key]:
+    """The tasks that are done now; the others are for Python to decide."""
+    keys = sorted(groups)
+    first = [reports[groups[key][0]] for key in keys]
+    last = [reports[groups[key][-1]] for key in keys]
+    rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
+    if rows and rows[0][2] != len(rows):
+        raise StateMoved("a lease stood for a task that had ended")
+    timed = [keys[n - 1] for n, is_timed, _ in rows if is_timed]
+    if timed:
+        await _clear_timers(tx, timed)
+    await failpoints.REPORT_BEFORE_COMMIT.reach()
+    return [keys[n - 1] for n, _, _ in rows]
+
+
+def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:
+    starts = [report.event if isinstance(report.event, Started) else None for report in first]
+    ends = [report.event for report in last if isinstance(report.event, Succeeded)]
+    return {
+        "log_lock": LOG_LOCK,
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "task_ids": arrays.texts([key[1] for key in keys]),
+        "generations": arrays.bigints([event.generation for event in ends]),
+        "lease_ids": arrays.bigints([event.lease_id for event in ends]),
+        "runner_ids": arrays.texts([event.runner_id for event in ends]),
+        "starts": arrays.bools([start is not None for start in starts]),
+        "start_times": arrays.timestamps([start.time if start else None for start in starts]),
+        "end_times": arrays.timestamps([event.time for event in ends]),
+        "results": arrays.byteas([event.result for event in ends]),
+        "exit_codes": arrays.integers([event.exit_code for event in ends]),
+        "checkpoints": arrays.bigints([start.checkpoint_sequence if start else 0 for start in starts]),
+        "log_sequences": arrays.bigints([report.log_sequence for report in last]),
+        "started_event": ChangeEvent.TASK_STARTED.value,
+        "succeeded_event": ChangeEvent.TASK_SUCCEEDED.value,
+        "actor_type": ActorType.RUNNER.value,
+    }
+
+
+async def _clear_timers(tx: Tx, keys: Iterable[Key]) -> None:
+    gone = list(keys)
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in gone]),
+        "task_ids": arrays.texts([key[1] for key in gone]),
+        "kinds": arrays.smallints([0] * len(gone)),
+    }
+    await tx.execute(statement("clear_timers"), params)

@@ -1,0 +1,106 @@
+"""Runners: what they said of themselves, what their key allows, and how they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from taskyard.errors import PermissionDenied
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.keys import RUNNER, RunnerScope, find_key
+from taskyard_taskdb.storage.pool import Row, Tx
+from taskyard_taskdb.storage.statements import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What an agent says about itself: the serialised message, and what of it is stored by itself."""
+
+    encoded: bytes
+    labels: Mapping[str, str]
+    backend_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRecord:
+    """A runner and its newest session, in the order of the columns of read_runners; `labels` are those in force."""
+
+    runner_id: str
+    version: int
+    register_time: datetime
+    update_time: datetime
+    delete_time: datetime | None
+    completed_count: int
+    failed_count: int
+    registration: bytes
+    scope: RunnerScope
+    labels: Mapping[str, str]
+    admin_labels: Mapping[str, str]
+    drain: bytes | None
+    session_id: UUID | None
+    scheduler_id: str | None
+    heartbeat_time: datetime | None
+    used_capacity: int | None
+    draining: bool | None
+    alive: bool
+
+
+async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:
+    """The scope of the key a runner came with. Raises PermissionDenied if it may not be this runner."""
+    key = await find_key(tx, key_id)
+    if key is None or key.kind != RUNNER:
+        raise _denied(runner_id, f"key {key_id}", "a runner that is in force")
+    allowed = key.runner_scope.runner_id
+    fits = runner_id.startswith(allowed[:-1]) if allowed.endswith("*") else allowed in ("", runner_id)
+    if not fits:
+        raise _denied(runner_id, f"key {key_id}, which is for runner {allowed},", "that runner")
+    return key.runner_scope
+
+
+async def put(tx: Tx, runner_id: str, key_id: str, scope: RunnerScope, registration: Registration) -> bool:
+    """Store a runner that says hello; returns whether it is new. Raises PermissionDenied if it was deleted."""
+    params = {
+        "runner_id": runner_id,
+        "key_id": key_id,
+        "backend_type": registration.backend_type,
+        "registration": registration.encoded,
+        "scope": scope.pack(),
+        "labels": json.dumps(dict(registration.labels)),
+    }
+    row = await tx.fetch_row(statement("put_runner"), params)
+    if row is None:
+        raise _denied(runner_id, f"runner {runner_id} was deleted and", "another runner id")
+    return bool(row[0] == 1)
+
+
+async def register(tx: Tx, changed: Mapping[str, Registration]) -> None:
+    """Take over changed registrations of connected runners."""
+    ids = sorted(changed)
+    told = [changed[runner_id] for runner_id in ids]
+    params = {
+        "runner_ids": arrays.texts(ids),
+        "registrations": arrays.byteas([registration.encoded for registration in told]),
+        "backend_types": arrays.texts([registration.backend_type for registration in told]),
+        "labels": arrays.texts([json.dumps(dict(registration.labels)) for registration in told]),
+    }
+    await tx.execute(statement("register_runners"), params)
+
+
+async def read(tx: Tx, runner_ids: Sequence[str] | None = None) -> list[RunnerRecord]:
+    """These runners, or all that were not deleted."""
+    params = {"runner_ids": None if runner_ids is None else arrays.texts(runner_ids)}
+    return [_record(row) for row in await tx.fetch(statement("read_runners"), params)]
+
+
+def _record(row: Row) -> RunnerRecord:
+    scope = RunnerScope.unpack(row[8])
+    # The key's labels win over what the agent says, an administrator's over both.
+    labels = {**row[9], **scope.labels, **row[10]}
+    return RunnerRecord(*row[:8], scope, labels, *row[10:])
+
+
+def _denied(runner_id: str, principal: str, needed: str) -> PermissionDenied:
+    return PermissionDenied(principal, f"the link as runner {runner_id}", needed)

@@ -1,0 +1,145 @@
+"""A taskdb in the test's event loop, on a real socket and a real database, and callers with keys for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from taskyard.status import from_rpc_error
+from taskyard.v1 import (
+    lease_service_pb2_grpc,
+    session_service_pb2_grpc,
+    task_service_pb2_grpc,
+)
+from taskyard_kit.keys import ApiKey
+from taskyard_taskdb.server import TaskDb
+from taskyard_taskdb.settings import ServerSettings
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.pool import Pool
+
+
+class Caller:
+    """A channel with a key. `caller.tasks.CreateTask(request)` raises taskyard.errors."""
+
+    def __init__(self, address: str, key: str) -> None:
+        self.channel = grpc.aio.insecure_channel(address, options=[("grpc.use_local_subchannel_pool", 1)])
+        self._metadata = (("authorization", f"Bearer {key}"),)
+        self.tasks = self._stub(task_service_pb2_grpc.TaskServiceStub)
+        self.leases = self._stub(lease_service_pb2_grpc.LeaseServiceStub)
+        self.sessions = self._stub(session_service_pb2_grpc.SessionServiceStub)
+
+    def _stub(self, stub: Callable[[Any], Any]) -> Any:
+        return _Translating(stub(self.channel), self._metadata)
+
+    async def close(self) -> None:
+        await self.channel.close()
+
+
+class _Translating:
+    """A stub whose unary calls carry the key and raise taskyard.errors; streams are passed through."""
+
+    def __init__(self, stub: Any, metadata: tuple[tuple[str, str], ...]) -> None:
+        self._stub = stub
+        self._metadata = metadata
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._stub, name)
+
+        def call(request: Any, *, metadata: tuple[tuple[str, str], ...] = (), **options: Any) -> Any:
+            made = method(request, metadata=self._metadata + metadata, **options)
+            return _translated(made) if isinstance(made, Awaitable) else made
+
+        return call
+
+
+async def _translated(call: Any) -> Any:
+    try:
+        return await call
+    except grpc.RpcError as error:
+        raise from_rpc_error(error) from error
+
+
+async def make_key(pool: Pool, kind: int, tenant_id: str | None = None, **fields: Any) -> str:
+    """A new key in the database."""
+    key = ApiKey.make()
+    stored = keys.StoredKey(key.id, kind, key.digest, tenant_id=tenant_id, **fields)
+    await pool.run(lambda tx: keys.insert_key(tx, stored))
+    return key.text
+
+
+@dataclass
+class RunningTaskDb:
+    """A served taskdb: its parts, its address, and callers made for it."""
+
+    taskdb: TaskDb
+    address: str
+    url: str
+    callers: list[Caller] = field(default_factory=list)
+
+    @property
+    def pool(self) -> Pool:
+        return self.taskdb.pool
+
+    async def caller(self, kind: int = keys.TENANT, tenant_id: str | None = "default", **fields: Any) -> Caller:
+        """A caller with a new key; tenant keys act for `tenant_id`."""
+        key = await make_key(self.pool, kind, tenant_id if kind == keys.TENANT else None, **fields)
+        made = Caller(self.address, key)
+        self.callers.append(made)
+        return made
+
+    async def add_tenant(self, tenant_id: str, *, suspended: bool = False) -> None:
+        """A tenant without limits."""
+        async with self.pool.transaction() as tx:
+            await tx.execute(
+                "INSERT INTO tenants (tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth, "
+                "rate_limit_per_sec, suspended) VALUES (%s, %s, 4, 0, 0, 0, %s)",
+                (tenant_id, tenant_id, suspended),
+            )
+
+    async def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        """What the database holds."""
+        async with self.pool.reading() as tx:
+            return await tx.fetch(sql, params, prepare=False)
+
+
+async def run_taskdb(url: str, **settings: Any) -> AsyncIterator[RunningTaskDb]:
+    """A taskdb on a free port of loopback."""
+    async with TaskDb(ServerSettings(database_url=url, listen="127.0.0.1:0", **settings)) as taskdb:
+        await taskdb.server.start()
+        running = RunningTaskDb(taskdb, taskdb.server.address, url)
+        try:
+            yield running
+        finally:
+            for caller in running.callers:
+                await caller.close()
+            await taskdb.server.stop_now()
+
+
+@pytest.fixture
+async def taskdb(database_url: str) -> AsyncIterator[RunningTaskDb]:
+    """A taskdb of its own for this test."""
+    async for running in run_taskdb(database_url):
+        yield running
+
+
+@pytest.fixture
+async def tenant(taskdb: RunningTaskDb) -> Caller:
+    """A caller that acts for the tenant "default"."""
+    return await taskdb.caller()
+
+
+@pytest.fixture
+async def admin(taskdb: RunningTaskDb) -> Caller:
+    """An administrator."""
+    return await taskdb.caller(keys.ADMIN)
+
+
+@pytest.fixture
+async def scheduler(taskdb: RunningTaskDb) -> Caller:
+    """A scheduler."""
+    return await taskdb.caller(keys.SCHEDULER)

@@ -1,0 +1,87 @@
+"""A tiny model of the tables beside `tasks`: replays effects and says whether they fit the task's state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from taskyard_taskdb.domain import effect as effects
+from taskyard_taskdb.domain.task import LeaseState, QueueKey, TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.words import PendingReason, Phase, RunState, TimerKind
+
+
+@dataclass
+class EffectModel:
+    """The rows of one task: queue, lease, runs, timers, slot."""
+
+    queue: set[QueueKey] = field(default_factory=set)
+    lease: tuple[int, LeaseState] | None = None
+    runs: dict[int, RunState] = field(default_factory=dict)
+    timers: dict[TimerKind, datetime] = field(default_factory=dict)
+    head: bool = False
+    candidate: bool = False
+    webhooks: int = 0
+    deleted: bool = False
+
+    def write(self, transition: Transition) -> None:
+        """Writes the effects, then the lease row; each write has to find what it expects."""
+        for effect in transition.effects:
+            self._write(effect)
+        task = transition.task
+        if task.lease is not None and (self.lease is None or self.lease[1].lease_id == task.lease.lease_id):
+            self.lease = (task.generation, task.lease)
+
+    def _write(self, effect: effects.Effect) -> None:
+        match effect:
+            case effects.Enqueue(key):
+                assert not self.queue, "a task has one queue row"
+                self.queue.add(key)
+            case effects.Dequeue(key):
+                self.queue.remove(key)
+            case effects.EndRun(generation=generation, lease_id=lease_id, state=state):
+                assert self.lease is not None
+                assert (self.lease[0], self.lease[1].lease_id) == (generation, lease_id)
+                assert generation not in self.runs, "a run ends once"
+                self.lease, self.runs[generation] = None, state
+            case effects.TakeSlot():
+                assert not self.head
+                self.head, self.candidate = True, False
+            case effects.WaitForSlot():
+                assert not self.head
+                self.candidate = True
+            case effects.FreeSlot():
+                assert self.head
+                self.head = False
+            case effects.SetTimer(kind, due_time):
+                self.timers[kind] = due_time
+            case effects.ClearTimer(kind):
+                self.timers.pop(kind, None)
+            case effects.ClearTimers():
+                self.timers.clear()
+            case effects.CallWebhook():
+                self.webhooks += 1
+            case effects.DeleteTask():
+                self.deleted = True
+
+    def check(self, task: TaskState) -> None:
+        """The rows are those that the state calls for."""
+        assert self.queue == ({task.queue_key} if task.claimable else set())
+        assert (self.lease[1] if self.lease else None) == task.lease
+        assert len(self.runs) + (self.lease is not None) == task.generation, "every claim is a run"
+        assert self.head == task.heads_slot
+        if task.phase is Phase.PENDING and task.pending_reason is PendingReason.SLOT_BUSY:
+            assert self.candidate
+        self._check_timers(task)
+
+    def _check_timers(self, task: TaskState) -> None:
+        delayed = task.pending_reason in (PendingReason.DELAYED, PendingReason.BACKOFF)
+        assert self.timers.get(TimerKind.DUE) == (task.next_attempt_time if delayed else None)
+        if task.phase.terminal:
+            assert not self.timers
+            return
+        if task.total_deadline is not None:
+            assert self.timers[TimerKind.TOTAL_TIMEOUT] >= task.total_deadline
+        timeout = task.policy.queue_timeout
+        if task.claimable and timeout is not None and task.ready_time is not None:
+            assert TimerKind.QUEUE_TIMEOUT in self.timers

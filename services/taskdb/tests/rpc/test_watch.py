@@ -1,0 +1,213 @@
+"""WatchTasks and WaitTask over a real socket: snapshot, changes, filters, tokens, and their errors."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from taskyard.errors import FieldInvalid, LogEpochChanged, NotFound, ResumeTokenExpired, ResumeTokenInvalid
+from taskyard.status import translated
+from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard_taskdb.watch.token import ResumeToken
+
+PARENT = "tenants/default"
+SNAPSHOT = task_service_pb2.TASK_EVENT_TYPE_SNAPSHOT
+ENTERED = task_service_pb2.TASK_EVENT_TYPE_ENTERED
+EXITED = task_service_pb2.TASK_EVENT_TYPE_EXITED
+
+
+def spec(task_type: str = "") -> task_pb2.Task:
+    command = task_pb2.CommandExecution(program="true")
+    return task_pb2.Task(
+        spec=task_pb2.TaskSpec(task_type=task_type, execution=task_pb2.Execution(command=command))
+    )
+
+
+async def create(caller: Any, task_id: str, task_type: str = "") -> str:
+    request = task_service_pb2.CreateTaskRequest(parent=PARENT, task=spec(task_type), task_id=task_id)
+    return (await caller.tasks.CreateTask(request)).task.name
+
+
+async def cancel(caller: Any, name: str) -> None:
+    await caller.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))
+
+
+class Stream:
+    """A watch whose responses are awaited one by one."""
+
+    def __init__(self, caller: Any, **fields: Any) -> None:
+        self.call = caller.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT, **fields))
+        self.token = ""
+
+    async def responses(self) -> AsyncIterator[task_service_pb2.WatchTasksResponse]:
+        async for response in self.call:
+            self.token = response.resume_token or self.token
+            yield response
+
+    async def begin(self) -> None:
+        """Return once the server has sent its first response, so that every later change is seen."""
+        with translated():
+            async with asyncio.timeout(10):
+                await anext(self.responses())
+
+    async def events(self, count: int) -> list[task_service_pb2.TaskEvent]:
+        found: list[task_service_pb2.TaskEvent] = []
+        with translated():
+            async with asyncio.timeout(10):
+                async for response in self.responses():
+                    found += response.events
+                    if len(found) >= count:
+                        return found
+        return found
+
+
+def told(event: task_service_pb2.TaskEvent) -> tuple[str, int, str]:
+    return event.task.metadata.id, event.resource_version, event.event_type
+
+
+async def test_a_watch_delivers_every_change_in_version_order(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller)
+    await stream.begin()
+    name = await create(caller, "a")
+    await cancel(caller, name)
+    events = await stream.events(2)
+    assert [told(event) for event in events] == [("a", 1, "task.created"), ("a", 2, "task.cancelled")]
+    assert events[0].type == ENTERED
+    assert events[0].status.phase == task_pb2.TASK_PHASE_PENDING
+    assert events[1].previous_phase == task_pb2.TASK_PHASE_PENDING
+    assert events[1].status.phase == task_pb2.TASK_PHASE_CANCELLED
+
+
+async def test_a_snapshot_comes_first_and_changes_follow_without_a_gap(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    first = await create(caller, "a")
+    stream = Stream(caller, snapshot=True)
+    events = await stream.events(1)
+    assert [(event.type, event.task.name) for event in events] == [(SNAPSHOT, first)]
+    await create(caller, "b")
+    assert [told(event)[0] for event in await stream.events(1)] == ["b"]
+
+
+async def test_a_watch_resumes_exactly_behind_its_token(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller)
+    await stream.begin()
+    await create(caller, "a")
+    await stream.events(1)
+    stream.call.cancel()
+    await create(caller, "b")
+    resumed = Stream(caller, resume_token=stream.token)
+    await create(caller, "c")
+    assert [told(event)[0] for event in await resumed.events(2)] == ["b", "c"]
+
+
+async def test_a_filter_tells_what_enters_and_what_leaves(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller, filter='spec.task_type = "wanted" AND status.phase = PENDING')
+    await stream.begin()
+    await create(caller, "other", "unwanted")
+    name = await create(caller, "mine", "wanted")
+    await cancel(caller, name)
+    events = await stream.events(2)
+    assert [(event.type, event.task.metadata.id) for event in events] == [(ENTERED, "mine"), (EXITED, "mine")]
+
+
+async def test_a_watch_of_named_tasks_ends_when_all_have_ended(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    names = [await create(caller, "a"), await create(caller, "b")]
+    await create(caller, "c")
+    stream = Stream(caller, names=names, until_terminal=True)
+    await stream.begin()
+    for name in names:
+        await cancel(caller, name)
+    assert [event.task.name for event in await stream.events(10)] == names
+
+
+async def test_an_idle_watch_gets_bookmarks(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller, bookmark_interval=Duration(seconds=1))
+    await stream.begin()
+    async with asyncio.timeout(5):
+        response = await anext(stream.responses())
+    assert not response.events
+    assert response.resume_token
+
+
+async def test_a_foreign_tenant_is_not_found(taskdb: Any) -> None:
+    await taskdb.add_tenant("other")
+    caller = await taskdb.caller(tenant_id="other")
+    with pytest.raises(NotFound):
+        await Stream(caller).begin()
+    request = task_service_pb2.WaitTaskRequest(name=f"{PARENT}/tasks/a")
+    with pytest.raises(NotFound):
+        await caller.tasks.WaitTask(request)
+
+
+async def test_a_damaged_token_and_one_of_another_watch_are_refused(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller)
+    await stream.begin()
+    with pytest.raises(ResumeTokenInvalid):
+        await Stream(caller, resume_token="nonsense").begin()
+    with pytest.raises(ResumeTokenInvalid):
+        await Stream(caller, resume_token=stream.token, filter="status.phase = PENDING").begin()
+
+
+async def test_a_token_of_another_history_and_an_expired_one_are_refused(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller)
+    await stream.begin()
+    await create(caller, "a")
+    await stream.events(1)
+    hub = taskdb.taskdb.hub
+    query = f"{PARENT}||"
+    other = ResumeToken(hub.epoch + 1, hub.position, hub.time).encode(query)
+    with pytest.raises(LogEpochChanged):
+        await Stream(caller, resume_token=other).begin()
+    await taskdb.rows("DELETE FROM changes WHERE id < %s RETURNING id", hub.position)
+    await create(caller, "b")
+    await stream.events(1)
+    await taskdb.rows("DELETE FROM changes WHERE id <= %s RETURNING id", hub.position - 1)
+    old = ResumeToken(hub.epoch, 0, hub.time.replace(year=2000)).encode(query)
+    with pytest.raises(ResumeTokenExpired):
+        await Stream(caller, resume_token=old).begin()
+
+
+async def test_until_terminal_needs_names(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    with pytest.raises(FieldInvalid):
+        await Stream(caller, until_terminal=True).begin()
+
+
+async def test_wait_returns_when_the_task_has_ended(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    name = await create(caller, "a")
+    request = task_service_pb2.WaitTaskRequest(name=name, timeout=Duration(seconds=20))
+    waiting = asyncio.ensure_future(caller.tasks.WaitTask(request))
+    await asyncio.wait([waiting], timeout=0.1)
+    assert not waiting.done()
+    await cancel(caller, name)
+    async with asyncio.timeout(5):
+        answer = await waiting
+    assert answer.satisfied
+    assert answer.task.status.phase == task_pb2.TASK_PHASE_CANCELLED
+
+
+async def test_wait_returns_the_current_state_when_its_time_is_up(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    name = await create(caller, "a")
+    request = task_service_pb2.WaitTaskRequest(name=name, timeout=Duration(nanos=100_000_000))
+    answer = await caller.tasks.WaitTask(request)
+    assert not answer.satisfied
+    assert answer.task.status.phase == task_pb2.TASK_PHASE_PENDING
+
+
+async def test_wait_returns_past_a_version(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    name = await create(caller, "a")
+    await cancel(caller, name)
+    request = task_service_pb2.WaitTaskRequest(name=name, after_resource_version=1)
+    assert (await caller.tasks.WaitTask(request)).task.metadata.resource_version == 2

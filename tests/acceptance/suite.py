@@ -1,0 +1,140 @@
+"""The real suite under test: `taskyard up` as a process, and the real command line run against it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+START_SECONDS = 60.0
+STOP_SECONDS = 45.0
+COMMAND_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Suite:
+    """A running Taskyard; `folder` is a directory in which the command line finds it."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.data = folder / ".taskyard"
+        self._environment = dict(environment)
+        self._lines: list[str] = []
+        self._ready = threading.Event()
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        ports = ("--taskdb-port", "0", "--scheduler-port", "0")
+        process = subprocess.Popen(
+            [BIN / "taskyard", "up", "--data-dir", self.data, *ports],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        threading.Thread(target=self._read, args=(process,), daemon=True).start()
+        return process
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self._lines.append(line)
+            if line.startswith("Ready"):
+                self._ready.set()
+        self._ready.set()
+
+    def until_ready(self) -> Suite:
+        """Returns once everything serves; fails with what `up` said otherwise."""
+        in_time = self._ready.wait(START_SECONDS)
+        said = "".join(self._lines)
+        assert in_time and "Ready" in said, f"taskyard up did not get ready:\n{said}{self.logs()}"
+        return self
+
+    def stop(self) -> int:
+        """Ends it as Ctrl-C does; the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+    def logs(self) -> str:
+        """The last lines of every service, for the message of a failing test."""
+        found = []
+        for file in sorted((self.data / "logs").glob("*.log")):
+            tail = file.read_text(errors="replace").splitlines()[-15:]
+            found.append("\n".join([f"--- {file.name}", *tail]))
+        return "\n".join(found)
+
+    @property
+    def context(self) -> dict[str, str]:
+        """Where the services are, and the key."""
+        return dict(tomllib.loads((self.data / "context.toml").read_text()))
+
+    def start_cli(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Starts `taskyard` with these arguments."""
+        return subprocess.Popen(
+            [BIN / "taskyard", *arguments],
+            cwd=self.folder,
+            env={**client_environment(), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def cli(self, *arguments: str, **environment: str) -> Ended:
+        """Runs `taskyard` with these arguments to its end."""
+        process = self.start_cli(*arguments, **environment)
+        try:
+            out, err = process.communicate(timeout=COMMAND_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            told = f"`taskyard {shlex.join(arguments)}` did not end"
+            raise AssertionError(f"{told}:\n{out}{err}\n{self.logs()}") from None
+        return Ended(process.returncode, out, err)
+
+    def done(self, *arguments: str) -> str:
+        """What a command prints that has to work."""
+        ended = self.cli(*arguments)
+        told = f"`taskyard {shlex.join(arguments)}` ended with {ended.code}"
+        assert ended.code == 0, f"{told}:\n{ended.out}{ended.err}\n{self.logs()}"
+        return ended.out
+
+
+def client_environment() -> dict[str, str]:
+    """A bare environment: nothing of the developer's reaches the program under test."""
+    return {"PATH": f"{BIN}{os.pathsep}{os.defpath}", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+
+
+@contextmanager
+def running_suite(**environment: str) -> Iterator[Suite]:
+    """A suite in a temporary directory of its own, stopped afterwards."""
+    with tempfile.TemporaryDirectory(prefix="taskyard-suite-", ignore_cleanup_errors=True) as folder:
+        suite = Suite(Path(folder), {**client_environment(), **environment})
+        try:
+            yield suite.until_ready()
+        finally:
+            if suite.process.poll() is None:
+                suite.stop()

@@ -1,0 +1,87 @@
+"""Any gRPC tool can use the servers: reflection and calls with a key, nothing without; health is open."""
+
+import json
+import subprocess
+import uuid
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from tests.acceptance.suite import BIN, ROOT, Ended, Suite, client_environment
+
+SERVERS = ["address", "scheduler"]
+SERVICES = {"address": "taskyard.v1.TaskService", "scheduler": "taskyard.v1.ExplainService"}
+UNAUTHENTICATED = 16
+
+
+def buf_curl(suite: Suite, path: str, *flags: str, key: str | None = None, server: str = "address") -> Ended:
+    headers: list[str] = []
+    if key is not None:
+        headers = ["-H", f"authorization: Bearer {key}", "--reflect-header", f"authorization: Bearer {key}"]
+    url = f"http://{suite.context[server]}{path}"
+    ended = subprocess.run(
+        [BIN / "buf", "curl", "--protocol", "grpc", "--http2-prior-knowledge", *headers, *flags, url],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=suite.folder,
+        env={**client_environment(), "HOME": str(suite.folder)},
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def call(suite: Suite, method: str, request: object, *flags: str) -> Ended:
+    path = f"/taskyard.v1.TaskService/{method}"
+    return buf_curl(suite, path, "-d", json.dumps(request), *flags, key=suite.context["key"])
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_key_lists_the_services(suite: Suite, server: str) -> None:
+    ended = buf_curl(suite, "", "--list-services", key=suite.context["key"], server=server)
+    assert ended.code == 0, ended.err
+    assert SERVICES[server] in ended.out.split()
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("key", [None, "ty_wrong_0123456789abcdef"])
+def test_without_a_valid_key_nothing_is_listed(suite: Suite, server: str, key: str | None) -> None:
+    ended = buf_curl(suite, "", "--list-services", key=key, server=server)
+    assert ended.code != 0
+    assert "taskyard" not in ended.out
+    assert "unauthenticated" in ended.err.lower()
+
+
+def test_create_get_and_watch_with_a_key(suite: Suite) -> None:
+    task = f"curl-{uuid.uuid4().hex[:8]}"
+    name = f"tenants/default/tasks/{task}"
+    spec = {"execution": {"command": {"program": "echo", "args": ["hi"]}}}
+    created = call(suite, "CreateTask", {"parent": "tenants/default", "taskId": task, "task": {"spec": spec}})
+    assert created.code == 0, created.err
+    assert json.loads(created.out)["task"]["name"] == name
+    watch = {"parent": "tenants/default", "names": [name], "snapshot": True, "untilTerminal": True}
+    watched = call(suite, "WatchTasks", watch)
+    assert watched.code == 0, watched.err
+    assert "TASK_PHASE_SUCCEEDED" in watched.out
+    got = call(suite, "GetTask", {"name": name})
+    assert json.loads(got.out)["task"]["status"]["phase"] == "TASK_PHASE_SUCCEEDED"
+
+
+def test_calls_without_a_key_are_refused(suite: Suite) -> None:
+    # The schema comes from the checkout, because reflection is refused as well.
+    flags = ("--reflect=false", "--schema", str(ROOT / "protos"))
+    for method, request in (("GetTask", {"name": "tenants/default/tasks/x"}), ("CreateTask", {})):
+        path = f"/taskyard.v1.TaskService/{method}"
+        ended = buf_curl(suite, path, "-d", json.dumps(request), *flags)
+        assert ended.code == UNAUTHENTICATED << 3, ended.err
+        assert "unauthenticated" in ended.err
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_health_is_open(suite: Suite, server: str) -> None:
+    with grpc.insecure_channel(suite.context[server]) as channel:
+        stub: Any = HealthStub(channel)
+        answer = stub.Check(HealthCheckRequest(), timeout=10)
+    assert answer.status == HealthCheckResponse.SERVING

@@ -1,0 +1,73 @@
+"""`taskyard up` from the command line: detached, found again, stopped; and told in one line what is wrong."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.suite import BIN, Ended, client_environment
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="taskyard-up-", ignore_cleanup_errors=True) as path:
+        yield Path(path)
+        # Whatever a failed test has left running.
+        taskyard(Path(path), "down")
+
+
+def taskyard(folder: Path, *arguments: str) -> Ended:
+    ended = subprocess.run(
+        [BIN / "taskyard", *arguments],
+        cwd=folder,
+        env=client_environment(),
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def test_detached_up_serves_until_down(folder: Path) -> None:
+    ports = ("--taskdb-port", "0", "--scheduler-port", "0")
+    up = taskyard(folder, "up", "--detach", "--no-runner", "--data-dir", ".taskyard", *ports)
+    assert up.code == 0, up.out
+    assert "Ready" in up.out
+    assert taskyard(folder, "submit", "--id", "kept", "--", "true").out == "kept\n"
+
+    again = taskyard(folder, "up", "--data-dir", ".taskyard", *ports)
+    assert again.code == 1 and "another taskyard up" in again.err
+
+    down = taskyard(folder, "down")
+    assert down.code == 0 and "kept" in down.out
+    status = taskyard(folder, "status")
+    assert status.code == 3 and status.out.count("not reachable") == 2
+    gone = taskyard(folder, "get", "kept")
+    assert gone.code == 3 and "start one with `make up`" in gone.err
+
+    assert taskyard(folder, "up", "--detach", "--no-runner", "--data-dir", ".taskyard", *ports).code == 0
+    assert taskyard(folder, "get", "kept", "-o", "name").out == "kept\n"
+    assert taskyard(folder, "down").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--host", "192.0.2.1"], "--host 192.0.2.1"),
+        (["--database-url", "postgresql://nobody@127.0.0.1:1/x"], "127.0.0.1"),
+        (["--taskdb-port", "70000"], "70000"),
+        (["--metrcs"], "--metrics"),
+    ],
+)
+def test_what_up_cannot_do_is_one_line(folder: Path, arguments: list[str], told: str) -> None:
+    ended = taskyard(folder, "up", "--data-dir", "data", *arguments)
+    assert ended.code in (1, 2)
+    assert told in ended.err and ended.err.count("\n") == 1
+    assert "Traceback" not in ended.out + ended.err
+
+
+def test_down_without_up_says_so(folder: Path) -> None:
+    ended = taskyard(folder, "down", "--data-dir", "data")
+    assert ended.code == 5 and ended.err.count("\n") == 1
