@@ -1,4 +1,4 @@
-"""A scheduler for the runner's tests: a real gRPC server that speaks the link, and misbehaves when told to."""
+"""A scheduler for the runner's tests: a real gRPC server that speaks the link, and misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -39,6 +39,7 @@ def run_key(lease: lease_pb2.LeaseRef) -> RunKey:
 
 GRPC = {code: found for found in grpc.StatusCode for code in errors.Code if code == found.value[0]}
 T = TypeVar("T")
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class SchedulerPeer(RunnerLinkServiceServicer):
     async def start(self) -> None:
         """Serve, on the port it had before if it had one."""
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        add_RunnerLinkServiceServicer_to_server(self, self._server)  # type: ignore[no-untyped-call]
+        add_RunnerLinkServiceServicer_to_server(self, self._server)
         self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         await self._server.start()
 
@@ -198,7 +199,13 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         self.send(task)
         return task
 
-    def tell(self, task: Task, action: int, grace: float | None = None, reason: str = "") -> None:
+    def tell(
+        self,
+        task: Task,
+        action: lease_pb2.LeaseAction.ValueType,
+        grace: float | None = None,
+        reason: str = "",
+    ) -> None:
         """Cancel, pause or abort a run."""
         verdict = lease_pb2.LeaseVerdict(lease=task.assignment.lease, action=action, reason=reason)
         if grace is not None:
@@ -208,7 +215,7 @@ class SchedulerPeer(RunnerLinkServiceServicer):
     # -- the link
 
     async def Connect(
-        self, requests: AsyncIterator[link.ConnectRequest], context: grpc.aio.ServicerContext
+        self, requests: AsyncIterator[link.ConnectRequest], context: Context
     ) -> AsyncIterator[link.ConnectResponse]:
         metadata = dict(context.invocation_metadata() or ())
         self.keys.append(str(metadata.get("authorization", "")))
@@ -308,7 +315,7 @@ class SchedulerPeer(RunnerLinkServiceServicer):
             session.send(checkpoint_ack=link.CheckpointAck(lease=lease, sequence=header.sequence))
 
     async def DownloadCheckpoint(
-        self, request: link.DownloadCheckpointRequest, context: grpc.aio.ServicerContext
+        self, request: link.DownloadCheckpointRequest, context: Context
     ) -> AsyncIterator[link.DownloadCheckpointResponse]:
         header, content = self.checkpoints[request.lease.task]
         yield link.DownloadCheckpointResponse(checkpoint=checkpoint_of(header))

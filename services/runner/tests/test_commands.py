@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from services.runner.tests.conftest import StartRunner
 from services.runner.tests.runner_process import RunnerProcess, command, shell, variables
 from services.runner.tests.scheduler_peer import SchedulerPeer
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Payload
@@ -62,10 +63,12 @@ async def test_the_result_file_becomes_the_output(peer: SchedulerPeer, runner: R
     result = (await peer.outcome(task)).succeeded.result
     assert json.loads(result.output.raw) == {"frames": 3}
     assert result.output.content_type == "application/json"
-    assert result.metrics["max_rss_bytes"] > 0
+    assert result.metrics.fields["max_rss_bytes"].number_value > 0
 
 
-async def test_the_environment_is_the_tasks_then_the_runners(peer: SchedulerPeer, start_runner) -> None:  # type: ignore[no-untyped-def]
+async def test_the_environment_is_the_tasks_then_the_runners(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
     await start_runner("--env", "SHARED=runner", SECRET="of the runner")
     spec = command("env", env=variables(SHARED="task", OWN="1"), payload=Payload(raw=b'{"a":1}'))
     task = peer.assign(spec)

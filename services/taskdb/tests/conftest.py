@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from services.taskdb.tests.yard import Yard
 from taskyard.status import from_rpc_error
 from taskyard.v1 import (
     lease_service_pb2_grpc,
@@ -143,3 +144,15 @@ async def admin(taskdb: RunningTaskDb) -> Caller:
 async def scheduler(taskdb: RunningTaskDb) -> Caller:
     """A scheduler."""
     return await taskdb.caller(keys.SCHEDULER)
+
+
+@pytest.fixture
+async def yard(taskdb: RunningTaskDb, tenant: Caller, scheduler: Caller) -> Yard:
+    """A scheduler that plays runners against this taskdb."""
+    return await make_yard(taskdb, scheduler, tenant)
+
+
+async def make_yard(taskdb: RunningTaskDb, scheduler: Caller, tenant: Caller, name: str = "scheduler-1") -> Yard:
+    """A scheduler of its own name, with a key for its runners."""
+    key = ApiKey.parse(await make_key(taskdb.pool, keys.RUNNER))
+    return Yard(scheduler, tenant, key.id, name)

@@ -86,7 +86,7 @@ def draw_policy(rng: Random) -> TaskPolicy:
     initial = rng.choice((0.5, 1.0, 4.0))
     return TaskPolicy(
         restart=rng.choice((Restart.NEVER, Restart.ON_FAILURE, Restart.ON_FAILURE, Restart.ALWAYS)),
-        max_retries=rng.choice((0, 1, 2, 3)),
+        max_retries=rng.choice((0, 1, 1, 2)),
         max_runner_losses=rng.choice((0, 1, 2)),
         retry_on_timeout=rng.random() < 0.6,
         backoff_initial=timedelta(seconds=initial),
@@ -196,7 +196,7 @@ def draw_event(life: Life, rng: Random) -> Event:
 def likely(task: TaskState) -> tuple[Draw, ...]:
     """What fits the state, roughly as often as it is worth looking at."""
     if task.phase.terminal:
-        return ENDED
+        return (*ENDED, *(_external,) * 8, _report_timeout) if task.external else ENDED
     if task.external:
         return EXTERNAL
     if task.requested is not None:
@@ -248,7 +248,7 @@ def _progress(life: Life, rng: Random) -> Event:
 
 
 def _checkpoint(life: Life, rng: Random) -> Event:
-    sequence = max(1, life.task.checkpoint_sequence + rng.choice((-1, 0, 1, 1)))
+    sequence = max(1, life.task.checkpoint_sequence + rng.choice((-1, 0, 1, 5)))
     return _report(events.CheckpointStored, life, rng, sequence=sequence, progress=rng.choice((None, b"30")))
 
 
@@ -258,7 +258,7 @@ def _succeeded(life: Life, rng: Random) -> Event:
 
 
 def _failed(life: Life, rng: Random) -> Event:
-    kind = rng.choice((ErrorClass.TRANSIENT, ErrorClass.TRANSIENT, ErrorClass.PERMANENT))
+    kind = ErrorClass.PERMANENT if rng.random() < 0.2 else ErrorClass.TRANSIENT
     error = RunError("EXIT_NONZERO", kind, "exit code 1")
     later, details = seconds(rng, None, None, 30), rng.choice((None, b"details"))
     return _report(events.Failed, life, rng, error=error, exit_code=1, retry_after=later, details=details)
@@ -388,10 +388,10 @@ LIKELY: dict[Phase, tuple[Draw, ...]] = {
         *OUTCOMES, *LEASE_TIMERS, *LEASE_TIMERS, *(_progress,) * 4, *(_checkpoint,) * 2, *(_returned,) * 2,
         _started, _cancel, _pause, _pause, _total_timeout,
     ),
-    Phase.PAUSED: (*(_resume,) * 8, _cancel, _pause, _edit, _total_timeout),
+    Phase.PAUSED: (*(_resume,) * 8, _cancel, _pause, _edit, _total_timeout, _due),
     Phase.REDISTRIBUTING: (
-        *(_claim,) * 3, *OUTCOMES, *(_returned,) * 4, _progress, _checkpoint, *(_cancel,) * 3,
-        *(_released,) * 2, _pause, _queue_timeout, _total_timeout, *(_deadline,) * 2,
+        *(_claim,) * 3, *OUTCOMES, *(_returned,) * 6, *(_progress,) * 2, *(_checkpoint,) * 2, _edit, _started,
+        *(_cancel,) * 5, *(_released,) * 2, _pause, _queue_timeout, _total_timeout, *(_deadline,) * 2,
     ),
 }  # fmt: skip
 ASKED: tuple[Draw, ...] = (
@@ -405,7 +405,16 @@ ASKED_LATE: tuple[Draw, ...] = (
     _returned,
     _total_timeout,
 )
-ENDED: tuple[Draw, ...] = (*(_retry,) * 9, _edit, _cancel, _due, _queue_timeout, _total_timeout, _succeeded)
+ENDED: tuple[Draw, ...] = (
+    *(_retry,) * 16,
+    _edit,
+    _delete,
+    _cancel,
+    _due,
+    _queue_timeout,
+    _total_timeout,
+    _succeeded,
+)
 EXTERNAL: tuple[Draw, ...] = (
     *(_external,) * 8, *(_report_timeout,) * 5, _total_timeout, _cancel, _edit, _pause, _resume,
 )  # fmt: skip

@@ -64,7 +64,7 @@ class LaneBoard:
         return True
 
     def claimed(self, tenant: str, lanes: Iterable[Lane], count: int) -> None:
-        """Tasks of these lanes were claimed; until taskdb says more, they are shorter and cost the tenant."""
+        """Tasks of these lanes were claimed; until taskdb says more, they cost the tenant."""
         share = self.shares.get(tenant)
         if share is not None and count:
             claimable = share.claimable if share.claimable == UNLIMITED else max(0, share.claimable - count)
@@ -72,9 +72,11 @@ class LaneBoard:
                 share, usage=share.usage + NOMINAL_USAGE * count, claimable=claimable
             )
         for lane in lanes:
-            taken = min(count, lane.backlog - 1)
-            lane.backlog -= taken
+            taken = min(count, lane.backlog)
             count -= taken
+            # What gave this much and was not found empty is taken to have as much again: backlogs are counted
+            # up to a limit only, and the claims after a large one must not be small.
+            lane.backlog = max(lane.backlog - taken, taken, 1)
 
     def drained(self, tenant: str, lanes: Iterable[LaneId], asked_version: int) -> bool:
         """A claim found these lanes empty; those heard of since it was sent may have work again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from typing import Any, TypeVar
 
@@ -46,7 +47,19 @@ class Taskdb:
     async def write_checkpoint(
         self, requests: AsyncIterator[leases.WriteCheckpointRequest]
     ) -> leases.WriteCheckpointResponse:
-        return await _answer(self._leases.WriteCheckpoint(requests, timeout=BULK_TIMEOUT))
+        # An iterator handed to gRPC would swallow what it raises; here that ends the call and is raised.
+        call = self._leases.WriteCheckpoint(timeout=BULK_TIMEOUT)
+        try:
+            async for request in requests:
+                await call.write(request)
+            await call.done_writing()
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            # taskdb has answered before the end; the answer says why.
+            return await _answer(call)
+        except BaseException:
+            call.cancel()
+            raise
+        return await _answer(call)
 
     def read_checkpoint(
         self, request: leases.ReadLeasedCheckpointRequest

@@ -15,8 +15,7 @@ RUNNER_METRICS_PORT = 9423
 
 def default_data_dir() -> Path:
     """Where `taskyard up` keeps its data unless told otherwise: the user's XDG data directory."""
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "taskyard"
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "taskyard")
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,13 @@ class UpSettings:
     # How often within a minute a part that ends is started again.
     restart_limit: int = 6
     programs: Programs = field(default_factory=Programs)
+
+    def data_path(self) -> Path:
+        """The data directory as an absolute path; raises SettingError if that needs an unknown home."""
+        try:
+            return self.data_dir.expanduser().absolute()
+        except RuntimeError:
+            raise SettingError(f"this user has no home for {self.data_dir}: set --data-dir or HOME") from None
 
     def check(self) -> None:
         """Raises SettingError for a value that cannot work."""

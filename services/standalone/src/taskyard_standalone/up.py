@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
+from pathlib import Path
 
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import StandaloneError
 from taskyard_standalone.settings import UpSettings
 from taskyard_standalone.signals import StopRequests
 from taskyard_standalone.supervision import Say
+from taskyard_standalone.welcome import welcome
 from taskyard_standalone.yard import Yard
 
 __all__ = ["UpSettings", "run_up", "up"]
@@ -24,8 +26,8 @@ async def up(settings: UpSettings, say: Say | None = None) -> int:
     requests.install()
     try:
         settings.check()
-        with DataDirectory(settings.data_dir.expanduser().absolute()) as data:
-            await _run(Yard(settings, data, say or _print), data, requests, say or _print)
+        with DataDirectory(settings.data_path()) as data:
+            await _run(settings, data, requests, say or _print)
     except StandaloneError as error:
         return _fail(str(error))
     except OSError as error:
@@ -33,23 +35,18 @@ async def up(settings: UpSettings, say: Say | None = None) -> int:
     return 0
 
 
-async def _run(yard: Yard, data: DataDirectory, requests: StopRequests, say: Say) -> None:
+async def _run(settings: UpSettings, data: DataDirectory, requests: StopRequests, say: Say) -> None:
+    yard = Yard(settings, data, say)
     say(f"Starting Taskyard in {data.path}")
     try:
         if await requests.unless_stopped(yard.start()):
-            say(_READY.format(logs=data.path / "logs"))
+            say(welcome(settings, data.path, Path.cwd()))
             await requests.unless_stopped(yard.keep())
     finally:
         if yard.parts:
             say("Stopping (once more to hurry)")
         await yard.stop(requests.hurry)
     say("Stopped. The data is kept; start again to go on.")
-
-
-_READY = """\
-Ready. In another terminal, try:
-  taskyard run -- echo hello
-Logs are in {logs}. Ctrl-C stops Taskyard and keeps its data."""
 
 
 def _fail(line: str) -> int:

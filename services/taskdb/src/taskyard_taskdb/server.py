@@ -18,6 +18,9 @@ from taskyard.v1 import (
 from taskyard_kit.serve import Server
 from taskyard_kit.startup import StartupError
 from taskyard_taskdb.policy import POLICIES
+from taskyard_taskdb.rpc.leases import LeaseServicer
+from taskyard_taskdb.rpc.reports import ReportBatch
+from taskyard_taskdb.rpc.sessions import SessionServicer
 from taskyard_taskdb.rpc.tasks import TaskServicer
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
@@ -52,16 +55,28 @@ class TaskDb:
         self.server.on_drain(self._end_streams)
         self.tasks = TaskServicer(self.pool, self._after_commit, self.hub, self.followers)
         self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
+        self._add_internal(self.server)
         _add_unimplemented(self.server)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Finishes what was accepted and disconnects; the server has stopped before."""
         await self.tasks.close()
+        await self.reports.close()
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.pool.close()
+
+    def _add_internal(self, server: Server) -> None:
+        """What schedulers use."""
+        self.reports = ReportBatch(self.pool, self.lanes, self.hub)
+        leases = LeaseServicer(
+            self.pool, self.lanes, self.hub, self.followers, self.reports, server.draining
+        )
+        server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
+        sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
+        server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
 
     def _after_commit(self, written: Written) -> None:
         """Tells those who wait what has changed."""
@@ -100,14 +115,6 @@ def _add_unimplemented(server: Server) -> None:
     server.add(
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server,
         admin_service_pb2_grpc.AdminServiceServicer(),
-    )
-    server.add(
-        lease_service_pb2_grpc.add_LeaseServiceServicer_to_server,
-        lease_service_pb2_grpc.LeaseServiceServicer(),
-    )
-    server.add(
-        session_service_pb2_grpc.add_SessionServiceServicer_to_server,
-        session_service_pb2_grpc.SessionServiceServicer(),
     )
     server.add(
         global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import fields
 from random import Random
 
@@ -19,7 +20,7 @@ from taskyard_taskdb.domain.task import LeaseState, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Action, Phase, Restart
 
-LIVES = 1500
+LIVES = 2000
 ROWS = {row.name: row for row in TABLE}
 
 
@@ -39,6 +40,19 @@ def test_every_row_is_taken_often(all_lives: list[Life]) -> None:
     changes = sum(len(made.changes) for life in all_lives for _, made in accepted(life))
     assert changes >= 10_000
     assert {name: taken[name] for name in ROWS if taken[name] < 20} == {}
+
+
+def test_every_row_is_taken_from_every_phase_it_names(all_lives: list[Life]) -> None:
+    seen = {pair for life in all_lives for _, made in accepted(life) for pair in walked(made)}
+    assert {(row.name, phase.name) for row in TABLE for phase in row.source} - seen == set()
+
+
+def walked(made: Transition) -> Iterator[tuple[str, str]]:
+    """The rows of a transition, each with the phase it was taken from."""
+    phase, changes = made.before.phase, iter(made.changes)
+    for name in made.rows:
+        yield name, phase.name
+        phase = next(changes).phase if ROWS[name].word is not None else phase
 
 
 def test_refused_events_leave_nothing_to_write_and_name_a_documented_reason(all_lives: list[Life]) -> None:
@@ -61,7 +75,7 @@ def test_lives_keep_every_promise(all_lives: list[Life]) -> None:
         check_life(life)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_shrinkable_lives_keep_every_promise(rng: Random) -> None:
     check_life(live(rng, length=12))

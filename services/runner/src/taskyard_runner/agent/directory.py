@@ -64,7 +64,9 @@ def remove_strangers(runs_directory: str, known: Iterable[str]) -> None:
 
 def _remove_tree(root: Path) -> None:
     def open_up(function: object, path: str, error: object) -> None:
-        # A workload may have taken its own permissions away.
+        # A workload may have taken its own permissions away, and the warden removes its note meanwhile.
+        if not os.path.lexists(path):
+            return
         try:
             os.chmod(os.path.dirname(path), _PRIVATE)
             os.chmod(path, _PRIVATE)

@@ -96,6 +96,7 @@ class Leases:
         self._sent: dict[int, _Sent] = {}
         self._times: dict[int, float] = {}
         self._last_id = 0
+        self._session_until = 0.0
 
     def __len__(self) -> int:
         return len(self._held)
@@ -168,7 +169,8 @@ class Leases:
             return []
         for earlier in [number for number in self._sent if number <= heartbeat_id]:
             self._settle(self._sent.pop(earlier))
-        return list(self._renew(heartbeat_id, lease_end(sent.time, duration)))
+        self._session_until = lease_end(sent.time, duration)
+        return list(self._renew(heartbeat_id, self._session_until))
 
     def _settle(self, sent: _Sent) -> None:
         for key, version in sent.versions.items():
@@ -179,14 +181,17 @@ class Leases:
 
     def _renew(self, heartbeat_id: int, until: float) -> Iterator[Held]:
         for held in self._held.values():
-            if held.listed is not None and held.listed <= heartbeat_id and until > held.until:
+            if held.listed is not None and held.listed <= heartbeat_id:
                 held.until = until
                 yield held
 
     def first_lease(self, heartbeat_id: int, duration: float) -> float | None:
-        """The end of an assignment's first lease; None if this session sent no such heartbeat."""
+        """The end of an assignment's first lease; None if this session sent no such heartbeat.
+
+        Its start makes it follow the session, so it never counts for longer than that.
+        """
         sent = self._times.get(heartbeat_id)
-        return None if sent is None else lease_end(sent, duration)
+        return None if sent is None else min(lease_end(sent, duration), self._session_until)
 
     def sent_time(self, heartbeat_id: int) -> float:
         """When that heartbeat was sent."""

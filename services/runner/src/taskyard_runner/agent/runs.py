@@ -173,6 +173,7 @@ class Runs:
             self._logs.drop(run.key)
             run.logs_shipped = True
             self._finish(run)
+            self._leases.disown(run.lease)
             return
         if not run.started:
             self._spool_report(run.held, RunReport(started=RunStarted()))
@@ -319,6 +320,7 @@ class Runs:
             if run.preparing is not None:
                 run.preparing.cancel()
             self._finish(run)
+            self._leases.disown(run.lease)
 
     def live(self) -> Iterator[AgentRun]:
         """Runs that have not ended."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 
 from taskyard_runner.warden import process
-from taskyard_runner.warden.cgroup import Group
 from taskyard_runner.warden.process import Seen
 
 # Its value is the run's directory, which names the run and the warden's data directory.
@@ -15,20 +14,27 @@ MARKER = "TASKYARD_RUN"
 _MARKER = MARKER.encode()
 
 
-def kill_run(directory: str, session: int, group: Group | None) -> int:
-    """Kill all that is left of a run; how many processes are still to be seen."""
-    if group is not None:
-        group.kill()
-        return len(group.pids())
-    return _kill(lambda seen: seen.session == session or process.marker_of(seen.pid, _MARKER) == directory)
+def kill_run(directory: str, session: int, pipes: Set[str], known: Collection[int]) -> int:
+    """Kill all that is left of a run without a control group; how many processes are still to be seen.
 
-
-def kill_unowned(own: Collection[int], live: Collection[int]) -> int:
-    """Kill adopted processes that no live run could own: they hid their session and their environment."""
+    They are told by their session, by the marker in their environment, or, where an orphan hid both, by the
+    run's pipes.
+    """
     me = os.getpid()
-    if live:
-        return 0
-    return _kill(lambda seen: seen.parent == me and seen.pid not in own)
+
+    def belongs(seen: Seen) -> bool:
+        if seen.session == session or process.marker_of(seen.pid, _MARKER) == directory:
+            return True
+        adopted = seen.parent == me and seen.pid not in known
+        return adopted and not pipes.isdisjoint(process.open_files(seen.pid))
+
+    return _kill(belongs)
+
+
+def kill_unowned(known: Collection[int]) -> int:
+    """Kill adopted processes, when no run is live that could own them: they hid every sign of theirs."""
+    me = os.getpid()
+    return _kill(lambda seen: seen.parent == me and seen.pid not in known)
 
 
 def kill_leftovers(runs_directory: str, sessions: Collection[int]) -> int:

@@ -9,7 +9,7 @@ import itertools
 import os
 import resource
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,8 +219,11 @@ class Warden:
         self._by_pid.pop(run.pid, None)
         self._by_token.pop(run.order.token, None)
         self._agent.send({"op": "ended", "run": run.order.run, "result": run.result})
-        if self._hierarchy is None:
-            extinction.kill_unowned([self._agent.pid], self._by_pid)
+        if self._hierarchy is None and not self._by_pid:
+            extinction.kill_unowned(self.known_pids())
+
+    def known_pids(self) -> Collection[int]:
+        return {self._agent.pid, *self._by_pid}
 
     # -- what workloads say
 

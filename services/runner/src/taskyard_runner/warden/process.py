@@ -205,3 +205,15 @@ def marker_of(pid: int, variable: bytes) -> str:
         if entry.startswith(variable + b"="):
             return entry[len(variable) + 1 :].decode(errors="replace")
     return ""
+
+
+def open_files(pid: int) -> list[str]:
+    """What a process has open, as /proc names it."""
+    found = []
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    except OSError:
+        pass
+    return found

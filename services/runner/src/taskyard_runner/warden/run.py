@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from taskyard_runner.warden import extinction, process
@@ -47,6 +47,10 @@ class Listener(Protocol):
 
     def ended(self, run: Run) -> None: ...
 
+    def known_pids(self) -> Collection[int]:
+        """The children that are neither leftovers nor orphans."""
+        ...
+
 
 class Run:
     """A process and all that belongs to it. `result` is set once nothing of it is left."""
@@ -65,6 +69,7 @@ class Run:
         self._listener = listener
         self._group: Group | None = None
         self._pipes: dict[int, Kind] = {}
+        self._pipe_names: set[str] = set()
         self._tail = bytearray()
         self._stop_reason: StopReason | None = None
         self._start_error: StartError | None = None
@@ -164,6 +169,7 @@ class Run:
     def _open_pipe(self, fd: int, kind: Kind) -> None:
         os.set_blocking(fd, False)
         self._pipes[fd] = kind
+        self._pipe_names.add(f"pipe:[{os.fstat(fd).st_ino}]")
         self._loop.watch(fd, lambda: self._read(fd))
 
     def _read(self, fd: int) -> None:
@@ -200,10 +206,9 @@ class Run:
     # -- deadlines and stop
 
     def lease(self, until: float) -> None:
-        """The lease lasts until then; it never becomes shorter."""
-        if until > self._deadlines.lease_until:
-            self._deadlines.lease_until = until
-            self._arm()
+        """The lease lasts until then."""
+        self._deadlines.lease_until = until
+        self._arm()
 
     @property
     def lease_until(self) -> float:
@@ -269,7 +274,15 @@ class Run:
         self._killed = True
         process.signal_group(self.pid, signal.SIGKILL)
         process.signal_process(self.pid, signal.SIGKILL)
-        extinction.kill_run(self.directory, self.pid, self._group)
+        self._kill_rest()
+
+    def _kill_rest(self) -> int:
+        """Kill all that belongs to the run; how many processes are still to be seen."""
+        if self._group is not None:
+            self._group.kill()
+            return len(self._group.pids())
+        known = self._listener.known_pids()
+        return extinction.kill_run(self.directory, self.pid, self._pipe_names, known)
 
     # -- end
 
@@ -287,7 +300,7 @@ class Run:
     def _clear(self) -> None:
         if self.state == State.ENDED:
             return
-        left = extinction.kill_run(self.directory, self.pid, self._group)
+        left = self._kill_rest()
         patient = boottime() < self._linger_until
         self._cleared = not left or not patient
         if left and patient:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from taskyard.errors import FieldInvalid
 from taskyard_kit.auth import current_principal, require_tenant
 from taskyard_taskdb.domain.names import parse_task_name, parse_tenant_name
@@ -25,7 +27,7 @@ def visible_tenant(name: str, field: str = "parent") -> str:
     return tenant_id
 
 
-def tasks_of(parent: str, names: list[str], field: str = "names") -> list[tuple[str, str]]:
+def tasks_of(parent: str, names: Sequence[str], field: str = "names") -> list[tuple[str, str]]:
     """Tenant and task ids of full names that all belong to `parent`; raises FieldInvalid or NotFound."""
     tenant_id = visible_tenant(parent)
     keys = [visible_task(name, f"{field}[{index}]") for index, name in enumerate(names)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,12 +14,12 @@ from taskyard_taskdb.domain import page
 from taskyard_taskdb.domain.names import parse_fencing_token, parse_tenant_name
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.validate import validate_batch
+from taskyard_taskdb.rpc.watch import watch_query
 from taskyard_taskdb.storage import listing, run_history, tasks
 from taskyard_taskdb.storage.listing import Order, Position, Query
 from taskyard_taskdb.storage.pool import Pool
-
-ResumeToken = Callable[[str | None, str], Awaitable[str]]
-"""The token from which a watch of this tenant (None for all) and this filter goes on."""
+from taskyard_taskdb.watch.hub import Hub
+from taskyard_taskdb.watch.token import ResumeToken
 
 MAX_BATCH = 1000
 
@@ -37,7 +36,7 @@ class ReadMethods:
     """The part of TaskService that only reads."""
 
     _pool: Pool
-    _resume_token: ResumeToken | None
+    _hub: Hub
 
     async def GetTask(
         self, request: task_service_pb2.GetTaskRequest, context: Any
@@ -69,9 +68,11 @@ class ReadMethods:
         bound = _bound(request.parent, request.filter, request.order_by)
         after = _position(request.page_token, bound)
         response = task_service_pb2.ListTasksResponse()
-        if after is None and self._resume_token is not None:
+        if after is None:
             # Drawn before the list is read: what changes meanwhile is in the watch, perhaps in both.
-            response.resume_token = await self._resume_token(query.tenant_id, request.filter)
+            await self._hub.ready()
+            place = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
+            response.resume_token = place.encode(watch_query(request.parent, (), request.filter))
         size = page.page_size(request.page_size)
         async with self._pool.transaction() as tx:
             found = await listing.list_page(tx, query, after, size + 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, timedelta
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf import duration_pb2
 
 from taskyard.errors import FieldInvalid, NotFound, TaskTypeUnknown
-from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
@@ -26,6 +26,8 @@ _KINDS = {
     "function": Kind.FUNCTION,
     "external": Kind.EXTERNAL,
 }
+_DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
+_BACKOFF_DURATIONS: Final = ("initial", "max")
 _DEFAULT_RETENTION = timedelta(days=90)
 _ORPHAN_TIMEOUT = timedelta(hours=1)
 
@@ -48,13 +50,13 @@ def _default_spec() -> task_pb2.TaskSpec:
         retention=_duration(_DEFAULT_RETENTION),
     )
     retry = spec.retry
-    retry.restart = policy.restart.value
+    retry.restart = common_pb2.RestartPolicy.ValueType(policy.restart)
     retry.max_retries = policy.max_retries
     retry.max_runner_losses = policy.max_runner_losses
     retry.backoff.initial.FromTimedelta(policy.backoff_initial)
     retry.backoff.max.FromTimedelta(policy.backoff_max)
     retry.backoff.factor = policy.backoff_factor
-    retry.backoff.jitter = policy.jitter.value
+    retry.backoff.jitter = common_pb2.JitterPolicy.ValueType(policy.jitter)
     return spec
 
 
@@ -69,7 +71,7 @@ class SpecReader:
 
     def __init__(self) -> None:
         self._ids = Uuid7()
-        self._classes = PlacementClasses()
+        self.classes = PlacementClasses()
 
     def read(
         self,
@@ -88,7 +90,7 @@ class SpecReader:
         if spec.HasField("callback"):
             callback = spec.callback.SerializeToString()
             spec.ClearField("callback")
-        placed = self._classes.of(spec, kind)
+        placed = self.classes.of(spec, kind)
         entity = spec.entity if spec.HasField("entity") else None
         uid = self._ids.draw()
         labels = json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None
@@ -147,13 +149,13 @@ def resolve(given: task_pb2.TaskSpec, path: str) -> tuple[task_pb2.TaskSpec, Kin
 
 def _clear_given_durations(spec: task_pb2.TaskSpec, given: task_pb2.TaskSpec) -> None:
     # A merge would mix the seconds of a default with the nanoseconds of a given value.
-    for name in ("stop_grace_period", "orphan_timeout", "retention"):
+    for name in _DURATIONS:
         if given.HasField(name):
             spec.ClearField(name)
     if given.HasField("retry") and given.retry.HasField("backoff"):
-        for name in ("initial", "max"):
-            if given.retry.backoff.HasField(name):
-                spec.retry.backoff.ClearField(name)
+        for part in _BACKOFF_DURATIONS:
+            if given.retry.backoff.HasField(part):
+                spec.retry.backoff.ClearField(part)
 
 
 def policy_of(spec: task_pb2.TaskSpec, kind: Kind) -> TaskPolicy:
@@ -187,8 +189,8 @@ def policy_of(spec: task_pb2.TaskSpec, kind: Kind) -> TaskPolicy:
 def _is_plain(spec: task_pb2.TaskSpec, kind: Kind) -> bool:
     return (
         kind is not Kind.EXTERNAL
-        and spec.overlap == Overlap.ALLOW
-        and spec.on_runner_lost == RunnerLostPolicy.WAIT
+        and spec.overlap == task_pb2.OVERLAP_POLICY_ALLOW
+        and spec.on_runner_lost == task_pb2.RUNNER_LOST_POLICY_WAIT
         and not (spec.HasField("attempt_timeout") or spec.HasField("total_timeout"))
         and not (spec.HasField("queue_timeout") or spec.HasField("silence_timeout"))
         and not (spec.HasField("not_before") or spec.HasField("callback"))

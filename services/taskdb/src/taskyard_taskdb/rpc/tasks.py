@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from taskyard.errors import NotFound
-from taskyard.v1 import task_service_pb2, task_service_pb2_grpc
-from taskyard_taskdb.rpc import access, convert
+from taskyard.v1 import task_service_pb2_grpc
+from taskyard_taskdb.rpc.actions import ActionMethods
 from taskyard_taskdb.rpc.checkpoints import CheckpointReading
 from taskyard_taskdb.rpc.create import CreateMethods
+from taskyard_taskdb.rpc.external import ReportMethods, read_report
 from taskyard_taskdb.rpc.logs import LogReading
+from taskyard_taskdb.rpc.reads import ReadMethods
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.update import UpdateMethods
 from taskyard_taskdb.rpc.watch import WatchMethods
 from taskyard_taskdb.storage.actions import Actions
 from taskyard_taskdb.storage.batch import Batcher
+from taskyard_taskdb.storage.classes import ClassCache
 from taskyard_taskdb.storage.create import AfterCommit, TaskCreator
+from taskyard_taskdb.storage.edit import Editor
+from taskyard_taskdb.storage.inbox import ReportInbox
 from taskyard_taskdb.storage.newtask import CreateResult, NewTask
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenants import TenantCache
@@ -25,6 +28,9 @@ from taskyard_taskdb.watch.hub import Hub
 class TaskServicer(
     CreateMethods,
     ReadMethods,
+    ActionMethods,
+    UpdateMethods,
+    ReportMethods,
     WatchMethods,
     LogReading,
     CheckpointReading,
@@ -38,9 +44,11 @@ class TaskServicer(
         self._followers = followers
         self._tenants = TenantCache(pool)
         self._specs = SpecReader()
-        self._resume_token = None
         self._actions = Actions(pool, after_commit)
-        self._creator = TaskCreator(pool, after_commit)
+        classes = ClassCache(pool)
+        self._editor = Editor(pool, classes, after_commit)
+        self._inbox = ReportInbox(pool, read_report, after_commit)
+        self._creator = TaskCreator(pool, classes, after_commit)
         self._creates: Batcher[NewTask, CreateResult] = Batcher(
             self._creator.create_each, weigh=lambda task: len(task.spec)
         )

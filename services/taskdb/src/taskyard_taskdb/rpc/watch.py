@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,9 +207,14 @@ def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
         keys=keys,
         condition=filters.parse(request.filter) if request.filter else None,
         view=request.view or task_service_pb2.TASK_VIEW_BASIC,
-        query=f"{request.parent}|{','.join(sorted(request.names))}|{request.filter}",
+        query=watch_query(request.parent, request.names, request.filter),
         until_terminal=request.until_terminal,
     )
+
+
+def watch_query(parent: str, names: Iterable[str], filter_text: str) -> str:
+    """What a resume token is bound to; a list's token is that of the watch without names."""
+    return f"{parent}|{','.join(sorted(names))}|{filter_text}"
 
 
 def _key(change: LoggedChange) -> TaskKey:

@@ -57,12 +57,16 @@ _Intervals = _array_type("Intervals", 1187, 1186)
 _Uuids = _array_type("Uuids", 2951, 2950)
 
 
+Encoder = Callable[[Sequence[Any]], _Array]
+"""Makes an array of a column's values."""
+
+
 def _join(kind: type[_Array], count: int, elements: Iterable[bytes]) -> _Array:
     # The null flag is a hint only: PostgreSQL reads a length of -1 as null whatever it says.
     return kind(_HEADER.pack(1, 1, kind.element_oid, count, 1) + b"".join(elements))
 
 
-def _fixed(kind: type[_Array], code: str) -> Callable[[Sequence[Any]], _Array]:
+def _fixed(kind: type[_Array], code: str) -> Encoder:
     item = struct.Struct("!i" + code)
     size, pack = item.size - 4, item.pack
 

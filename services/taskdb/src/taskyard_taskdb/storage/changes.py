@@ -49,7 +49,7 @@ class ChangeRow(NamedTuple):
     details: str | None
 
 
-_ENCODERS = (
+_ENCODERS: tuple[arrays.Encoder, ...] = (
     arrays.timestamps,
     arrays.bigints,
     arrays.bigints,

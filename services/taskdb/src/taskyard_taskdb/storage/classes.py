@@ -44,6 +44,12 @@ class ClassCache:
             self._known[key] = now + self._ttl.total_seconds()
         return refused
 
+    async def ensure_one(self, tx: Tx, tenant_id: str, class_id: int, definition: bytes) -> None:
+        """Stores a class in the caller's transaction; raises PlacementClassLimit."""
+        refused = await self._store(tx, {(tenant_id, class_id): definition})
+        for error in refused.values():
+            raise error
+
     async def _store(self, tx: Tx, missing: dict[ClassKey, bytes]) -> dict[ClassKey, PlacementClassLimit]:
         refused: dict[ClassKey, PlacementClassLimit] = {}
         for tenant in sorted({tenant for tenant, _ in missing}):

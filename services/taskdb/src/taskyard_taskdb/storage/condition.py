@@ -132,7 +132,8 @@ def _compare_label(node: filters.Comparison, equal: bool) -> Sql:
 
 
 def _label(key: str) -> Sql:
-    return tasks.c.labels[key].astext
+    found: Sql = tasks.c.labels[key].astext
+    return found
 
 
 def _negation(expression: Sql) -> Sql:

@@ -30,9 +30,9 @@ _AT_FAULT = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.
 class TaskCreator:
     """The create path; `after_commit` is told what those who wait have to know."""
 
-    def __init__(self, pool: Pool, after_commit: AfterCommit) -> None:
+    def __init__(self, pool: Pool, classes: ClassCache, after_commit: AfterCommit) -> None:
         self._pool = pool
-        self._classes = ClassCache(pool)
+        self._classes = classes
         self._after_commit = after_commit
 
     async def create_each(self, tasks: Sequence[NewTask]) -> list[Result]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from taskyard.errors import RequestIdReused, SlotQueueFull
 from taskyard_taskdb.domain import admission
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import Kind, PendingReason, TimerKind
-from taskyard_taskdb.storage import arrays, idempotency, occupancy
+from taskyard_taskdb.storage import arrays, idempotency, occupancy, replacement
 from taskyard_taskdb.storage.changes import LOG_LOCK
 from taskyard_taskdb.storage.idempotency import Method, Request
 from taskyard_taskdb.storage.newtask import (
@@ -46,13 +46,14 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], W
     Raises UniqueViolation for a taken task id, and what the database says of values it cannot store.
     """
     results: dict[int, CreateResult] = {}
-    written = Written()
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
+    replaced, written = await replacement.cancel_live(tx, [task for _, task in fresh if task.replaces])
     now = await _database_time(tx, fresh)
     heads: list[tuple[SlotKey, str]] = []
     dropped: list[Request] = []
     occupied = await _lock_slots(tx, fresh)
+    replacement.check(replaced, occupied)
     planned: list[_Planned] = []
     full: dict[int, Exception] = {}
     for position, task in fresh:
@@ -72,9 +73,9 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], W
     if heads:
         await occupancy.set_heads(tx, heads)
     if planned:
-        results |= await _insert(tx, planned)
+        results |= await _insert(tx, planned, replaced)
         written.changed = True
-        written.lanes = {item.task.lane for item in planned if item.reason is PendingReason.QUEUED}
+        written.lanes |= {item.task.lane for item in planned if item.reason is PendingReason.QUEUED}
     return [results[position] for position in range(len(tasks))], written
 
 
@@ -144,7 +145,9 @@ def _plan(
     return _Planned(position, task, waits, due_time)
 
 
-async def _insert(tx: Tx, planned: Sequence[_Planned]) -> dict[int, CreateResult]:
+async def _insert(
+    tx: Tx, planned: Sequence[_Planned], replaced: Mapping[SlotKey, Sequence[str]]
+) -> dict[int, CreateResult]:
     row = await tx.fetch_row(statement("insert_tasks"), _columns(planned))
     assert row is not None
     last: datetime = row[0]
@@ -152,9 +155,13 @@ async def _insert(tx: Tx, planned: Sequence[_Planned]) -> dict[int, CreateResult
     times = [last - (count - 1 - index) * _MICROSECOND for index in range(count)]
     await _set_timers(tx, planned, times)
     return {
-        item.position: Created(item.task, time, item.reason)
+        item.position: Created(item.task, time, item.reason, _replaced_by(item.task, replaced))
         for item, time in zip(planned, times, strict=True)
     }
+
+
+def _replaced_by(task: NewTask, replaced: Mapping[SlotKey, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(replaced[(task.tenant_id, task.slot)]) if task.replaces and task.slot is not None else ()
 
 
 async def _set_timers(tx: Tx, planned: Sequence[_Planned], times: Sequence[datetime]) -> None:
@@ -179,7 +186,7 @@ async def _set_timers(tx: Tx, planned: Sequence[_Planned], times: Sequence[datet
 
 
 # The leading fields of NewTask, by name, and how each becomes a column.
-_TASK_COLUMNS: tuple[tuple[str, Callable[[Sequence[object]], object]], ...] = (
+_TASK_COLUMNS: tuple[tuple[str, arrays.Encoder], ...] = (
     ("tenant_id", arrays.texts),
     ("task_id", arrays.texts),
     ("uid", arrays.uuids),

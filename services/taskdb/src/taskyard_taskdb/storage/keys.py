@@ -83,4 +83,16 @@ async def find_key(tx: Tx, key_id: str) -> StoredKey | None:
     row = await tx.fetch_row(statement("find_api_key"), (key_id,))
     if row is None:
         return None
-    return StoredKey(*row[:5], RunnerScope.unpack(row[5]), *row[6:])
+    found_id, kind, secret_hash, tenant_id, read_only, scope, description, created, expires, revoked = row
+    return StoredKey(
+        found_id,
+        kind,
+        secret_hash,
+        tenant_id,
+        read_only,
+        RunnerScope.unpack(scope),
+        description,
+        created,
+        expires,
+        revoked,
+    )

@@ -34,7 +34,7 @@ from taskyard_taskdb.storage.tasks import COLUMNS, Key, TaskRecord, record
 
 MAX_COUNT = 100_000
 
-_DIALECT = postgresql.dialect()
+_DIALECT: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
 _SESSIONS = "LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch"
 
 

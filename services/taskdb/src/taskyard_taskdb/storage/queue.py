@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from taskyard.errors import SessionSuperseded
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -97,7 +98,7 @@ class _Pop:
         """The wants of runners whose session stands and which do not repeat a call, within their scope."""
         scopes = await self._stand(tx)
         for row in await tx.fetch(statement("find_claims"), self._claim_params()):
-            results[row[0] - 1].grants.append(_replayed(row))
+            results[row[0] - 1].grants.append(_granted(row[1], row[2], row[3], row[4:-1], row[-1]))
         admitted: list[tuple[int, RunnerWant]] = []
         for position, want in enumerate(self._wants):
             if position not in scopes:
@@ -159,14 +160,9 @@ class _Pop:
         for row in await tx.fetch(statement("grant_leases"), params):
             index = row[0] - 1
             candidate = chosen[index]
+            ttl = wants[index].lease_duration
             results[candidate.position].grants.append(
-                Grant(
-                    candidate.lane.tenant_id,
-                    candidate.task_id,
-                    lease_ids[index],
-                    *row[1:],
-                    wants[index].lease_duration,
-                )
+                _granted(candidate.lane.tenant_id, candidate.task_id, lease_ids[index], row[1:], ttl)
             )
 
 
@@ -193,7 +189,7 @@ async def _take(tx: Tx, chosen: Sequence[Candidate]) -> dict[Candidate, bool]:
         "ready_times": arrays.timestamps([candidate.ready_time for candidate in chosen]),
         "task_ids": arrays.texts([candidate.task_id for candidate in chosen]),
     }
-    rows = dict(await tx.fetch(statement("take_from_queue"), params))
+    rows: dict[int, bool] = {row[0]: row[1] for row in await tx.fetch(statement("take_from_queue"), params)}
     return {candidate: rows[n] for n, candidate in enumerate(chosen, 1) if n in rows}
 
 
@@ -208,10 +204,10 @@ async def _retire(tx: Tx, chosen: Sequence[Candidate]) -> dict[tuple[str, str], 
     }
 
 
-def _replayed(row: Row) -> Grant:
-    _, tenant_id, task_id, lease_id, *rest, lease_left = row
-    left: timedelta = lease_left
-    return Grant(tenant_id, task_id, lease_id, *rest, left)
+def _granted(tenant_id: str, task_id: str, lease_id: int, columns: Row, lease_ttl: timedelta) -> Grant:
+    """A grant; the columns are those of grant_leases from generation on."""
+    values: list[Any] = [tenant_id, task_id, lease_id, *columns, lease_ttl]
+    return Grant(*values)
 
 
 def _within(want: RunnerWant, scope: RunnerScope) -> RunnerWant:

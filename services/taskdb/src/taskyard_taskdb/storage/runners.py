@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from taskyard.errors import PermissionDenied
@@ -99,7 +100,8 @@ def _record(row: Row) -> RunnerRecord:
     scope = RunnerScope.unpack(row[8])
     # The key's labels win over what the agent says, an administrator's over both.
     labels = {**row[9], **scope.labels, **row[10]}
-    return RunnerRecord(*row[:8], scope, labels, *row[10:])
+    values: list[Any] = [*row[:8], scope, labels, *row[10:]]
+    return RunnerRecord(*values)
 
 
 def _denied(runner_id: str, principal: str, needed: str) -> PermissionDenied:

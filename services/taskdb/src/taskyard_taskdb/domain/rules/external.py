@@ -7,10 +7,11 @@ from taskyard_taskdb.domain.event import Event, ExternalReported, ReportTimeoutP
 from taskyard_taskdb.domain.row import Guard, Row, again
 from taskyard_taskdb.domain.rules.common import in_phases
 from taskyard_taskdb.domain.task import RunError
-from taskyard_taskdb.domain.words import TERMINAL, ErrorClass, PendingReason, Phase, TimerKind
+from taskyard_taskdb.domain.words import ErrorClass, PendingReason, Phase, TimerKind
 
 PENDING = in_phases(Phase.PENDING)
 RUNNING = in_phases(Phase.RUNNING)
+ENDED = in_phases(Phase.SUCCEEDED, Phase.FAILED)
 UNNAMED = RunError("EXTERNAL_FAILURE", ErrorClass.PERMANENT, "the owner reported FAILED without an error")
 SILENT = RunError("SILENCE_TIMEOUT", ErrorClass.TRANSIENT, "no report of its owner within report_timeout")
 
@@ -28,7 +29,8 @@ def informs(draft: Draft, event: ExternalReported) -> bool:
 
 def repeats(draft: Draft, event: ExternalReported) -> bool:
     """Whether the report names the phase that the task has."""
-    return draft.task.external and (event.phase is draft.task.phase or event.phase is None)
+    live = not draft.task.phase.terminal
+    return draft.task.external and (event.phase is draft.task.phase or (live and event.phase is None))
 
 
 def await_report(draft: Draft) -> None:
@@ -110,7 +112,7 @@ ROWS = (
         Word.TASK_PROGRESS_UPDATED, "O", "external: progress or details reported", informs, inform,
     ),
     Row(
-        "external_repeated", (ExternalReported,), PENDING | RUNNING | TERMINAL, None,
+        "external_repeated", (ExternalReported,), PENDING | RUNNING | ENDED, None,
         None, "O", "external: the phase is so already", repeats, sign,
     ),
     Row(

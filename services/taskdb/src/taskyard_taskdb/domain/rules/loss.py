@@ -68,6 +68,14 @@ def ended_state(event: Event) -> RunState:
     return RunState.RELEASED if given_back else RunState.LOST
 
 
+def survives(draft: Draft, event: Event) -> bool:
+    """Whether the end of the lease, even if it is the loss of a runner, leaves the task alive."""
+    task = draft.task
+    spared = task.policy.on_runner_lost is not RunnerLostPolicy.FAIL
+    left = task.runner_loss_count < task.policy.max_runner_losses
+    return ended_state(event) is RunState.RELEASED or (spared and left)
+
+
 def end_lease(draft: Draft, event: Event) -> None:
     """Moves the lease to the runs and says why in the log."""
     end = draft.now
@@ -194,7 +202,8 @@ ROWS = (
     ),
     Row(
         "run_end_paused", (*LOST, Released), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "pause asked for; a lost runner counts", both(asked_to_pause, ended), hold,
+        Word.TASK_PAUSED, "R,T", "pause asked for; a lost runner counts, and must not be one too many",
+        both(asked_to_pause, ended, survives), hold,
     ),
     Row(
         "lose", LOST, RUNNING, Phase.REDISTRIBUTING,

@@ -193,7 +193,7 @@ TIMEOUT = (TimedOut, DeadlinePassed)
 
 ROWS = (
     Row(
-        "succeed_restart_paused", (Succeeded,), STARTED, Phase.PAUSED,
+        "succeed_restart_paused", (Succeeded,), RUNNING, Phase.PAUSED,
         Word.TASK_PAUSED, "R", "restart ALWAYS, pause asked for", both(restarts, asked_to_pause),
         renew_and_pause,
     ),
@@ -236,7 +236,7 @@ ROWS = (
         final_timeout, end_as(Phase.TIMED_OUT),
     ),
     Row(
-        "retry_paused", (Failed, CancelledByHolder, *TIMEOUT), STARTED, Phase.PAUSED,
+        "retry_paused", (Failed, CancelledByHolder, *TIMEOUT), RUNNING, Phase.PAUSED,
         Word.TASK_PAUSED, "R,T", "retries left, pause asked for", both(asked_to_pause, budget_left),
         charge_and_pause,
     ),

@@ -194,7 +194,7 @@ def force_pause(draft: Draft, event: ActionDeadlinePassed) -> None:
 
 ROWS = (
     Row(
-        "cancel", CANCEL, WAITING | HELD, Phase.CANCELLED,
+        "cancel", CANCEL, WAITING | {Phase.RUNNING, Phase.REDISTRIBUTING}, Phase.CANCELLED,
         Word.TASK_CANCELLED, "U", "nobody holds it: at once", no_lease, cancel_now,
     ),
     Row(

@@ -20,6 +20,7 @@ from taskyard_taskdb.domain.words import LIVE, PendingReason, Phase, RunState, T
 DELAYS = (PendingReason.DELAYED, PendingReason.BACKOFF)
 PENDING = in_phases(Phase.PENDING)
 QUEUED = in_phases(Phase.PENDING, Phase.REDISTRIBUTING)
+HELD = in_phases(Phase.SCHEDULED, Phase.RUNNING, Phase.REDISTRIBUTING)
 ANY = frozenset(Phase)
 
 
@@ -170,7 +171,7 @@ ROWS = (
         None, "T", "it is not claimable: the timer goes", act=drop(TimerKind.QUEUE_TIMEOUT),
     ),
     Row(
-        "total_timeout_cancelled", (TotalTimeoutPassed,), LIVE, Phase.CANCELLED,
+        "total_timeout_cancelled", (TotalTimeoutPassed,), HELD, Phase.CANCELLED,
         Word.TASK_CANCELLED, "T", "cancel asked for", both(total_passed, asked_to_cancel), cancel_instead,
     ),
     Row(

@@ -1,0 +1,171 @@
+"""Stopping: timeouts, cancel, pause and lost leases end everything a task has started, in time."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from services.runner.tests.conftest import StartRunner
+from services.runner.tests.runner_process import RunnerProcess, shell
+from services.runner.tests.scheduler_peer import SchedulerPeer, duration, stale
+from taskyard.v1.lease_pb2 import (
+    LEASE_ACTION_ABORT,
+    LEASE_ACTION_CANCEL,
+    LEASE_ACTION_PAUSE,
+    RELEASE_REASON_LOST,
+    RELEASE_REASON_PAUSED,
+)
+from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, OVERLAP_POLICY_FORBID
+
+STUBBORN = "trap '' TERM; echo ready; while true; do sleep 600 & wait; done"
+POLITE = "trap 'echo bye; exit 0' TERM; echo ready; while true; do sleep 600 & wait; done"
+
+
+@pytest.mark.parametrize(
+    ("field", "code"),
+    [("attempt_timeout", "ATTEMPT_TIMEOUT"), ("silence_timeout", "SILENCE_TIMEOUT")],
+)
+async def test_a_timeout_stops_the_task(
+    peer: SchedulerPeer, runner: RunnerProcess, field: str, code: str
+) -> None:
+    spec = shell("sleep 600", **{field: duration(0.2)})
+    task = peer.assign(spec)
+    timed_out = (await peer.outcome(task)).timed_out
+    assert (timed_out.code, timed_out.exit_code) == (code, 143)
+
+
+async def test_the_total_timeout_counts_from_the_assignment(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    task = peer.assign(shell("sleep 600"), total_timeout=duration(2.0))
+    assert (await peer.outcome(task)).timed_out.code == "TOTAL_TIMEOUT"
+
+
+async def test_output_is_a_sign_of_life(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    body = "for i in 1 2 3 4 5 6; do sleep 0.15; echo $i; done"
+    task = peer.assign(shell(body, silence_timeout=duration(0.6)))
+    assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
+
+
+async def test_cancel_asks_politely_first(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    task = peer.assign(shell(POLITE))
+    await peer.line(task, "ready")
+    peer.tell(task, LEASE_ACTION_CANCEL)
+    assert (await peer.outcome(task)).cancelled.exit_code == 0
+    await peer.line(task, "bye")
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])
+async def test_whoever_ignores_sigterm_is_killed_with_everything_after_the_grace_period(
+    peer: SchedulerPeer, start_runner: StartRunner, flags: tuple[str, ...]
+) -> None:
+    await start_runner(*flags)
+    double_fork = "(setsid bash -c \"trap '' TERM; echo $BASHPID; exec sleep 600\" &)"
+    hidden = "(env -i setsid bash -c 'trap \"\" TERM; echo $$; while true; do sleep 600; done' &)"
+    task = peer.assign(
+        shell(f"{double_fork}\n{hidden}\n{STUBBORN}", stop_grace_period=Duration(nanos=300_000_000))
+    )
+    await peer.line(task, "ready")
+    pids = [int(entry.message) for entry in await peer.lines(task, 3) if entry.message.isdigit()]
+    assert len(pids) == 2
+    before = time.monotonic()
+    peer.tell(task, LEASE_ACTION_CANCEL)
+    assert (await peer.outcome(task)).cancelled.exit_code == 137
+    assert 0.3 <= time.monotonic() - before < 5
+    assert not [pid for pid in pids if psutil.pid_exists(pid)]
+
+
+async def test_a_success_that_comes_before_the_cancel_stays(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    task = peer.assign(shell("echo done"))
+    peer.tell(task, LEASE_ACTION_CANCEL)
+    outcome = await peer.outcome(task)
+    assert outcome.WhichOneof("report") in ("succeeded", "cancelled")
+    ended = peer.assign(shell("true"))
+    await peer.outcome(ended)
+    peer.tell(ended, LEASE_ACTION_CANCEL)
+    following = peer.assign(shell("true"))
+    await peer.outcome(following)
+    assert [r.WhichOneof("report") for r in peer.reports[ended.key]] == ["started", "succeeded"]
+
+
+async def test_pause_releases_the_task(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    task = peer.assign(shell(POLITE))
+    await peer.line(task, "ready")
+    peer.tell(task, LEASE_ACTION_PAUSE)
+    assert (await peer.outcome(task)).released.reason == RELEASE_REASON_PAUSED
+
+
+async def test_abort_kills_at_once_and_reports_nothing(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    task = peer.assign(shell(STUBBORN))
+    await peer.line(task, "ready")
+    peer.tell(task, LEASE_ACTION_ABORT)
+
+    def dropped() -> bool:
+        return any(lease.task == task.key[0] for hb in peer.session.heartbeats for lease in hb.dropped)
+
+    await peer.until(dropped)
+    assert [r.WhichOneof("report") for r in peer.reports[task.key]] == ["started"]
+    assert peer.session.heartbeats[-1].held_count == 0
+
+
+async def test_a_rejected_start_aborts_the_run(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    peer.reject = lambda report: stale(report) if report.WhichOneof("report") == "started" else None
+    task = peer.assign(shell(STUBBORN))
+    await peer.until(lambda: peer.session.heartbeats and not peer.session.heartbeats[-1].held_count)
+    assert [r.WhichOneof("report") for r in peer.reports[task.key]] == ["started"]
+    assert "report_rejected" in runner.output()
+
+
+async def test_forbid_work_is_killed_when_its_lease_ends_though_the_agent_is_frozen(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    peer.lease_duration = peer.first_lease = 2.0
+    peer.heartbeat_interval = 0.5
+    runner = await start_runner()
+    task = peer.assign(shell(f"echo $$; {STUBBORN}", overlap=OVERLAP_POLICY_FORBID))
+    pid = int((await peer.lines(task, 1))[0].message)
+    await peer.until(lambda: peer.session.last_heartbeat_id >= 2)
+    agent = psutil.Process(runner.agent_pid)
+    agent.suspend()
+    frozen = time.monotonic()
+    await _gone(pid)
+    assert time.monotonic() - frozen < 2.5
+    agent.resume()
+    assert (await peer.outcome(task)).released.reason == RELEASE_REASON_LOST
+
+
+async def test_work_goes_on_without_a_scheduler_if_overlap_is_allowed_and_stops_if_not(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    peer.lease_duration = peer.first_lease = 1.0
+    peer.heartbeat_interval = 0.3
+    await start_runner()
+    allowed = peer.task(shell("echo ready; sleep 4; echo 7 > $TASKYARD_RESULT_FILE"))
+    forbidden = peer.task(shell("echo $$; exec sleep 600", overlap=OVERLAP_POLICY_FORBID))
+    orphan = peer.task(
+        shell("echo $$; exec sleep 600", overlap=OVERLAP_POLICY_ALLOW, orphan_timeout=duration(1.0))
+    )
+    peer.send(allowed, forbidden, orphan)
+    pid = int((await peer.lines(forbidden, 1))[0].message)
+    orphan_pid = int((await peer.lines(orphan, 1))[0].message)
+    await peer.line(allowed, "ready")
+    await peer.stop()
+    await _gone(pid)
+    assert psutil.pid_exists(orphan_pid)
+    await _gone(orphan_pid)
+    await peer.start()
+    assert (await peer.outcome(allowed)).succeeded.result.output.raw == b"7\n"
+    for lost in (forbidden, orphan):
+        assert (await peer.outcome(lost)).released.reason == RELEASE_REASON_LOST
+
+
+async def _gone(pid: int) -> None:
+    from services.runner.tests.runner_process import wait_gone
+
+    await wait_gone(pid)

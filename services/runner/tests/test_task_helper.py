@@ -1,0 +1,136 @@
+"""taskyard-task and the TASKYARD_* protocol, from inside real tasks."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from services.runner.tests.runner_process import RunnerProcess, shell
+from services.runner.tests.scheduler_peer import SchedulerPeer, checkpoint_of
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
+from taskyard.v1.lease_pb2 import LEASE_ACTION_PAUSE, RELEASE_REASON_PAUSED
+from taskyard.v1.log_pb2 import LOG_LEVEL_WARNING, LOG_SOURCE_WORKLOAD
+from taskyard_runner import task_helper
+
+
+async def test_progress_log_result_and_fence(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    body = """
+    set -e
+    echo begin
+    taskyard-task progress 40 "frames 4/10" --step 2
+    taskyard-task log --level warning "disk is" slow
+    echo '"done"' | taskyard-task result -
+    taskyard-task fence --check
+    """
+    task = peer.assign(shell(body))
+    outcome = await peer.outcome(task)
+    assert outcome.succeeded.result.output.raw == b'"done"\n'
+    progress = (await peer.report(task, "progress")).progress
+    assert (progress.percent, progress.message, progress.step) == (40, "frames 4/10", 2)
+    entries = await peer.lines(task, 3)
+    lease = task.assignment.lease
+    assert [entry.message for entry in entries] == ["begin", "disk is slow", f"1.{lease.lease_id}"]
+    assert (entries[1].level, entries[1].source) == (LOG_LEVEL_WARNING, LOG_SOURCE_WORKLOAD)
+
+
+async def test_a_workload_classes_its_own_failure(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    body = "taskyard-task fail --permanent --code BAD_INPUT --retry-after 2.5 'no such table'; exit 1"
+    failed = (await peer.outcome(peer.assign(shell(body)))).failed
+    assert (failed.error.code, failed.error.message) == ("BAD_INPUT", "no such table")
+    assert failed.error.error_class == ERROR_CLASS_PERMANENT
+    assert failed.retry_after.ToTimedelta().total_seconds() == 2.5
+
+
+async def test_a_paused_task_goes_on_from_its_checkpoint(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    body = """
+    trap 'echo 7 > state; taskyard-task checkpoint state; exit 0' TERM
+    [ -n "$TASKYARD_CHECKPOINT_FILE" ] && exec cat "$TASKYARD_CHECKPOINT_FILE"
+    echo ready; while true; do sleep 600 & wait; done
+    """
+    task = peer.assign(shell(body))
+    await peer.line(task, "ready")
+    peer.tell(task, LEASE_ACTION_PAUSE)
+    assert (await peer.outcome(task)).released.reason == RELEASE_REASON_PAUSED
+    header, content = peer.checkpoints[task.key[0]]
+    assert (header.sequence, content) == (1, b"7\n")
+
+    again = peer.assign(shell(body), name=task.key[0], generation=2, checkpoint=checkpoint_of(header))
+    await peer.line(again, "7")
+    assert (await peer.report(again, "started")).started.checkpoint_sequence == 1
+
+
+async def test_a_large_checkpoint_waits_until_it_is_stored(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    body = """
+    head -c 10485760 /dev/urandom > big
+    taskyard-task checkpoint big --wait 20 --content-type application/x-test
+    head -c 10485761 /dev/zero > bigger
+    taskyard-task checkpoint bigger; echo code $?
+    taskyard-task checkpoint missing; echo code $?
+    """
+    task = peer.assign(shell(body))
+    await peer.outcome(task)
+    header, content = peer.checkpoints[task.key[0]]
+    assert len(content) == 10485760 and header.content_type == "application/x-test"
+    assert [entry.message for entry in await peer.lines(task, 5) if entry.source == 1] == [
+        "1",
+        "code 1",
+        "code 1",
+    ]
+
+
+async def test_a_checkpoint_survives_the_agent(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    peer.ack_checkpoints = False
+    task = peer.assign(shell("echo 1 > s; taskyard-task checkpoint s; mkfifo hold; cat hold"))
+    await peer.line(task, "1")
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    peer.ack_checkpoints = True
+    await peer.next_session(2)
+    header, content = await peer.until(lambda: peer.checkpoints.get(task.key[0]))
+    assert (header.sequence, content) == (1, b"1\n")
+
+
+async def test_another_runs_token_is_refused(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    body = "TASKYARD_TOKEN=guess taskyard-task progress 1; echo code $?"
+    task = peer.assign(shell(body))
+    await peer.line(task, "code 1")
+    await peer.line(task, "taskyard-task: no run has this token; is TASKYARD_TOKEN the one of this run?")
+
+
+async def test_nonsense_on_the_socket_harms_nobody(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    program = """
+import os, socket
+for data in (b"nonsense\\n", b"[]\\n", b"[" * 60000 + b"\\n", b"x" * 200000):
+    s = socket.socket(socket.AF_UNIX); s.connect(os.environ["TASKYARD_SOCKET"])
+    try:
+        s.sendall(data); print(s.recv(100)[:11])
+    except OSError: print(b'')
+"""
+    from services.runner.tests.runner_process import script
+    from taskyard.v1.task_pb2 import INTERPRETER_PYTHON
+
+    task = peer.assign(script(program, INTERPRETER_PYTHON))
+    assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
+    assert (await peer.outcome(peer.assign(shell("true")))).WhichOneof("report") == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["progress", "101"], "percent 101 is not between 0 and 100"),
+        (["progress", "1"], "TASKYARD_TOKEN is not set; taskyard-task works inside a task only"),
+        (["fence"], "TASKYARD_FENCE is not set"),
+    ],
+)
+def test_misuse_is_one_line(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TASKYARD_TOKEN", "TASKYARD_FENCE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SystemExit) as ended:
+        task_helper.main(arguments)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(f"taskyard-task: {told}")

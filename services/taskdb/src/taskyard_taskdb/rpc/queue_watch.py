@@ -1,0 +1,168 @@
+"""LeaseService.WatchQueue: changed lanes, classes and tenants, and what holders must know, for schedulers.
+
+A full response comes first and every 30 s, and repairs what was lost. In between, commits of this process are told at
+once and those of other replicas when they are heard of; a stream reads what it tells, so it is never older than that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from taskyard.v1 import lease_service_pb2
+from taskyard_taskdb.rpc.durations import set_time
+from taskyard_taskdb.rpc.lease_messages import fill_verdict
+from taskyard_taskdb.rpc.runner_messages import fill_runner
+from taskyard_taskdb.storage import lanes as lane_reads
+from taskyard_taskdb.storage import runners, shares
+from taskyard_taskdb.storage.lanes import LaneHead, Lanes, News
+from taskyard_taskdb.storage.leased import Verdict
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.runners import RunnerRecord
+from taskyard_taskdb.storage.shares import ClassKey, Share
+
+FULL_SECONDS = 30.0
+KEEP_ALIVE_SECONDS = 10.0
+# Between two readings of one stream: what commits meanwhile is told together.
+PAUSE_SECONDS = 0.005
+UNLIMITED = -1
+
+Response = lease_service_pb2.WatchQueueResponse
+
+
+class QueueWatchMethods:
+    """LeaseService.WatchQueue."""
+
+    _pool: Pool
+    _lanes: Lanes
+    _draining: asyncio.Event
+
+    async def WatchQueue(
+        self, request: lease_service_pb2.WatchQueueRequest, context: Any
+    ) -> AsyncIterator[Response]:
+        """Stream until the caller leaves or the server drains."""
+        stream = _Stream(self._pool, self._lanes)
+        inbox = self._lanes.listen()
+        draining = asyncio.ensure_future(self._draining.wait())
+        arrival: asyncio.Future[News] | None = None
+        try:
+            yield await stream.tell_all()
+            while not draining.done():
+                arrival = arrival or asyncio.ensure_future(inbox.take())
+                await asyncio.wait(
+                    (arrival, draining), timeout=stream.patience(), return_when=asyncio.FIRST_COMPLETED
+                )
+                if stream.full_is_due() or (arrival.done() and arrival.result().everything):
+                    arrival = arrival if not arrival.done() else None
+                    yield await stream.tell_all()
+                elif arrival.done():
+                    news, arrival = arrival.result(), None
+                    yield await stream.tell(news)
+                    await asyncio.sleep(PAUSE_SECONDS)
+                else:
+                    yield Response()
+            yield Response(closing=True)
+        finally:
+            self._lanes.leave(inbox)
+            for future in (draining, arrival):
+                if future is not None:
+                    future.cancel()
+
+
+class _Stream:
+    """One scheduler's view: what it was sent, and when it is due for everything again."""
+
+    def __init__(self, pool: Pool, lanes: Lanes) -> None:
+        self._pool = pool
+        self._lanes = lanes
+        self._classes: set[ClassKey] = set()
+        self._tenants: set[str] = set()
+        self._full_at = 0.0
+
+    def full_is_due(self) -> bool:
+        return time.monotonic() >= self._full_at
+
+    def patience(self) -> float:
+        """How long to wait for news before something else is to be said."""
+        return max(0.0, min(KEEP_ALIVE_SECONDS, self._full_at - time.monotonic()))
+
+    async def tell_all(self) -> Response:
+        self._full_at = time.monotonic() + FULL_SECONDS
+        self._classes.clear()
+        response = Response(full=True)
+        async with self._pool.reading() as tx:
+            heads = await lane_reads.read_all(tx)
+            tenants = await shares.read_shares(tx)
+            verdicts = await shares.read_verdicts(tx)
+            alive = [record for record in await runners.read(tx) if record.alive]
+            await self._add_classes(tx, heads, response)
+        self._tenants = {share.tenant_id for share in tenants}
+        _add_lanes(response, heads)
+        _add_tenants(response, tenants)
+        _add_verdicts(response, verdicts)
+        _add_runners(response, alive)
+        return response
+
+    async def tell(self, news: News) -> Response:
+        response = Response()
+        async with self._pool.reading() as tx:
+            if news.lanes:
+                heads = await lane_reads.read_heads(tx, news.lanes, self._lanes.bounds)
+                _add_lanes(response, heads)
+                await self._add_classes(tx, heads, response)
+                news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
+            if news.tenants:
+                _add_tenants(response, await shares.read_shares(tx, sorted(news.tenants)))
+                self._tenants |= news.tenants
+            if news.holders:
+                _add_verdicts(response, await shares.read_verdicts(tx, news.holders))
+            if news.runners:
+                _add_runners(response, await runners.read(tx, sorted(news.runners)))
+        return response
+
+    async def _add_classes(self, tx: Tx, heads: Iterable[LaneHead], response: Response) -> None:
+        """Add the definitions of classes that this stream has not been sent."""
+        used = {(head.lane.tenant_id, head.lane.class_id) for head in heads if head.ready_time is not None}
+        for (tenant_id, class_id), definition in (
+            await shares.read_classes(tx, used - self._classes)
+        ).items():
+            told = response.classes.add()
+            told.MergeFromString(definition)
+            told.tenant = tenant_id
+            told.class_id = class_id
+            self._classes.add((tenant_id, class_id))
+
+
+def _add_lanes(response: Response, heads: Iterable[LaneHead]) -> None:
+    for head in heads:
+        told = response.lanes.add(tenant=head.lane.tenant_id, backlog=head.backlog)
+        told.key.class_id = head.lane.class_id
+        told.key.priority = head.lane.priority
+        told.key.pinned_runner = head.lane.pinned_runner
+        if head.ready_time is not None:
+            set_time(told.head_ready_time, head.ready_time)
+
+
+def _add_tenants(response: Response, tenants: Iterable[Share]) -> None:
+    for share in tenants:
+        response.tenants.add(
+            tenant=share.tenant_id,
+            weight=share.weight,
+            claimable_count=UNLIMITED,
+            paused=share.paused,
+            tier=share.tier,
+        )
+
+
+def _add_verdicts(response: Response, verdicts: dict[str, list[Verdict]]) -> None:
+    for runner_id, found in verdicts.items():
+        told = response.verdicts.add(runner_id=runner_id)
+        for verdict in found:
+            fill_verdict(told.verdicts.add(), verdict)
+
+
+def _add_runners(response: Response, records: Iterable[RunnerRecord]) -> None:
+    for record in records:
+        fill_runner(response.runners.add(), record)

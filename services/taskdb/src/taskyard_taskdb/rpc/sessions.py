@@ -1,0 +1,236 @@
+"""SessionService: sessions of runners, and the keys of those who connect to schedulers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from taskyard.errors import FieldInvalid, TaskyardError, Unauthenticated
+from taskyard.v1 import session_service_pb2, session_service_pb2_grpc
+from taskyard_kit.keys import ApiKey
+from taskyard_kit.logs import get_log
+from taskyard_taskdb.domain.event import ProgressReported, runner
+from taskyard_taskdb.rpc.durations import set_duration, set_time, to_datetime, to_timedelta
+from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_leases
+from taskyard_taskdb.rpc.reports import ReportBatch
+from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
+from taskyard_taskdb.storage import keys, renewals, runners, sessions
+from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.leased import Verdict
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.renewals import Renewal, Renewed, Return
+from taskyard_taskdb.storage.reports import Report
+from taskyard_taskdb.storage.sessions import Hello, Opened
+from taskyard_taskdb.watch.hub import Hub
+
+log = get_log(__name__)
+
+SESSION_LEASE = timedelta(seconds=30)
+KEY_TTL = timedelta(seconds=5)
+MAX_SESSIONS = 1000
+
+
+class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
+    """SessionService. Heartbeats use the reserved connections, so that they never wait behind work."""
+
+    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, reports: ReportBatch) -> None:
+        self._pool = pool
+        self._lanes = lanes
+        self._hub = hub
+        self._reports = reports
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def OpenSession(
+        self, request: session_service_pb2.OpenSessionRequest, context: Any
+    ) -> session_service_pb2.OpenSessionResponse:
+        """Open a session and judge the leases that its runner lists."""
+        hello = _hello(request)
+
+        async def work(tx: Tx) -> tuple[Opened, runners.RunnerRecord]:
+            opened = await sessions.open_session(tx, hello)
+            return opened, (await runners.read(tx, [hello.runner_id]))[0]
+
+        opened, record = await self._pool.run(work)
+        self._lanes.committed(opened.written)
+        self._hub.wake()
+        response = session_service_pb2.OpenSessionResponse(
+            session_id=str(opened.session_id), session_epoch=opened.epoch
+        )
+        fill_runner(response.runner, record)
+        for verdict in opened.verdicts:
+            fill_verdict(response.verdicts.add(), verdict)
+        return response
+
+    async def RenewSessions(
+        self, request: session_service_pb2.RenewSessionsRequest, context: Any
+    ) -> session_service_pb2.RenewSessionsResponse:
+        """Renew sessions in one statement; only leases in doubt are looked at one by one."""
+        wanted = _renewals(request)
+        results = await self._pool.run(lambda tx: renewals.renew_sessions(tx, wanted), reserve=True)
+        await self._register(request, results)
+        judged = await self._judge(wanted, results)
+        self._store_progress(request, results)
+        response = session_service_pb2.RenewSessionsResponse()
+        for result in results:
+            told = response.results.add(lost=result.lost)
+            for verdict in result.verdicts:
+                fill_verdict(told.verdicts.add(), verdict)
+            for lease in result.doubtful:
+                if lease in judged:
+                    fill_verdict(told.verdicts.add(), judged[lease])
+        return response
+
+    async def _judge(self, wanted: Sequence[Renewal], results: Sequence[Renewed]) -> dict[Any, Verdict]:
+        returns = [
+            Return(lease, renewal.runner_id, renewal.epoch, renewal.lease_duration)
+            for renewal, result in zip(wanted, results, strict=True)
+            for lease in result.doubtful
+        ]
+        if not returns:
+            return {}
+        verdicts, written = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
+        self._lanes.committed(written)
+        self._hub.wake()
+        return dict(verdicts)
+
+    async def _register(
+        self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
+    ) -> None:
+        changed = {
+            told.runner_id: read_registration(told.registration)
+            for told, result in zip(request.sessions, results, strict=True)
+            if told.HasField("registration") and not result.lost
+        }
+        if changed:
+            await self._pool.run(lambda tx: runners.register(tx, changed))
+            self._lanes.touch_runners(changed)
+
+    def _store_progress(
+        self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
+    ) -> None:
+        """Store progress behind the heartbeat's back: only the newest matters, and the next one brings it again."""
+        reports = [
+            _progress(told.runner_id, item, f"sessions[{n}].progress[{m}]")
+            for n, (told, result) in enumerate(zip(request.sessions, results, strict=True))
+            if not result.lost
+            for m, item in enumerate(told.progress)
+        ]
+        if reports:
+            task = asyncio.create_task(self._apply(reports))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+
+    async def _apply(self, reports: list[Report]) -> None:
+        try:
+            await self._reports.apply(reports)
+        except TaskyardError as error:
+            log.warning("progress_not_stored", reports=len(reports), error=str(error))
+
+    async def CloseSession(
+        self, request: session_service_pb2.CloseSessionRequest, context: Any
+    ) -> session_service_pb2.CloseSessionResponse:
+        """End a session, or note that its stream broke."""
+        if request.disconnected:
+            await self._pool.run(
+                lambda tx: sessions.disconnect(tx, request.runner_id, request.session_epoch), reserve=True
+            )
+            return session_service_pb2.CloseSessionResponse()
+        written = await self._pool.run(
+            lambda tx: sessions.close_session(
+                tx, request.runner_id, request.session_epoch, release=request.release
+            )
+        )
+        self._lanes.committed(written)
+        self._hub.wake()
+        return session_service_pb2.CloseSessionResponse()
+
+    async def VerifyApiKey(
+        self, request: session_service_pb2.VerifyApiKeyRequest, context: Any
+    ) -> session_service_pb2.VerifyApiKeyResponse:
+        """Say whose key it is. Raises Unauthenticated for a key that is not in force."""
+        try:
+            presented = ApiKey.parse(request.key)
+        except ValueError as error:
+            raise Unauthenticated(str(error)) from None
+        async with self._pool.reading() as tx:
+            found = await keys.find_key(tx, presented.id)
+        if found is None or not presented.matches(found.secret_hash):
+            raise Unauthenticated("the key is unknown, expired or revoked")
+        return _key_answer(found)
+
+
+def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
+    duration = to_timedelta(request.lease_duration) if request.HasField("lease_duration") else SESSION_LEASE
+    return Hello(
+        scheduler_id=request.scheduler_id,
+        runner_id=request.runner_id,
+        key_id=request.key_id,
+        instance_id=UUID(request.instance_id),
+        takeover=request.takeover,
+        registration=read_registration(request.registration),
+        held=read_leases(request.held, "held"),
+        lease_duration=duration,
+    )
+
+
+def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[Renewal]:
+    if len(request.sessions) > MAX_SESSIONS:
+        told = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
+        raise FieldInvalid.of("sessions", told)
+    return [_renewal(told, f"sessions[{n}]") for n, told in enumerate(request.sessions)]
+
+
+def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
+    if not told.runner_id:
+        raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
+    if told.session_epoch < 1:
+        raise FieldInvalid.of(f"{field}.session_epoch", f"must be 1 or more, not {told.session_epoch}")
+    duration = to_timedelta(told.lease_duration) if told.HasField("lease_duration") else SESSION_LEASE
+    if not timedelta(seconds=1) <= duration <= timedelta(hours=1):
+        raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
+    return Renewal(
+        runner_id=told.runner_id,
+        epoch=told.session_epoch,
+        lease_duration=duration,
+        listed=read_leases(told.listed, f"{field}.listed"),
+        used_capacity=told.used_capacity,
+        free_resources=told.free_resources.SerializeToString() if told.HasField("free_resources") else None,
+        draining=told.draining,
+    )
+
+
+def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: str) -> Report:
+    lease = read_lease(item.lease, f"{field}.lease")
+    observed = item.progress.observe_time
+    event = ProgressReported(
+        actor=runner(runner_id),
+        runner_id=runner_id,
+        generation=lease.generation,
+        lease_id=lease.lease_id,
+        time=to_datetime(observed) if item.progress.HasField("observe_time") else None,
+        progress=item.progress.SerializeToString(),
+    )
+    return Report(lease.key, event)
+
+
+def _key_answer(found: keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
+    response = session_service_pb2.VerifyApiKeyResponse()
+    key = response.api_key
+    key.name = f"apiKeys/{found.key_id}"
+    key.kind = found.kind  # type: ignore[assignment]
+    key.tenant = found.tenant_id or ""
+    key.read_only = found.read_only
+    key.description = found.description
+    if found.kind == keys.RUNNER:
+        key.runner_scope.runner_id = found.runner_scope.runner_id
+        key.runner_scope.tenants.extend(found.runner_scope.tenants)
+        key.runner_scope.labels.update(found.runner_scope.labels)
+    if found.create_time is not None:
+        set_time(key.create_time, found.create_time)
+    if found.expire_time is not None:
+        set_time(key.expire_time, found.expire_time)
+    set_duration(response.ttl, KEY_TTL)
+    return response

@@ -1,0 +1,200 @@
+"""UpdateTask: which fields a mask names, and what they may change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
+
+from taskyard.errors import FieldImmutable, FieldInvalid, PhaseConflict, TaskTerminal
+from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard_taskdb.domain.event import Edited
+from taskyard_taskdb.domain.task import Actor, TaskState
+from taskyard_taskdb.domain.words import Kind
+from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.actions import repeatable_request
+from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
+from taskyard_taskdb.rpc.validate import check_task, validate
+from taskyard_taskdb.storage.edit import Edit, Editor
+from taskyard_taskdb.storage.tasks import Key, TaskRecord
+
+_METADATA = ("labels", "annotations")
+_FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
+
+Path = tuple[str, ...]
+
+
+class UpdateMethods:
+    """TaskService.UpdateTask."""
+
+    _specs: SpecReader
+    _editor: Editor
+
+    async def _show(self, key: Key, view: int) -> task_pb2.Task:
+        raise NotImplementedError
+
+    async def UpdateTask(
+        self, request: task_service_pb2.UpdateTaskRequest, context: Any
+    ) -> task_service_pb2.UpdateTaskResponse:
+        validate(request)
+        key = access.visible_task(request.task.name, "task.name")
+        check_task(request.task, "task")
+        paths = _paths(request)
+        actor = access.caller()
+
+        def decide(record: TaskRecord, task: TaskState) -> Edit | None:
+            return self._decide(request, paths, actor, record, task)
+
+        repeatable = repeatable_request(request, request.request_id, key)
+        try:
+            await self._editor.edit(key, request.task.metadata.resource_version, decide, repeatable)
+        except TaskTerminal as error:
+            raise PhaseConflict(error.subject, error.phase, "a task that has not ended") from None
+        return task_service_pb2.UpdateTaskResponse(task=await self._show(key, convert.FULL))
+
+    def _decide(
+        self,
+        request: task_service_pb2.UpdateTaskRequest,
+        paths: Iterable[Path],
+        actor: Actor,
+        record: TaskRecord,
+        task: TaskState,
+    ) -> Edit | None:
+        before = convert.task_message(record, convert.FULL)
+        after = task_pb2.Task()
+        after.CopyFrom(before)
+        for path in paths:
+            _copy(request.task, after, path)
+        _refuse_changed_identity(before.spec, request)
+        spec, kind = resolve(after.spec, "task.spec")
+        after.spec.CopyFrom(spec)
+        after.ClearField("status")
+        validate(after, "task.")
+        if (kind is Kind.EXTERNAL) != task.external:
+            raise FieldImmutable.of("task.spec.execution", "external work and runners' work are not exchanged")
+        if after.spec == before.spec and _same_metadata(before, after):
+            return None
+        return self._edit(request, actor, before.spec, after, kind, task)
+
+    def _edit(
+        self,
+        request: task_service_pb2.UpdateTaskRequest,
+        actor: Actor,
+        before: task_pb2.TaskSpec,
+        after: task_pb2.Task,
+        kind: Kind,
+        task: TaskState,
+    ) -> Edit:
+        spec = after.spec
+        placed = self._specs.classes.of(spec, kind)
+        heavy = _heavy(before) != _heavy(spec)
+        policy = policy_of(spec, kind) if heavy else replace(task.policy, has_callback=spec.HasField("callback"))
+        event = Edited(
+            actor=actor,
+            request_id=request.request_id or None,
+            priority=spec.priority if spec.priority != before.priority else None,
+            spec=heavy,
+            class_id=placed.class_id if placed.class_id != task.class_id else None,
+            pinned_runner=placed.pinned_runner if placed.pinned_runner != task.pinned_runner else None,
+            policy=policy if policy != task.policy else None,
+        )
+        callback = spec.callback.SerializeToString() if spec.HasField("callback") else None
+        spec.ClearField("callback")
+        metadata = after.metadata
+        return Edit(
+            event,
+            kind,
+            placed.definition,
+            spec.SerializeToString(),
+            callback,
+            metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
+            json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
+        )
+
+
+def _heavy(spec: task_pb2.TaskSpec) -> task_pb2.TaskSpec:
+    """The part of a spec that only a task that never started may change."""
+    heavy = task_pb2.TaskSpec()
+    heavy.CopyFrom(spec)
+    heavy.ClearField("priority")
+    heavy.ClearField("callback")
+    heavy.ClearField("retention")
+    return heavy
+
+
+def _same_metadata(before: task_pb2.Task, after: task_pb2.Task) -> bool:
+    return (
+        before.metadata.labels == after.metadata.labels
+        and before.metadata.annotations == after.metadata.annotations
+        and before.metadata.HasField("annotations") == after.metadata.HasField("annotations")
+    )
+
+
+def _paths(request: task_service_pb2.UpdateTaskRequest) -> list[Path]:
+    """The fields to change. Raises FieldInvalid for one that does not exist, FieldImmutable for one that is fixed."""
+    if not request.update_mask.paths:
+        spec = [("spec", field.name) for field, _ in request.task.spec.ListFields()]
+        metadata = [("metadata", field.name) for field, _ in request.task.metadata.ListFields()]
+        return [path for path in (*spec, *metadata) if _is_mutable(path)]
+    paths: list[Path] = []
+    for text in request.update_mask.paths:
+        path = tuple(text.split("."))
+        if path in (("*",), ("spec",), ("metadata",)):
+            paths += [p for p in _every_path() if path in (("*",), p[:1])]
+            continue
+        _check_path(path, text)
+        paths.append(path)
+    return paths
+
+
+def _every_path() -> list[Path]:
+    spec = [("spec", name) for name in task_pb2.TaskSpec.DESCRIPTOR.fields_by_name]
+    return [path for path in (*spec, *(("metadata", name) for name in _METADATA)) if _is_mutable(path)]
+
+
+def _is_mutable(path: Path) -> bool:
+    if path[0] == "metadata":
+        return len(path) > 1 and path[1] in _METADATA
+    return path[0] == "spec" and path[1] not in _FIXED_SPEC
+
+
+def _check_path(path: Path, text: str) -> None:
+    descriptor: Descriptor | None = task_pb2.Task.DESCRIPTOR
+    for depth, name in enumerate(path):
+        field = descriptor.fields_by_name.get(name) if descriptor is not None else None
+        last = depth == len(path) - 1
+        if field is None or (not last and (field.is_repeated or field.message_type is None)):
+            raise FieldInvalid.of("update_mask", f"{text!r} is not a field of a task", "field_mask")
+        descriptor = field.message_type
+    if not _is_mutable(path):
+        raise FieldImmutable.of("update_mask", f"{text} cannot be changed", "field_mask")
+
+
+def _refuse_changed_identity(before: task_pb2.TaskSpec, request: task_service_pb2.UpdateTaskRequest) -> None:
+    """A field that is fixed may be sent along, as a client does that changes what it has read."""
+    for field, value in request.task.spec.ListFields():
+        if field.name in _FIXED_SPEC and value != getattr(before, field.name):
+            raise FieldImmutable.of(f"task.spec.{field.name}", "cannot be changed; create another task")
+
+
+def _copy(source: Message, target: Message, path: Path) -> None:
+    """Makes the field of `target` what it is in `source`, unset included."""
+    name = path[0]
+    field: Any = source.DESCRIPTOR.fields_by_name[name]
+    if len(path) > 1:
+        _copy(getattr(source, name), getattr(target, name), path[1:])
+        return
+    target.ClearField(name)
+    if field.is_repeated:
+        getattr(target, name).MergeFrom(getattr(source, name))
+    elif not field.has_presence:
+        setattr(target, name, getattr(source, name))
+    elif source.HasField(name):
+        if field.message_type is not None:
+            getattr(target, name).CopyFrom(getattr(source, name))
+        else:
+            setattr(target, name, getattr(source, name))

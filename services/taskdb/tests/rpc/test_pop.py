@@ -1,0 +1,97 @@
+"""Claims through the internal API."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb
+from services.taskdb.tests.yard import Yard, failed, released, started, succeeded
+from taskyard.v1 import lease_pb2, task_pb2
+from taskyard_taskdb.storage import keys
+
+
+async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    assert assignment.lease.task == name
+    assert assignment.lease.generation == 1
+    assert assignment.attempt == 1
+    assert assignment.spec.execution.command.program == "true"
+    assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_SCHEDULED
+    (result,) = await yard.report(runner, started(assignment))
+    assert result.phase == task_pb2.TASK_PHASE_RUNNING
+    (result,) = await yard.report(runner, succeeded(assignment, exit_code=0))
+    assert (result.phase, result.duplicate) == (task_pb2.TASK_PHASE_SUCCEEDED, False)
+    done = await yard.task(name)
+    assert done.status.phase == task_pb2.TASK_PHASE_SUCCEEDED
+    assert done.metadata.resource_version == 4
+    (again,) = await yard.report(runner, succeeded(assignment, exit_code=0))
+    assert (again.phase, again.duplicate) == (task_pb2.TASK_PHASE_SUCCEEDED, True)
+
+
+async def test_start_and_outcome_together_are_two_changes(yard: Yard, taskdb: RunningTaskDb) -> None:
+    names = await yard.create(3)
+    runner, _ = await yard.hello()
+    assignments = (await yard.pop(runner)).assignments
+    assert [a.lease.task for a in assignments] == names
+    reports = [report for a in assignments for report in (started(a), succeeded(a))]
+    results = await yard.report(runner, *reports)
+    assert [r.phase for r in results] == [3, 10] * 3
+    assert [(await yard.task(name)).metadata.resource_version for name in names] == [4, 4, 4]
+    rows = await taskdb.rows("SELECT resource_id, version FROM changes WHERE resource_kind = 1 ORDER BY resource_id, id")
+    assert [version for _, version in rows] == [1, 2, 3, 4] * 3
+
+
+async def test_a_transient_failure_is_retried_after_its_back_off(yard: Yard, taskdb: RunningTaskDb) -> None:
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    results = await yard.report(runner, started(assignment), failed(assignment))
+    assert [r.phase for r in results] == [3, 1]
+    task = await yard.task(name)
+    assert task.status.pending_reason == task_pb2.PENDING_REASON_BACKOFF
+    assert task.status.retry_count == 1
+    assert not (await yard.pop(runner)).assignments
+    assert await taskdb.rows("SELECT kind FROM timers") == [(1,)]
+
+
+async def test_a_released_task_is_claimed_again_with_the_next_generation(yard: Yard) -> None:
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (first,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, released(first))
+    (second,) = (await yard.pop(runner)).assignments
+    assert (second.lease.task, second.lease.generation) == (name, 2)
+    assert second.lease.lease_id != first.lease.lease_id
+    (stale,) = await yard.report(runner, started(first))
+    assert stale.error.code == 10
+    assert "STALE_GENERATION" in str(stale.error)
+
+
+async def test_a_repeated_pop_returns_the_leases_of_the_first(yard: Yard) -> None:
+    await yard.create(3)
+    runner, _ = await yard.hello()
+    lanes = [_pop(lane) for lane in await yard.lanes()]
+    first = await yard.pop(runner, 2, lanes=lanes, request_id="once")
+    again = await yard.pop(runner, 2, lanes=lanes, request_id="once")
+    assert [a.lease for a in again.assignments] == [a.lease for a in first.assignments]
+    assert len((await yard.pop(runner, 2, lanes=lanes, request_id="twice")).assignments) == 1
+
+
+async def test_a_session_that_does_not_stand_gets_nothing(yard: Yard) -> None:
+    await yard.create()
+    runner, _ = await yard.hello()
+    lanes = [_pop(lane) for lane in await yard.lanes()]
+    runner.epoch += 1
+    result = await yard.pop(runner, lanes=lanes)
+    assert not result.assignments
+    assert "SESSION_SUPERSEDED" in str(result.error)
+
+
+def _pop(lane):
+    from taskyard.v1 import lease_service_pb2
+
+    return lease_service_pb2.LanePop(lane=lane.key)

@@ -1,0 +1,169 @@
+"""Sessions of runners through the internal API."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.yard import Yard, started, succeeded
+from taskyard.errors import PermissionDenied, RunnerIdInUse, SessionSuperseded, Unauthenticated
+from taskyard.v1 import lease_pb2, lease_service_pb2, runner_pb2, session_service_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.storage import keys
+
+
+async def test_a_second_agent_needs_takeover_and_then_supersedes(yard: Yard) -> None:
+    first, opened = await yard.hello("r1")
+    assert (opened.session_epoch, opened.runner.state) == (1, runner_pb2.RUNNER_STATE_HEALTHY)
+    with pytest.raises(RunnerIdInUse):
+        await yard.hello("r1")
+    second, opened = await yard.hello("r1", takeover=True)
+    assert opened.session_epoch == 2
+    assert (await yard.renew(first)).lost
+    assert not (await yard.renew(second)).lost
+
+
+async def test_the_same_agent_reconnects_and_keeps_what_it_lists(yard: Yard, taskdb: RunningTaskDb) -> None:
+    names = await yard.create(2)
+    runner, _ = await yard.hello()
+    kept, dropped = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(kept), started(dropped))
+    _, opened = await yard.hello(runner, held=[kept.lease])
+    assert not opened.verdicts
+    assert (await yard.task(names[0])).status.phase == task_pb2.TASK_PHASE_RUNNING
+    # What the runner does not list is lost with it; ALLOW work is claimable at once.
+    lost = await yard.task(names[1])
+    assert lost.status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
+    assert lost.status.runner_loss_count == 1
+    (again,) = (await yard.pop(runner)).assignments
+    assert (again.lease.task, again.lease.generation) == (names[1], 2)
+    (stale,) = await yard.report(runner, succeeded(dropped))
+    assert "STALE_GENERATION" in str(stale.error)
+    (run,) = await taskdb.rows("SELECT generation, state FROM runs")
+    assert run == (1, 7)
+
+
+async def test_forbidden_overlap_keeps_an_unlisted_lease_until_its_expiry(yard: Yard, taskdb: RunningTaskDb) -> None:
+    (name,) = await yard.create(overlap=task_pb2.OVERLAP_POLICY_FORBID)
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment))
+    ((former,),) = await taskdb.rows("SELECT expire_time FROM sessions")
+    await yard.hello(runner)
+    assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_RUNNING
+    assert await taskdb.rows("SELECT expire_time FROM leases") == [(former,)]
+    assert not (await yard.pop(runner)).assignments
+
+
+async def test_held_leases_that_are_gone_are_aborted(yard: Yard) -> None:
+    await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment), succeeded(assignment))
+    _, opened = await yard.hello(runner, held=[assignment.lease])
+    (verdict,) = opened.verdicts
+    assert verdict.action == lease_pb2.LEASE_ACTION_ABORT
+    assert verdict.reason == "TASK_TERMINAL"
+
+
+async def test_a_listed_lease_follows_its_session(yard: Yard, taskdb: RunningTaskDb) -> None:
+    await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    assert await taskdb.rows("SELECT expire_time IS NULL FROM leases") == [(False,)]
+    result = await yard.renew(runner, listed=[assignment.lease])
+    assert not result.lost and not result.verdicts
+    assert await taskdb.rows("SELECT expire_time IS NULL FROM leases") == [(True,)]
+
+
+async def test_a_renewal_tells_of_cancels_until_they_are_confirmed(yard: Yard) -> None:
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment))
+    await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name, reason="enough"))
+    for _ in range(2):
+        (verdict,) = (await yard.renew(runner)).verdicts
+        assert verdict.action == lease_pb2.LEASE_ACTION_CANCEL
+        assert verdict.reason == "enough"
+        assert verdict.grace_period.seconds > 0
+    confirmed = lease_pb2.RunReport(lease=assignment.lease, cancelled=lease_pb2.RunCancelled())
+    (result,) = await yard.report(runner, confirmed)
+    assert result.phase == task_pb2.TASK_PHASE_CANCELLED
+    assert not (await yard.renew(runner)).verdicts
+
+
+async def test_a_closed_session_gives_back_what_it_held(yard: Yard) -> None:
+    names = await yard.create(2)
+    runner, _ = await yard.hello()
+    first, _ = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(first))
+    close = session_service_pb2.CloseSessionRequest(
+        runner_id=runner.id, session_epoch=runner.epoch, release=True
+    )
+    await yard.scheduler.sessions.CloseSession(close)
+    await yard.scheduler.sessions.CloseSession(close)
+    phases = [(await yard.task(name)).status.phase for name in names]
+    assert phases == [task_pb2.TASK_PHASE_REDISTRIBUTING, task_pb2.TASK_PHASE_PENDING]
+    assert (await yard.renew(runner)).lost
+    other, _ = await yard.hello("runner-2")
+    assert len((await yard.pop(other)).assignments) == 2
+    with pytest.raises(SessionSuperseded):
+        close.session_epoch += 1
+        await yard.scheduler.sessions.CloseSession(close)
+
+
+async def test_a_key_may_only_be_the_runner_of_its_scope(yard: Yard, taskdb: RunningTaskDb) -> None:
+    stored = keys.StoredKey("scoped1", keys.RUNNER, b"x" * 32, runner_scope=keys.RunnerScope("gpu-*", ("other",)))
+    await taskdb.pool.run(lambda tx: keys.insert_key(tx, stored))
+    yard.key_id = "scoped1"
+    with pytest.raises(PermissionDenied):
+        await yard.hello("cpu-1")
+    await yard.create()
+    runner, opened = await yard.hello("gpu-1")
+    assert list(opened.runner.tenants) == ["other"]
+    # The scope names other tenants: this tenant's work is not for it.
+    assert not (await yard.pop(runner)).assignments
+
+
+async def test_verify_api_key_says_whose_it_is(yard: Yard, taskdb: RunningTaskDb) -> None:
+    from services.taskdb.tests.conftest import make_key
+
+    key = await make_key(taskdb.pool, keys.RUNNER, runner_scope=keys.RunnerScope("gpu-1"))
+    request = session_service_pb2.VerifyApiKeyRequest(key=key)
+    answer = await yard.scheduler.sessions.VerifyApiKey(request)
+    assert answer.api_key.runner_scope.runner_id == "gpu-1"
+    assert answer.ttl.seconds > 0
+    request.key = key[:-1] + ("a" if key[-1] != "a" else "b")
+    with pytest.raises(Unauthenticated):
+        await yard.scheduler.sessions.VerifyApiKey(request)
+
+
+async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None:
+    call = yard.scheduler.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
+    first = await call.read()
+    assert first.full and not first.lanes
+    assert "default" in {share.tenant for share in first.tenants}
+    await yard.create()
+    async with asyncio.timeout(5):
+        news = await call.read()
+        assert not news.full
+        (lane,), (defined,) = news.lanes, news.classes
+        assert (lane.tenant, lane.backlog, lane.HasField("head_ready_time")) == ("default", 1, True)
+        assert defined.class_id == lane.key.class_id
+        assert defined.kind == runner_pb2.EXECUTION_KIND_COMMAND
+        runner, _ = await yard.hello()
+        result = await yard.pop(runner, lanes=[lease_service_pb2.LanePop(lane=lane.key)])
+        assert [key.class_id for key in result.drained_lanes] == [lane.key.class_id]
+        news = await call.read()
+        assert not news.lanes[0].HasField("head_ready_time")
+        # A cancel reaches the scheduler of the holder at once.
+        (assignment,) = result.assignments
+        await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=assignment.lease.task))
+        while not news.verdicts:
+            news = await call.read()
+        (told,) = news.verdicts
+        assert told.runner_id == runner.id
+        assert told.verdicts[0].lease == assignment.lease
+    call.cancel()

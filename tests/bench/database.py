@@ -1,0 +1,35 @@
+"""A durable PostgreSQL for benchmarks: embedded, with fsync and synchronous_commit on, in a directory of its own."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+
+from taskyard_taskdb.storage.migrate import upgrade
+from tests.harness.postgres import PostgresServer, postgres_server
+
+DURABLE = ("-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "full_page_writes=on", "-c", "max_wal_size=4GB",
+           "-c", "shared_buffers=1GB")  # fmt: skip
+
+
+@contextlib.contextmanager
+def durable_server(directory: Path) -> Iterator[PostgresServer]:
+    """A server that keeps what it acknowledged."""
+    with postgres_server(directory, DURABLE) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def migrated(server: PostgresServer) -> Iterator[str]:
+    """The URL of a fresh database with the current schema."""
+    with server.database() as url:
+        upgrade(url)
+        yield url
+
+
+def wal_position(connection: psycopg.Connection) -> int:
+    """Bytes of WAL written so far."""
+    row = connection.execute("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint").fetchone()
+    assert row is not None
+    return int(row[0])

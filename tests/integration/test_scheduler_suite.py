@@ -1,0 +1,131 @@
+"""Scheduler and taskdb as real processes over a real PostgreSQL, with test runners on the link."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from taskyard import Phase, command
+from taskyard.v1 import lease_pb2, work_service_pb2
+from taskyard.v1.work_service_pb2_grpc import WorkServiceStub
+from tests.harness.control_plane import ControlPlane, control_plane
+from tests.harness.link_runner import registration
+
+if TYPE_CHECKING:
+    from tests.harness.postgres import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
+    with control_plane(postgres_server, migrated_template) as running:
+        yield running
+
+
+def unique(word: str) -> str:
+    return f"{word}-{uuid.uuid4().hex[:8]}"
+
+
+async def test_a_task_goes_from_the_client_to_a_runner_and_back(plane: ControlPlane) -> None:
+    async with plane.client() as client, plane.runner(unique("runner")) as runner:
+        await runner.connect()
+        created = await client.create(command("true"))
+        assignment = await runner.next_assignment()
+        assert assignment.lease.task.endswith(created.task.id)
+        assert assignment.spec.execution.command.program == "true"
+        await runner.complete(assignment)
+        task = await client.wait(created.task, timeout=10)
+        assert task.phase is Phase.SUCCEEDED
+        assert runner.rejections == []
+
+
+async def test_ten_thousand_reports_later_every_task_has_ended_once(plane: ControlPlane) -> None:
+    async with plane.client() as client, plane.runner(unique("runner"), capacity=500) as runner:
+        await runner.connect()
+        names = [item.task.id async for item in client.create_many(command("true") for _ in range(2000))]
+        seq = 0
+        for _ in names:
+            assignment = await runner.next_assignment()
+            seq = (
+                await runner.report_all(
+                    [
+                        lease_pb2.RunReport(lease=assignment.lease, started=lease_pb2.RunStarted()),
+                        lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded()),
+                    ]
+                )
+            )[-1]
+        await runner.acked(seq, timeout=30)
+        assert runner.rejections == []
+        for name in names[:: len(names) // 10]:
+            assert (await client.get(name)).phase is Phase.SUCCEEDED
+
+
+async def test_a_cancel_reaches_the_holder(plane: ControlPlane) -> None:
+    async with plane.client() as client, plane.runner(unique("runner")) as runner:
+        await runner.connect()
+        created = await client.create(command("sleep", "1000"))
+        assignment = await runner.next_assignment()
+        await runner.started(assignment)
+        await client.cancel(created.task)
+        told = (await runner.message("command")).command.leases.verdicts[0]
+        assert (told.lease, told.action) == (assignment.lease, lease_pb2.LEASE_ACTION_CANCEL)
+        await runner.acked(await runner.report(assignment.lease, cancelled=lease_pb2.RunCancelled()))
+        assert (await client.wait(created.task, timeout=10)).phase is Phase.CANCELLED
+
+
+async def test_a_pull_worker_claims_and_reports(plane: ControlPlane) -> None:
+    from taskyard.channel import open_channel
+
+    address, key = plane.schedulers[0].address, plane.keys["runner"]
+    async with plane.client() as client, open_channel(address, key=key) as channel:
+        stub: Any = WorkServiceStub(channel)
+        request = work_service_pb2.ClaimTasksRequest(
+            worker_id=unique("worker"), request_id=unique("claim"), registration=registration(10), max_tasks=5
+        )
+        request.wait.seconds = 20
+        claim = asyncio.ensure_future(stub.ClaimTasks(request))
+        created = await client.create(command("true"))
+        (assignment,) = (await claim).assignments
+        again = await stub.ClaimTasks(request)
+        assert [a.lease for a in again.assignments] == [assignment.lease]
+        reports = [
+            lease_pb2.RunReport(lease=assignment.lease, started=lease_pb2.RunStarted()),
+            lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded()),
+        ]
+        report = work_service_pb2.ReportWorkRequest(worker_id=request.worker_id, reports=reports)
+        results = (await stub.ReportWork(report)).results
+        assert [result.error.code for result in results] == [0, 0]
+        assert (await client.wait(created.task, timeout=10)).phase is Phase.SUCCEEDED
+
+
+async def test_reconnecting_runners_keep_their_leases_and_their_spool(plane: ControlPlane) -> None:
+    async with plane.client() as client, plane.runner(unique("runner")) as runner:
+        await runner.connect()
+        created = await client.create(command("true"))
+        assignment = await runner.next_assignment()
+        await runner.acked(await runner.started(assignment))
+        await runner.heartbeat_acked(await runner.heartbeat())
+        await runner.vanish()
+        welcome = await runner.connect()
+        assert list(welcome.verdicts) == []
+        await runner.acked(await runner.succeeded(assignment))
+        assert runner.rejections == []
+        assert (await client.wait(created.task, timeout=10)).phase is Phase.SUCCEEDED
+
+
+async def test_goodbye_gives_unstarted_work_to_another_runner(plane: ControlPlane) -> None:
+    async with plane.client() as client, plane.runner(unique("runner")) as first:
+        await first.connect()
+        created = await client.create(command("true"))
+        await first.next_assignment()
+        await first.say_goodbye()
+        assert await first.ended() is None
+        async with plane.runner(unique("runner")) as second:
+            await second.connect()
+            assignment = await second.next_assignment()
+            assert assignment.lease.generation == 2
+            await second.complete(assignment)
+        assert (await client.wait(created.task, timeout=10)).phase is Phase.SUCCEEDED
