@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from taskyard import Client
 from tests.harness.link_runner import LinkRunner
@@ -40,19 +41,19 @@ class ControlPlane:
         )
         return made.stdout.strip()
 
-    def add_taskdb(self, **environment: str) -> Service:
+    def add_taskdb(self, failpoints: str = "") -> Service:
         """Start one more taskdb."""
         service = self._service("taskyard_taskdb", f"taskdb-{len(self.taskdbs)}", {DATABASE: self.url})
-        self.taskdbs.append(service.start(**environment))
+        self.taskdbs.append(service.start(TASKYARD_FAILPOINTS=failpoints))
         return service
 
-    def add_scheduler(self, taskdb: str = "", *flags: str, **environment: str) -> Service:
+    def add_scheduler(self, taskdb: str = "", *flags: str, failpoints: str = "") -> Service:
         """Start one more scheduler; in front of the first taskdb unless an address is given."""
         arguments = ("--taskdb", taskdb or self.taskdbs[0].address, *flags)
         name = f"scheduler-{len(self.schedulers)}"
         key = {"TASKYARD_KEY": self.keys["scheduler"]}
         service = self._service("taskyard_scheduler", name, key, *arguments)
-        self.schedulers.append(service.start(**environment))
+        self.schedulers.append(service.start(TASKYARD_FAILPOINTS=failpoints))
         return service
 
     def _service(self, module: str, name: str, environment: Mapping[str, str], *arguments: str) -> Service:
@@ -64,10 +65,10 @@ class ControlPlane:
         """A client that acts for the tenant "default"."""
         return Client(self.taskdbs[0].address, key=self.keys["tenant"], tenant="default")
 
-    def runner(self, runner_id: str, scheduler: str = "", **options: object) -> LinkRunner:
+    def runner(self, runner_id: str, scheduler: str = "", **options: Any) -> LinkRunner:
         """A test runner, not connected yet."""
         address = scheduler or self.schedulers[0].address
-        return LinkRunner(address, self.keys["runner"], runner_id, **options)  # type: ignore[arg-type]
+        return LinkRunner(address, self.keys["runner"], runner_id, **options)
 
     def logs(self) -> str:
         """What every service has printed."""

@@ -7,7 +7,7 @@
 
 Misbehaviour: `send` writes any message, `repeat` sends reports again, `freeze` stops reading and heartbeats,
 `vanish` drops the stream without a word, `forge` makes a lease of another generation, `hold_acks` keeps
-acknowledged reports as if the acknowledgement had not arrived.
+acknowledged reports as if the acknowledgement had not arrived, `ignore_windows` sends beyond the window.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class LinkRunner:
         self.heartbeat_sent: dict[int, float] = {}
         self.received: list[link.ConnectResponse] = []
         self.hold_acks = False
+        self.ignore_windows = False
         self._own_channel = channel is None
         self._channel = channel or open_channel(
             address, key=key, options=client_channel_options(MAX_RECEIVE_BYTES)
@@ -228,7 +229,8 @@ class LinkRunner:
         return (await self.report_all([lease_pb2.RunReport(lease=lease, **report)]))[-1]
 
     async def report_all(self, reports: Iterable[lease_pb2.RunReport]) -> list[int]:
-        """Spool reports and send them in one message; their seqs."""
+        """Spool reports and send them in one message once the window allows; their seqs."""
+        await self._window()
         batch = []
         for report in reports:
             report.seq = self._next_seq
@@ -239,6 +241,13 @@ class LinkRunner:
                 self._change(report.lease, link.HELD_STATE_ENDED)
         await self.send(reports=link.ReportBatch(reports=batch))
         return [report.seq for report in batch]
+
+    async def _window(self) -> None:
+        if self.ignore_windows or self.welcome is None:
+            return
+        limit = self.welcome.flow.max_unacked_reports
+        async with self._news:
+            await self._news.wait_for(lambda: len(self.spool) < limit or not self.connected)
 
     async def started(self, assignment: lease_pb2.Assignment) -> int:
         self._change(assignment.lease, link.HELD_STATE_RUNNING)

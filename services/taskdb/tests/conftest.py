@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import grpc
@@ -15,13 +17,21 @@ from taskyard.status import from_rpc_error
 from taskyard.v1 import (
     lease_service_pb2_grpc,
     session_service_pb2_grpc,
+    task_pb2,
+    task_service_pb2,
     task_service_pb2_grpc,
 )
 from taskyard_kit.keys import ApiKey
+from taskyard_taskdb.domain.event import Claim, Event, Failed, Started, Succeeded
+from taskyard_taskdb.domain.lifecycle import apply
+from taskyard_taskdb.domain.names import parse_task_name
+from taskyard_taskdb.domain.task import RunError, TaskState
+from taskyard_taskdb.domain.words import ErrorClass
 from taskyard_taskdb.server import TaskDb
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transitions import load_for_update, write
 
 
 class Caller:
@@ -37,8 +47,43 @@ class Caller:
     def _stub(self, stub: Callable[[Any], Any]) -> Any:
         return _Translating(stub(self.channel), self._metadata)
 
+    async def create(self, **fields: Any) -> task_pb2.Task:
+        """The task that new_task(**fields) makes."""
+        task: task_pb2.Task = (await self.tasks.CreateTask(new_task(**fields))).task
+        return task
+
+    async def get(self, name: str) -> task_pb2.Task:
+        """The task as it is now."""
+        found = await self.tasks.GetTask(task_service_pb2.GetTaskRequest(name=name))
+        task: task_pb2.Task = found.task
+        return task
+
     async def close(self) -> None:
         await self.channel.close()
+
+
+def new_task(
+    parent: str = "tenants/default",
+    *,
+    task_id: str = "",
+    request_id: str = "",
+    labels: Mapping[str, str] | None = None,
+    external: bool = False,
+    **spec: Any,
+) -> task_service_pb2.CreateTaskRequest:
+    """A request for a command, or for external work; `spec` are fields of the spec."""
+    if "execution" not in spec:
+        command = task_pb2.CommandExecution(program="true")
+        spec["execution"] = (
+            task_pb2.Execution(external=task_pb2.ExternalExecution())
+            if external
+            else task_pb2.Execution(command=command)
+        )
+    task = task_pb2.Task(spec=task_pb2.TaskSpec(**spec))
+    task.metadata.labels.update(labels or {})
+    return task_service_pb2.CreateTaskRequest(
+        parent=parent, task=task, task_id=task_id, request_id=request_id
+    )
 
 
 class _Translating:
@@ -102,10 +147,62 @@ class RunningTaskDb:
                 (tenant_id, tenant_id, suspended),
             )
 
+    async def apply(self, name: str, *made: Callable[[TaskState, datetime], Event]) -> TaskState:
+        """Lets events happen to a task as if its runner or a timer had caused them."""
+        key = parse_task_name(name)
+
+        async def work(tx: Tx) -> TaskState:
+            loaded = await load_for_update(tx, [key])
+            task = loaded.tasks[key]
+            transitions = []
+            for make in made:
+                transitions.append(apply(task, make(task, loaded.now), loaded.now, random.Random(1)))
+                task = transitions[-1].task
+            await write(tx, transitions)
+            return task
+
+        return await self.pool.run(work)
+
+    async def claim(self, name: str, runner_id: str = "r1") -> TaskState:
+        """A runner takes the task."""
+
+        def event(task: TaskState, now: datetime) -> Event:
+            return Claim(
+                runner_id=runner_id,
+                lease_id=random.getrandbits(62),
+                session_epoch=0,
+                expire_time=now + timedelta(minutes=1),
+                request_id="pop",
+            )
+
+        return await self.apply(name, event)
+
+    async def start(self, name: str) -> TaskState:
+        """A runner takes and starts the task."""
+        await self.claim(name)
+        return await self.apply(name, lambda task, now: Started(**_holder(task)))
+
+    async def fail(self, name: str, code: str = "EXIT_NONZERO") -> TaskState:
+        """A runner runs the task, which fails for good."""
+        await self.start(name)
+        error = RunError(code, ErrorClass.PERMANENT, "it failed")
+        return await self.apply(name, lambda task, now: Failed(**_holder(task), error=error))
+
+    async def succeed(self, name: str) -> TaskState:
+        """A runner runs the task, which succeeds."""
+        await self.start(name)
+        return await self.apply(name, lambda task, now: Succeeded(**_holder(task)))
+
     async def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """What the database holds."""
         async with self.pool.reading() as tx:
             return await tx.fetch(sql, params, prepare=False)
+
+
+def _holder(task: TaskState) -> dict[str, Any]:
+    assert task.lease is not None, "the task is leased"
+    lease = task.lease
+    return {"runner_id": lease.runner_id, "generation": task.generation, "lease_id": lease.lease_id}
 
 
 async def run_taskdb(url: str, **settings: Any) -> AsyncIterator[RunningTaskDb]:
@@ -119,6 +216,16 @@ async def run_taskdb(url: str, **settings: Any) -> AsyncIterator[RunningTaskDb]:
             for caller in running.callers:
                 await caller.close()
             await taskdb.server.stop_now()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "covers(rpc, reason): the test shows that the RPC answers this reason")
+
+
+@pytest.fixture
+def make_task() -> Callable[..., task_service_pb2.CreateTaskRequest]:
+    """The factory of requests."""
+    return new_task
 
 
 @pytest.fixture

@@ -294,8 +294,8 @@ class RunReport(_message.Message):
     seq: _builtins.int
     """Position in the runner's spool; 0 where there is none."""
     log_sequence: _builtins.int
-    """With an outcome: sequence of the run's last log entry, so that a follower knows when it
-    has seen everything; 0 = not known.
+    """With an outcome: sequence of the run's last log entry, 0 = it wrote none, so that a
+    follower knows when it has seen everything.  Unset: not known.
     """
     @_builtins.property
     def lease(self) -> Global___LeaseRef:
@@ -344,7 +344,7 @@ class RunReport(_message.Message):
         seq: _builtins.int = ...,
         time: _timestamp_pb2.Timestamp | None = ...,
         details: _struct_pb2.Struct | None = ...,
-        log_sequence: _builtins.int = ...,
+        log_sequence: _builtins.int | None = ...,
         started: Global___RunStarted | None = ...,
         progress: _common_pb2.Progress | None = ...,
         succeeded: Global___RunSucceeded | None = ...,
@@ -353,12 +353,17 @@ class RunReport(_message.Message):
         cancelled: Global___RunCancelled | None = ...,
         released: Global___RunReleased | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "progress", b"progress", "released", b"released", "report", b"report", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence", "cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "seq", b"seq", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence", "cancelled", b"cancelled", "details", b"details", "failed", b"failed", "lease", b"lease", "log_sequence", b"log_sequence", "progress", b"progress", "released", b"released", "report", b"report", "seq", b"seq", "started", b"started", "succeeded", b"succeeded", "time", b"time", "timed_out", b"timed_out"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__log_sequence: _TypeAlias = _typing.Literal["log_sequence"]  # noqa: Y015
+    _WhichOneofArgType__log_sequence: _TypeAlias = _typing.Literal["_log_sequence", b"_log_sequence"]  # noqa: Y015
     _WhichOneofReturnType_report: _TypeAlias = _typing.Literal["started", "progress", "succeeded", "failed", "timed_out", "cancelled", "released"]  # noqa: Y015
     _WhichOneofArgType_report: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__log_sequence) -> _WhichOneofReturnType__log_sequence | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_report) -> _WhichOneofReturnType_report | None: ...
 
 Global___RunReport: _TypeAlias = RunReport  # noqa: Y015

@@ -93,6 +93,8 @@ def parse(text: str, fields: FieldTable = TASK_FIELDS) -> Filter:
         raise FilterInvalid.of(
             "filter", f"{size} bytes are more than the limit of {MAX_BYTES}; make it shorter"
         )
+    if "\0" in text:
+        raise invalid(Token(TokenKind.END, "", text.index("\0") + 1), "NUL is not allowed; remove it")
     return Filter(text, _Parser(text, fields).parse())
 
 

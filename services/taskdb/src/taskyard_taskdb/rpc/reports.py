@@ -106,7 +106,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
     event = _EVENTS[kind](getattr(message, kind), common, f"{field}.report.{kind}")
     details = message.details.SerializeToString() if message.HasField("details") else None
     key = parse_task_name(lease.task, f"{field}.report.lease.task")
-    return Report(key, event, details, message.log_sequence)
+    return Report(key, event, details, message.log_sequence if message.HasField("log_sequence") else None)
 
 
 def _started(told: lease_pb2.RunStarted, common: Mapping[str, Any], field: str) -> HolderEvent:

@@ -58,7 +58,7 @@ def _ending(steps: Steps, transition: Transition, effect: EndRun) -> Ending:
     )
 
 
-async def end_runs(tx: Tx, ended: Sequence[Ending], log_sequences: Mapping[Key, int]) -> int:
+async def end_runs(tx: Tx, ended: Sequence[Ending], log_sequences: Mapping[Key, int | None]) -> int:
     """Move leases to runs; returns how many of them stood as they were loaded."""
     tasks, leases, effects = [e.before for e in ended], [e.lease for e in ended], [e.effect for e in ended]
     return await tx.execute(
@@ -76,7 +76,7 @@ async def end_runs(tx: Tx, ended: Sequence[Ending], log_sequences: Mapping[Key, 
             "errors": arrays.byteas([encode_error(e.error) for e in effects]),
             "progresses": arrays.byteas([task.progress for task in tasks]),
             "start_checkpoints": arrays.bigints([lease.start_checkpoint for lease in leases]),
-            "log_sequences": arrays.bigints([log_sequences.get((t.tenant_id, t.task_id), 0) for t in tasks]),
+            "log_sequences": arrays.bigints([log_sequences.get((t.tenant_id, t.task_id)) for t in tasks]),
         },
     )
 

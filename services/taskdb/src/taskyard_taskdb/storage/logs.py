@@ -126,17 +126,19 @@ class LogState:
     phase: int
     # Seconds since the task ended; None while it lives.
     ended_for: float | None
-    # Last entry of the newest ended run by its own word, 0 where it did not say, and the last one stored.
-    announced: int
+    # Last entry of the newest ended run by its own word (None where it did not say), whether any run has ended,
+    # and the last entry stored of that run.
+    announced: int | None
+    ran: bool
     stored: int
 
     def complete(self, patience: float, silence: float) -> bool:
         """Whether nothing more is expected: what was announced is stored, or the time for it is over."""
         if self.ended_for is None:
             return False
-        if self.announced:
+        if self.announced is not None:
             return self.stored >= self.announced or self.ended_for > patience
-        return self.ended_for > silence
+        return not self.ran or self.ended_for > silence
 
 
 async def state(tx: Tx, tenant_id: str, task_id: str) -> LogState | None:

@@ -49,7 +49,7 @@ class Report:
     key: Key
     event: HolderEvent
     details: bytes | None = None
-    log_sequence: int = 0
+    log_sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ async def database_time(tx: Tx) -> datetime:
 
 
 async def write(
-    tx: Tx, transitions: Iterable[Transition], *, log_sequences: Mapping[Key, int] | None = None
+    tx: Tx, transitions: Iterable[Transition], *, log_sequences: Mapping[Key, int | None] | None = None
 ) -> Written:
     """Write transitions of loaded tasks, several of one task in their order; the change log comes last.
 
@@ -117,7 +117,7 @@ async def write(
     return written
 
 
-async def _write_rows(tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int]) -> None:
+async def _write_rows(tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]) -> None:
     if not steps:
         return
     await _dequeue(tx, steps)
@@ -128,7 +128,7 @@ async def _write_rows(tx: Tx, steps: list[Steps], written: Written, log_sequence
 
 
 async def _write_leases(
-    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int]
+    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]
 ) -> None:
     ended = [ending for step in steps for ending in leases.endings(step)]
     if ended:

@@ -59,7 +59,7 @@ CROSS JOIN LATERAL (
 -- name: log_state
 -- No lock. Phase of a task, since when it is over, what its newest run says its last entry is, and how far that run is
 -- stored; primary keys and logs_by_task.
-SELECT coalesce(l.phase, t.phase), extract(epoch FROM now() - t.end_time)::float8, coalesce(r.log_sequence, 0),
+SELECT coalesce(l.phase, t.phase), extract(epoch FROM now() - t.end_time)::float8, r.log_sequence, r.generation IS NOT NULL,
     coalesce((SELECT g.last_sequence FROM logs g
         WHERE g.tenant_id = t.tenant_id AND g.task_id = t.task_id AND g.generation = r.generation
         ORDER BY g.first_sequence DESC LIMIT 1), 0)

@@ -295,7 +295,7 @@ CREATE TABLE runs (
     end_time timestamptz NOT NULL,
     task_type_revision bigint NOT NULL DEFAULT 0,
     start_checkpoint bigint NOT NULL DEFAULT 0,
-    log_sequence bigint NOT NULL DEFAULT 0,
+    log_sequence bigint,
     attempt integer NOT NULL,
     exit_code integer,
     state smallint NOT NULL CONSTRAINT run_state CHECK (state BETWEEN 3 AND 8),
