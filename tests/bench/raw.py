@@ -2,11 +2,12 @@
 
 import time
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID
 
 import psycopg
 
 from taskyard.v1 import task_pb2
+from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.storage import arrays
 
 BATCH = 1000
@@ -55,13 +56,14 @@ def spec() -> bytes:
 
 def lifecycle_rate(url: str, count: int) -> float:
     """Tasks per second through create, claim and complete from one connection, in batches."""
-    stored = spec()
+    stored, ids = spec(), Uuid7()
     with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
         connection.execute("SET jit = off")
         start = time.perf_counter()
         for _ in range(count // BATCH):
-            ids = [str(uuid4()) for _ in range(BATCH)]
-            rows = (arrays.texts(ids), arrays.uuids([uuid4() for _ in ids]), arrays.byteas([stored] * BATCH))
+            drawn = [ids.draw() for _ in range(BATCH)]
+            uids = arrays.uuids([UUID(bytes=one) for one in drawn])
+            rows = (arrays.texts([uuid_text(one) for one in drawn]), uids, arrays.byteas([stored] * BATCH))
             connection.execute(CREATE, rows)
             claimed = connection.execute(CLAIM, (BATCH,)).fetchall()
             connection.execute(COMPLETE, (arrays.texts([row[0] for row in claimed]),))
@@ -70,27 +72,27 @@ def lifecycle_rate(url: str, count: int) -> float:
 
 def copy_rate(url: str, count: int) -> float:
     """Tasks per second when the rows of a create (task, queue row, change) are only copied in."""
-    stored, now = spec(), datetime.now(UTC)
+    stored, now, ids = spec(), datetime.now(UTC), Uuid7()
     tables = (
         ("tasks (update_time, ready_time, phase, pending_reason, class_id, create_time, uid, max_retries, kind, priority,"
          " creator_type, tenant_id, task_id, spec)",
          ("timestamptz", "timestamptz", "int2", "int2", "int8", "timestamptz", "uuid", "int4", "int2", "int2", "int2",
           "text", "text", "bytea"),
-         lambda i: (now, now, 1, 1, 1, now, uuid4(), 3, 1, 10, 4, "default", i, stored)),
+         lambda i, u: (now, now, 1, 1, 1, now, u, 3, 1, 10, 4, "default", i, stored)),
         ("queue (class_id, ready_time, priority, tenant_id, task_id)", ("int8", "timestamptz", "int2", "text", "text"),
-         lambda i: (1, now, 10, "default", i)),
+         lambda i, u: (1, now, 10, "default", i)),
         ("changes (time, version, event, actor_type, phase, pending_reason, tenant_id, resource_id)",
          ("timestamptz", "int8", "int2", "int2", "int2", "int2", "text", "text"),
-         lambda i: (now, 1, 1, 4, 1, 1, "default", i)),
+         lambda i, u: (now, 1, 1, 4, 1, 1, "default", i)),
     )  # fmt: skip
     with psycopg.connect(url) as connection:
         start = time.perf_counter()
         for _ in range(count // BATCH):
-            ids = [str(uuid4()) for _ in range(BATCH)]
+            made = [ids.draw() for _ in range(BATCH)]
             for table, types, row in tables:
                 with connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)") as copy:
                     copy.set_types(types)
-                    for task_id in ids:
-                        copy.write_row(row(task_id))
+                    for one in made:
+                        copy.write_row(row(uuid_text(one), UUID(bytes=one)))
             connection.commit()
         return count / (time.perf_counter() - start)

@@ -24,9 +24,10 @@ EXISTING_SERVER = "TASKYARD_TEST_DATABASE_URL"
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """A running server; `url` names a role that may create databases."""
+    """A running server: `url` names the role of tests, `admin_url` one that may end any backend."""
 
     url: str
+    admin_url: str
 
     def database_url(self, name: str) -> str:
         """The URL of the database `name` on this server."""
@@ -43,8 +44,10 @@ class PostgresServer:
         return name
 
     def drop(self, name: str) -> None:
-        """Drops a database, ending whoever is still connected to it."""
-        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        """Drops a database, ending whoever is still connected to it, autovacuum included."""
+        statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        with psycopg.connect(self.admin_url, autocommit=True) as connection:
+            connection.execute(statement)
 
     @contextlib.contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
@@ -61,21 +64,21 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def postgres_server(directory: Path) -> Iterator[PostgresServer]:
+def postgres_server(directory: Path, arguments: tuple[str, ...] = _FAST) -> Iterator[PostgresServer]:
     """The server named by TASKYARD_TEST_DATABASE_URL, or an embedded one in `directory`.
 
     Must be entered on the main thread, which the embedded server's life is tied to.
     """
     if existing := os.environ.get(EXISTING_SERVER):
-        yield PostgresServer(existing)
+        yield PostgresServer(existing, existing)
         return
     with DataDirectory(directory) as data:
-        postgres = EmbeddedPostgres(data, PostgresOptions(server_arguments=_FAST), print)
+        postgres = EmbeddedPostgres(data, PostgresOptions(server_arguments=arguments), print)
         try:
             _run(postgres.start())
             with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
                 connection.execute("ALTER ROLE taskyard CREATEDB")
-            yield PostgresServer(postgres.url())
+            yield PostgresServer(postgres.url(), postgres.url("postgres", "postgres"))
         finally:
             _run(postgres.stop(asyncio.Event()))
 

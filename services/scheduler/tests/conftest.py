@@ -86,7 +86,7 @@ async def make_site(taskdb: FakeTaskdb) -> AsyncIterator[SiteMaker]:
         async def make(**changes: Any) -> Site:
             values: dict[str, Any] = {**QUICK, **changes}
             settings = SchedulerSettings(
-                listen="127.0.0.1:0", taskdb=taskdb.address, key=Secret("ty_test_" + "x" * 32), **values
+                listen="127.0.0.1:0", taskdb=(taskdb.address,), key=Secret("ty_test_" + "x" * 32), **values
             )
             channel = await stack.enter_async_context(connect(settings))
             scheduler = make_scheduler(settings, Taskdb(channel))

@@ -26,9 +26,11 @@ from taskyard_standalone.account import Account, can_reach
 ORDINARY = Account(pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("nobody").pw_gid)
 _HERE = Path(__file__).parent
 _PATIENCE = 40.0
+# SIGINT is ignored at first, as in every background job of a shell script.
 _DRIVER = """
-import json, sys
+import json, signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 from taskyard_standalone.programs import Programs
 from taskyard_standalone.up import UpSettings, run_up
 given = json.loads(sys.argv[1])

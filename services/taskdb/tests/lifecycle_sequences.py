@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 from taskyard.errors import TaskyardError
 from taskyard_taskdb.domain import event as events
@@ -219,18 +220,16 @@ def _claim(life: Life, rng: Random) -> Event:
 
 
 def _report(kind: Callable[..., Event], life: Life, rng: Random, **fields: object) -> Event:
-    """A report, nearly always of who holds the lease."""
+    """A report, nearly always of who holds the lease; else one of the three things that prove it is wrong."""
     task, lease = life.task, life.task.lease
-    runner_id, generation, lease_id = rng.choice(RUNNERS), max(1, task.generation - rng.randrange(2)), 7
-    if lease is not None and rng.random() < 0.96:
-        runner_id, generation, lease_id = lease.runner_id, task.generation, lease.lease_id
-    return kind(
-        actor=events.runner(runner_id),
-        runner_id=runner_id,
-        generation=generation,
-        lease_id=lease_id,
-        **fields,
-    )
+    ref: dict[str, Any] = {"runner_id": "r1", "generation": max(1, task.generation), "lease_id": 7}
+    if lease is not None:
+        ref |= {"runner_id": lease.runner_id, "lease_id": lease.lease_id}
+    if rng.random() < 0.05:
+        wrong = {"runner_id": "r4", "generation": max(1, task.generation - 1), "lease_id": 8}
+        name = rng.choice(tuple(wrong))
+        ref[name] = wrong[name]
+    return kind(actor=events.runner(ref["runner_id"]), **ref, **fields)
 
 
 def _told(life: Life, rng: Random) -> datetime | None:

@@ -18,6 +18,7 @@ from taskyard_kit.values import Secret, format_duration
 from taskyard_scheduler.link_config import LinkConfig
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_IP_PORT = re.compile(r"[0-9.]+:[0-9]+")
 
 
 def _seconds(count: float) -> timedelta:
@@ -32,7 +33,9 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
 
     listen: str = setting("127.0.0.1:7421", help="host:port or unix:/path to serve gRPC on")
     id: str = setting("", help="name of this instance; default made of host name and process id")
-    taskdb: str = setting("127.0.0.1:7420", help="address of taskdb")
+    taskdb: tuple[str, ...] = setting(
+        ("127.0.0.1:7420",), help="address of taskdb; of replicas, as ip:port, the first that answers is used"
+    )
     taskdb_tls: bool = setting(False, help="use TLS towards taskdb")
     taskdb_ca: Path | None = setting(
         None, help="PEM file with the authority that signed taskdb's certificate"
@@ -80,10 +83,14 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
 
     def check(self) -> Iterator[Problem]:
         yield from super().check()
+        if not self.taskdb:
+            yield Problem("taskdb", "", "must be an address like 127.0.0.1:7420")
         if self.id and not _ID.fullmatch(self.id):
             yield Problem("id", self.id, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ -")
         if not self.key:
             yield Problem("key", "", "must be an API key of kind scheduler; set TASKYARD_KEY")
+        if len(self.taskdb) > 1 and not all(_IP_PORT.fullmatch(address) for address in self.taskdb):
+            yield Problem("taskdb", ",".join(self.taskdb), "must be ip:port each if there are several")
         yield from self._check_leases()
 
     def _check_leases(self) -> Iterator[Problem]:
@@ -93,6 +100,10 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
         if self.first_lease < self.heartbeat_interval * 1.25 + self.heartbeat_gather:
             told = "1.25 times heartbeat_interval and heartbeat_gather, since it counts from a heartbeat"
             yield Problem("first_lease", format_duration(self.first_lease), f"must be at least {told}")
+
+    def taskdb_target(self) -> str:
+        """taskdb as gRPC names it."""
+        return self.taskdb[0] if len(self.taskdb) == 1 else "ipv4:" + ",".join(self.taskdb)
 
     def instance_id(self) -> str:
         """The id given, or one that no other process has."""

@@ -5,8 +5,6 @@ import signal
 from collections.abc import Coroutine
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 class StopRequests:
     """Counts the signals of this process, from `install` on."""
@@ -18,10 +16,11 @@ class StopRequests:
     def install(self) -> None:
         """Must be called on the main thread, inside the event loop."""
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            # A program started with nohup keeps ignoring what it was told to ignore.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self.request)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.request)
+        # Started with nohup, it outlives its terminal.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self.request)
 
     def request(self) -> None:
         """Asks for an orderly end, or a fast one if that was asked for already."""

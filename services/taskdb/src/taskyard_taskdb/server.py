@@ -17,6 +17,7 @@ from taskyard.v1 import (
 )
 from taskyard_kit.serve import Server
 from taskyard_kit.startup import StartupError
+from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.policy import POLICIES
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
@@ -56,11 +57,13 @@ class TaskDb:
         self.tasks = TaskServicer(self.pool, self._after_commit, self.hub, self.followers)
         self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
         self._add_internal(self.server)
+        self.housekeeping.start()
         _add_unimplemented(self.server)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Finishes what was accepted and disconnects; the server has stopped before."""
+        await self.housekeeping.stop()
         await self.tasks.close()
         await self.reports.close()
         for task in self._background:
@@ -77,6 +80,15 @@ class TaskDb:
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
         sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
+        self.housekeeping = Housekeeping(
+            self._settings.database_url,
+            self.pool,
+            self.lanes,
+            self._after_commit,
+            self.tasks.apply_reports,
+            grace=self._settings.reap_grace,
+            leads=self._settings.housekeeping,
+        )
 
     def _after_commit(self, written: Written) -> None:
         """Tells those who wait what has changed."""

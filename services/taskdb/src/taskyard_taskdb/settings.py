@@ -45,6 +45,11 @@ class ServerSettings(DatabaseSettings, ServeSettings, TelemetrySettings):
     lock_timeout: timedelta = setting(
         timedelta(seconds=2), min=timedelta(milliseconds=10), help="longest wait for one row lock"
     )
+    housekeeping: bool = setting(True, help="take part in the election of the replica that sweeps")
+    reap_grace: timedelta = setting(
+        timedelta(seconds=40),
+        help="how long a new leader expires no lease: a session's lease and a heartbeat",
+    )
 
     def pool_options(self) -> PoolOptions:
         """The part that concerns database connections."""

@@ -157,7 +157,8 @@ def test_the_limits() -> None:
         parse(longest + " ")
 
 
-PIECES = ["id", "status.phase", "metadata.labels", "=", ":", "!=", "(", ")", "AND", "OR", "NOT", "-", '"a*"', "x", "'", "\\"]
+PIECES = ["id", "status.phase", "metadata.labels", "=", ":", "!=", "(", ")", "AND", "OR", "NOT", "-", '"a*"']
+PIECES += ["x", "'", "\\"]
 
 
 @given(st.text(max_size=80) | st.lists(st.sampled_from(PIECES)).map(" ".join))

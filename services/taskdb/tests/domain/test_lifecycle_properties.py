@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from services.taskdb.tests.effect_model import EffectModel
 from services.taskdb.tests.lifecycle_sequences import Life, Step, live, lives
+from taskyard.errors import LeaseNotHeld
 from taskyard_taskdb.domain import event as events
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.draft import Draft
 from taskyard_taskdb.domain.effect import FreeSlot
 from taskyard_taskdb.domain.lifecycle import TABLE, apply
 from taskyard_taskdb.domain.task import LeaseState, TaskState
@@ -95,7 +98,9 @@ def check_life(life: Life) -> None:
         check_rows(made)
         check_ending(step, made)
         check_budgets(made.before, made.task, step.event)
+        check_charges(made)
         check_cancel(made.before, step)
+        check_holder(step, made)
         check_exclusion(step, made)
         check_fields(made.task)
 
@@ -162,6 +167,19 @@ def check_budgets(before: TaskState, after: TaskState, event: events.Event) -> N
         assert after.runner_loss_count == before.runner_loss_count
 
 
+def check_charges(made: Transition) -> None:
+    """Every charge has its cause: a failure uses up a retry, a lost runner a loss, and nothing both."""
+    before, after, rows = made.before, made.task, set(made.rows)
+    losses = after.runner_loss_count - before.runner_loss_count
+    if rows & {"retry", "retry_paused"}:
+        assert after.retry_count == min(before.retry_count + 1, before.policy.max_retries)
+        assert losses <= 0
+    elif rows & {"lose"}:
+        assert (losses, after.retry_count) == (1, before.retry_count)
+    elif not rows & {"release", "run_end_paused"}:
+        assert losses <= 0 and after.retry_count <= before.retry_count
+
+
 def check_cancel(before: TaskState, step: Step) -> None:
     """After a cancel was acknowledged nothing is claimed; a success stays, all else ends as CANCELLED."""
     if before.requested is not Action.CANCEL:
@@ -172,6 +190,15 @@ def check_cancel(before: TaskState, step: Step) -> None:
     if after.lease is None:
         succeeded = isinstance(step.event, events.Succeeded)
         assert after.phase is (Phase.SUCCEEDED if succeeded else Phase.CANCELLED)
+
+
+def check_holder(step: Step, made: Transition) -> None:
+    """What a holder says is accepted with the current generation, lease and runner only."""
+    if isinstance(step.event, events.HolderEvent):
+        event, lease = step.event, made.before.lease
+        assert lease is not None
+        assert event.generation == made.before.generation
+        assert (event.lease_id, event.runner_id) == (lease.lease_id, lease.runner_id)
 
 
 def check_exclusion(step: Step, made: Transition) -> None:
@@ -201,3 +228,48 @@ def test_only_restart_always_survives_a_success(all_lives: list[Life]) -> None:
         if isinstance(step.event, events.Succeeded) and made.changes and not made.task.phase.terminal
     ]
     assert set(survived) == {Restart.ALWAYS}
+
+
+def without_generation(task: TaskState, event: events.HolderEvent) -> None:
+    lease = task.lease
+    if lease is None or (lease.lease_id, lease.runner_id) != (event.lease_id, event.runner_id):
+        raise LeaseNotHeld(task.name, event.generation)
+
+
+def without_lease_id(task: TaskState, event: events.HolderEvent) -> None:
+    lease = task.lease
+    if lease is None or (task.generation, lease.runner_id) != (event.generation, event.runner_id):
+        raise LeaseNotHeld(task.name, event.generation)
+
+
+def never(draft: Draft) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("target", "mutant"),
+    [
+        ("taskyard_taskdb.domain.lifecycle._check_holder", without_generation),
+        ("taskyard_taskdb.domain.lifecycle._check_holder", without_lease_id),
+        ("taskyard_taskdb.domain.rules.request.held_back", never),
+        ("taskyard_taskdb.domain.rules.outcome.held_back", never),
+        ("taskyard_taskdb.domain.rules.loss.count_loss", lambda draft: None),
+        ("taskyard_taskdb.domain.derive._slot", lambda before, after: ()),
+    ],
+)
+def test_a_broken_rule_is_caught(target: str, mutant: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, mutant)
+    assert_caught()
+
+
+def test_a_missing_terminal_guard_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = (events.CancelRequested, Phase.SUCCEEDED)
+    monkeypatch.setattr(lifecycle, "_ROWS", {**lifecycle._ROWS, key: (ROWS["cancel"],)})
+    assert_caught()
+
+
+def assert_caught() -> None:
+    """Some life breaks a promise."""
+    with pytest.raises((AssertionError, KeyError)):
+        for life in lives(LIVES):
+            check_life(life)

@@ -31,9 +31,9 @@ def test_latest_is_sequence_0() -> None:
     [
         "", "tenants/a", "tenants/a/tasks/", "tenants//tasks/b", "tasks/b", "tenants/a/tasks/b/",
         "/tenants/a/tasks/b", "tenants/./tasks/b", "tenants/a/tasks/..", "tenants/-/tasks/b",
-        "tenants/a/tasks/-", "tenants/a/tasks/b c", "tenants/a/tasks/b\n", "tenants/a/tasks/\0", "tenants/ä/tasks/b",
-        "tenants/a/tasks/\u202eb", "tenants/a/Tasks/b", "tenants/a/tasks/" + "b" * 257,
-        "tenants/" + "a" * 65 + "/tasks/b", "tenants/a/tasks/b/runs/1",
+        "tenants/a/tasks/-", "tenants/a/tasks/b c", "tenants/a/tasks/b\n", "tenants/a/tasks/\0",
+        "tenants/ä/tasks/b", "tenants/a/tasks/\u202eb", "tenants/a/Tasks/b",
+        "tenants/a/tasks/" + "b" * 257, "tenants/" + "a" * 65 + "/tasks/b", "tenants/a/tasks/b/runs/1",
     ],
 )  # fmt: skip
 def test_a_malformed_task_name_is_refused_with_its_field(name: str) -> None:

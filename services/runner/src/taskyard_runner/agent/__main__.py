@@ -38,7 +38,7 @@ _MAX_RECEIVE_BYTES = 8 << 20
 # How long a drained agent waits for a scheduler that is away; the spool keeps what it does not get.
 _FAREWELL_SECONDS = 10.0
 
-log = get_log(__name__)
+log = get_log("taskyard_runner.agent")
 
 
 class AgentTelemetry(TelemetrySettings):

@@ -53,6 +53,10 @@ class TaskServicer(
             self._creator.create_each, weigh=lambda task: len(task.spec)
         )
 
+    async def apply_reports(self) -> int:
+        """Apply stored reports of external tasks that nobody has come to; returns how many those were."""
+        return await self._inbox.apply_all()
+
     async def close(self) -> None:
         """Finish what was accepted."""
         await self._creates.close()

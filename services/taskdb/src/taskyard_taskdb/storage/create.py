@@ -15,7 +15,7 @@ from taskyard.errors import AlreadyExists, FieldInvalid, RequestIdReused, Taskya
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.classes import ClassCache
-from taskyard_taskdb.storage.flush import write
+from taskyard_taskdb.storage.flush import is_single, write
 from taskyard_taskdb.storage.newtask import CreateResult, Created, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.statements import statement
@@ -122,12 +122,17 @@ class TaskCreator:
     async def _transact(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
         await self._store_classes(tasks)
 
+        single = is_single(tasks)
+
         async def work(tx: Tx) -> tuple[list[CreateResult], Written]:
+            if single:
+                await failpoints.CREATE_BEFORE_COMMIT.reach()
+                return await write(tx, tasks)
             outcome = await write(tx, tasks)
             await failpoints.CREATE_BEFORE_COMMIT.reach()
             return outcome
 
-        results, written = await self._pool.attempt(work)
+        results, written = await self._pool.attempt(work, single=single)
         await failpoints.CREATE_AFTER_COMMIT.reach()
         self._after_commit(written)
         return results

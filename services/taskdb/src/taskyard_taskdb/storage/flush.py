@@ -40,6 +40,11 @@ class _Planned(NamedTuple):
     due_time: datetime | None
 
 
+def is_single(tasks: Sequence[NewTask]) -> bool:
+    """Whether `write` needs one statement only, which commits by itself."""
+    return all(task.is_plain for task in tasks)
+
+
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], Written]:
     """Stores what is new. Raises Refused for tasks whose slot is full or whose request id was used differently.
 

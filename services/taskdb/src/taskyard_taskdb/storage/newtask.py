@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from taskyard_taskdb.domain.policy import TaskPolicy
+from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.words import Admission, PendingReason
 from taskyard_taskdb.storage.idempotency import Method
 from taskyard_taskdb.storage.lane import LaneKey
@@ -54,6 +54,11 @@ class NewTask(NamedTuple):
     def replaces(self) -> bool:
         """Whether it cancels the live tasks of its slot."""
         return self.slot is not None and self.admission is Admission.REPLACE
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether storing it concerns nothing but itself: no request id, no slot, no timer."""
+        return self.policy is DEFAULT_POLICY and not self.request_id and self.slot is None
 
     @property
     def label_map(self) -> dict[str, str]:

@@ -109,12 +109,23 @@ class Pool:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Tx]:
         """Single statements that only read, each seeing what is committed when it begins."""
+        async with self._autocommitting("not applied") as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def single(self) -> AsyncIterator[Tx]:
+        """For one statement that is a transaction by itself: one exchange with the server instead of three."""
+        async with self._autocommitting("unknown") as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def _autocommitting(self, outcome: str) -> AsyncIterator[Tx]:
         async with self._connection(reserve=False) as connection:
             await connection.set_autocommit(True)
             try:
                 yield Tx(connection)
             except psycopg.Error as error:
-                raise _translated(error, "not applied") from error
+                raise _translated(error, outcome) from error
             finally:
                 if not connection.closed:
                     await connection.set_autocommit(False)
@@ -136,12 +147,20 @@ class Pool:
             raise overloaded("the time a lock or statement may take") from error
 
     async def attempt(
-        self, work: Callable[[Tx], Awaitable[T]], *, reserve: bool = False, attempts: int = 5
+        self,
+        work: Callable[[Tx], Awaitable[T]],
+        *,
+        reserve: bool = False,
+        attempts: int = 5,
+        single: bool = False,
     ) -> T:
-        """Like run, but in the caller's task, and a lock or statement timeout is raised as it is."""
+        """Like run, but in the caller's task, and a lock or statement timeout is raised as it is.
+
+        With `single`, work is one statement that commits by itself.
+        """
         for attempt in range(attempts):
             try:
-                async with self.transaction(reserve=reserve) as tx:
+                async with self.single() if single else self.transaction(reserve=reserve) as tx:
                     return await work(tx)
             except _CONFLICTS:
                 await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))

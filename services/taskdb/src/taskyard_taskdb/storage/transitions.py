@@ -7,7 +7,7 @@ holds all of its rows to the end of the transaction, and every write repeats in 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
@@ -117,7 +117,9 @@ async def write(
     return written
 
 
-async def _write_rows(tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]) -> None:
+async def _write_rows(
+    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]
+) -> None:
     if not steps:
         return
     await _dequeue(tx, steps)
@@ -222,14 +224,33 @@ async def _settle_slots(tx: Tx, steps: list[Steps]) -> list[Steps]:
             wanted[key] = task_id
         elif isinstance(effect, TakeSlot):
             raise StateMoved(f"slot {effect.slot} of tenant {tenant_id} has a head already")
-    promoted = await promote(tx, [key for key, head in wanted.items() if head is None])
+    return await _fill(tx, heads, wanted)
+
+
+async def fill_slots(tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]) -> Written:
+    """Give these of the locked slots to their next waiters; what nobody waits for is removed."""
+    written = Written()
+    promoted = await _fill(tx, heads, dict.fromkeys(free))
+    await _write_rows(tx, promoted, written, {})
+    await insert_changes(
+        tx, [change_row(step.before, change) for step in promoted for change in step.changes()]
+    )
+    written.changed = bool(promoted)
+    return written
+
+
+async def _fill(
+    tx: Tx, heads: Mapping[SlotKey, str | None], wanted: dict[SlotKey, str | None]
+) -> list[Steps]:
+    """Choose heads for the slots that are to have none, and write the heads of all."""
+    promoted = await _promote(tx, [key for key, head in wanted.items() if head is None])
     wanted |= {(step.task.tenant_id, step.task.slot or ""): step.task.task_id for step in promoted}
     await slots.settle(tx, heads, wanted)
     return promoted
 
 
-async def promote(tx: Tx, free: list[SlotKey]) -> list[Steps]:
-    """The steps of the tasks that now head these locked, free slots. Raises StateMoved if a waiter is locked."""
+async def _promote(tx: Tx, free: list[SlotKey]) -> list[Steps]:
+    """The steps of the tasks that now head these locked, free slots. Raises StateMoved if one is locked."""
     if not free:
         return []
     chosen = await slots.choose(tx, free)

@@ -1,0 +1,136 @@
+"""Bad input: a clear error of the right class for the task, a line for the operator, never a crash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.runner.tests.runner_process import RunnerProcess, command, script, shell
+from services.runner.tests.scheduler_peer import SchedulerPeer
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
+from taskyard.v1.task_pb2 import (
+    INTERPRETER_CUSTOM,
+    INTERPRETER_NODE,
+    INTERPRETER_PYTHON,
+    CommandExecution,
+    Execution,
+    Interpreter,
+    ScriptExecution,
+    TaskSpec,
+)
+
+
+def script_of(body: bytes, interpreter: int = INTERPRETER_PYTHON, **fields: str) -> TaskSpec:
+    chosen = Interpreter.ValueType(interpreter)
+    return TaskSpec(
+        execution=Execution(script=ScriptExecution(interpreter=chosen, body=body, **fields))  # type: ignore[arg-type]
+    )
+
+
+async def test_bad_descriptions_are_permanent_start_failures(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    not_executable = tmp_path / "plain.txt"
+    not_executable.write_text("text")
+    broken = tmp_path / "broken"
+    broken.write_text("#!/no/such/interpreter\n")
+    broken.chmod(0o755)
+    cases = {
+        "relative path": command("./here"),
+        "does not exist": command("/no/such/program"),
+        "cannot be executed": command(str(not_executable)),
+        "exec: No such file": command(str(broken)),
+        "NUL character": command("echo", "a\0b"),
+        "is no directory": TaskSpec(
+            execution=Execution(command=CommandExecution(program="true", working_directory="/no/such/dir"))
+        ),
+        "Argument list too long": command("echo", *(["x" * 100_000] * 40)),
+        "NUL byte at position 6": script_of(b"print(\0)"),
+        "not UTF-8": script_of(b"print('\xff')"),
+        "body is empty": script_of(b""),
+        "is unknown to this runner": script_of(b"x", 77),
+        "custom_program": script_of(b"x", INTERPRETER_CUSTOM, custom_program="no-such-interpreter"),
+    }
+    tasks = {}
+    for told, spec in cases.items():
+        tasks[told] = peer.assign(spec)
+        failed = (await peer.outcome(tasks[told])).failed
+        assert failed.error.code == "START_FAILED", told
+        assert failed.error.error_class == ERROR_CLASS_PERMANENT, told
+        assert told in failed.error.message
+    assert (await peer.outcome(peer.assign(command("true")))).WhichOneof("report") == "succeeded"
+
+
+async def test_scripts_of_every_interpreter(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    specs = {
+        "python": script("import sys; print('python', sys.argv[1])", INTERPRETER_PYTHON),
+        "bash": shell("echo bash $1"),
+        "node": script("console.log('node', process.argv[2])", INTERPRETER_NODE),
+    }
+    custom = script_of(
+        b'BEGIN { print "awk", ARGV[1] }', INTERPRETER_CUSTOM, custom_program="awk", custom_flag="-f"
+    )
+    for name, spec in {**specs, "awk": custom}.items():
+        spec.execution.script.args.append("argument")
+        task = peer.assign(spec)
+        await peer.outcome(task)
+        (line,) = await peer.lines(task, 1)
+        assert line.message == f"{name} argument"
+
+
+async def test_a_result_above_the_limit_or_no_file_is_an_error(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    cases = {
+        "RESULT_TOO_LARGE": "head -c 1048577 /dev/zero > $TASKYARD_RESULT_FILE",
+        "RESULT_UNREADABLE": "ln -s /etc/passwd $TASKYARD_RESULT_FILE",
+    }
+    for code, body in cases.items():
+        failed = (await peer.outcome(peer.assign(shell(body)))).failed
+        assert (failed.error.code, failed.error.error_class) == (code, ERROR_CLASS_PERMANENT)
+
+
+async def test_a_directory_that_was_made_unreadable_is_removed_too(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    task = peer.assign(shell("mkdir -p a/b; touch a/b/c; chmod 0 a/b a ."))
+    await peer.outcome(task)
+    await peer.until(lambda: not list((runner.data_dir / "runs").iterdir()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--capacity", "0"], "capacity = '0' (from --capacity): must be at least 1"),
+        (["--label", "novalue"], "label = 'novalue': must be name=value"),
+        (["--id", "a b"], "id = 'a b': must be 1 to 128 of"),
+        (["--task-type", "a b"], "task_type = 'a b': must be a task type"),
+        (["--bogus"], "unknown flag --bogus"),
+    ],
+)
+def test_a_bad_setting_is_one_line_and_exit_code_2(arguments: list[str], told: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "taskyard_runner", "--data-dir", str(tmp_path), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"taskyard-runner: {told}")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_data_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = subprocess.run(
+        [sys.executable, "-m", "taskyard_runner", "--data-dir", str(tmp_path / "file" / "x")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert ended.returncode == 1
+    assert "cannot be used (Not a directory)" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1

@@ -1,0 +1,86 @@
+"""Limits: memory, processes, CPU and file size of one task, and only of that task."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from services.runner.tests.conftest import StartRunner
+from services.runner.tests.runner_process import RunnerProcess, command, script, shell
+from services.runner.tests.scheduler_peer import SchedulerPeer
+from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT, Resources
+from taskyard.v1.task_pb2 import INTERPRETER_PYTHON
+from taskyard_runner.warden.cgroup import find_hierarchy
+
+_hierarchy, _why = find_hierarchy(f"test-{os.getpid()}")
+if _hierarchy is not None:
+    _hierarchy.close()
+# Allowed where the host delegates no control groups; listed in docs/howto/run-a-runner.md.
+needs_cgroups = pytest.mark.skipif(_hierarchy is None, reason=f"no control groups: {_why}")
+
+
+@needs_cgroups
+async def test_a_memory_hog_is_out_of_memory_and_its_neighbour_is_not(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    hog = peer.assign(
+        script("x = bytearray(400_000_000)", INTERPRETER_PYTHON, resources=Resources(memory_mb=64))
+    )
+    neighbour = peer.assign(shell("sleep 0.2; echo fine", resources=Resources(memory_mb=64)))
+    failed = (await peer.outcome(hog)).failed
+    assert (failed.error.code, failed.error.error_class) == ("OUT_OF_MEMORY", ERROR_CLASS_TRANSIENT)
+    assert (await peer.outcome(neighbour)).WhichOneof("report") == "succeeded"
+
+
+async def test_without_control_groups_the_memory_hog_fails_by_itself(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
+    runner = await start_runner("--no-cgroups")
+    spec = script("x = bytearray(400_000_000)", INTERPRETER_PYTHON, resources=Resources(memory_mb=128))
+    assert "MemoryError" in (await peer.outcome(peer.assign(spec))).failed.error.message
+    assert "limits_are_weak" in runner.output()
+
+
+@needs_cgroups
+async def test_a_fork_bomb_is_contained(peer: SchedulerPeer, start_runner: StartRunner) -> None:
+    await start_runner("--pids-limit", "40")
+    bomb = peer.assign(shell(":(){ :|:& };:; sleep 1; true"))
+    neighbour = peer.assign(command("echo", "fine"))
+    await peer.line(neighbour, "fine")
+    await peer.outcome(bomb)
+    after = peer.assign(command("true"))
+    assert (await peer.outcome(after)).WhichOneof("report") == "succeeded"
+
+
+@needs_cgroups
+async def test_cpu_is_limited(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    program = """
+import time
+end = time.monotonic() + 1
+while time.monotonic() < end: pass
+print(time.process_time())
+"""
+    task = peer.assign(script(program, INTERPRETER_PYTHON, resources=Resources(cpu_millis=200)))
+    await peer.outcome(task)
+    (line,) = await peer.lines(task, 1)
+    assert float(line.message) < 0.6
+
+
+async def test_a_file_that_grows_too_large_ends_the_task_with_the_reason(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    spec = command("dd", "if=/dev/zero", "of=big", "bs=1M", "count=20", resources=Resources(disk_mb=5))
+    failed = (await peer.outcome(peer.assign(spec))).failed
+    assert failed.error.code in ("KILLED_BY_SIGNAL", "EXIT_NONZERO")
+    assert "file" in failed.error.message.lower()
+
+
+async def test_a_task_has_no_open_descriptors_of_the_runner_and_no_new_privileges(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    body = "ls /proc/self/fd | tr '\\n' ' '; grep NoNewPrivs /proc/self/status; ulimit -c"
+    task = peer.assign(command("bash", "-c", body))
+    await peer.outcome(task)
+    lines = [entry.message for entry in await peer.lines(task, 2)]
+    assert lines == ["0 1 2 3 NoNewPrivs:\t1", "0"]

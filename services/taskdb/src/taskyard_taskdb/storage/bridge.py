@@ -1,0 +1,109 @@
+"""News of lanes and holders between the replicas, by NOTIFY.
+
+Sent in transactions of their own after the commits they tell of, many at a time. Nothing depends on them: a watch
+reads everything again every 30 s, and whenever the bridge has been down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+from taskyard.errors import TaskyardError
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.lanes import Lanes, News
+from taskyard_taskdb.storage.pool import Pool, PoolOptions, connect_arguments
+
+logger = logging.getLogger(__name__)
+
+CHANNEL = "taskyard_queue"
+# PostgreSQL takes payloads of less than 8000 bytes; ids are ASCII and short.
+_ITEMS_PER_PAYLOAD = 20
+# What would take more payloads than this is told as "everything".
+_LARGEST = 200
+_PAUSE_SECONDS = 0.02
+_RETRY_SECONDS = 0.5
+
+
+class Bridge:
+    """Tells the other replicas what this one has committed, and the lanes of this one what they have."""
+
+    def __init__(self, url: str, pool: Pool, lanes: Lanes) -> None:
+        self._url = url
+        self._pool = pool
+        self._lanes = lanes
+        self._own = uuid.uuid4().hex[:12]
+
+    async def send(self) -> None:
+        """Forward what is told here until cancelled."""
+        inbox = self._lanes.forward()
+        while True:
+            news = await inbox.take()
+            try:
+                async with self._pool.reading() as tx:
+                    for payload in encode(self._own, news):
+                        await tx.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+            except (TaskyardError, psycopg.Error) as error:
+                logger.info("other replicas were not told: %s", error)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def receive(self) -> None:
+        """Listen until cancelled; after an interruption everything counts as changed."""
+        while True:
+            try:
+                await self._listen()
+            except (psycopg.Error, OSError) as error:
+                logger.info("not listening to other replicas: %s", str(error).strip())
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _listen(self) -> None:
+        arguments = connect_arguments(PoolOptions()) | {"autocommit": True}
+        connection = await psycopg.AsyncConnection.connect(self._url, **arguments)
+        async with connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            self._lanes.hear(News(everything=True))
+            async for notice in connection.notifies():
+                self._hear(notice.payload)
+
+    def _hear(self, payload: str) -> None:
+        sender, news = decode(payload)
+        if sender != self._own:
+            self._lanes.hear(news)
+
+
+def encode(sender: str, news: News) -> Iterator[str]:
+    """Payloads that together say the news."""
+    items: list[tuple[str, list[Any]]] = [
+        *(("lane", list(lane)) for lane in news.lanes),
+        *(("holder", list(key)) for key in news.holders),
+        *(("runner", [runner_id]) for runner_id in news.runners),
+        *(("tenant", [tenant_id]) for tenant_id in news.tenants),
+    ]
+    if news.everything or len(items) > _LARGEST:
+        yield json.dumps({"from": sender, "everything": True})
+        return
+    for start in range(0, len(items), _ITEMS_PER_PAYLOAD):
+        yield json.dumps({"from": sender, "items": items[start : start + _ITEMS_PER_PAYLOAD]})
+
+
+def decode(payload: str) -> tuple[str, News]:
+    """Sender and news of a payload; what cannot be read says that something has changed."""
+    try:
+        told = json.loads(payload)
+        news = News(everything=bool(told.get("everything")))
+        for kind, values in told.get("items", ()):
+            if kind == "lane":
+                news.lanes.add(LaneKey(*values))
+            elif kind == "holder":
+                news.holders.add((values[0], values[1]))
+            elif kind in ("runner", "tenant"):
+                (news.runners if kind == "runner" else news.tenants).add(values[0])
+        return str(told["from"]), news
+    except (ValueError, KeyError, TypeError, IndexError):
+        return "", News(everything=True)

@@ -1,0 +1,42 @@
+"""The leader row: one taskdb replica at a time holds the office of housekeeping, for a term that it renews."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
+
+TTL = timedelta(seconds=10)
+
+
+class Deposed(Exception):
+    """The office is not held any more: nothing of the transaction may be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term in office; the epoch grows with every new one. `database_start` tells one database from another."""
+
+    holder: str
+    epoch: int
+    database_start: datetime
+
+
+async def hold(tx: Tx, holder: str) -> Term | None:
+    """Take or renew the office; None while another holds it."""
+    row = await tx.fetch_row(statement("hold_office"), {"holder": holder, "ttl": TTL})
+    return Term(holder, *row) if row else None
+
+
+async def stand(tx: Tx, term: Term) -> None:
+    """Keep the office for the rest of this transaction. Raises Deposed."""
+    found = await tx.fetch(statement("stand_office"), {"holder": term.holder, "epoch": term.epoch})
+    if not found:
+        raise Deposed(f"term {term.epoch} of {term.holder} is over")
+
+
+async def leave(tx: Tx, term: Term) -> None:
+    """Give the office up, so that another need not wait for the term to run out."""
+    await tx.execute(statement("leave_office"), {"holder": term.holder, "epoch": term.epoch})

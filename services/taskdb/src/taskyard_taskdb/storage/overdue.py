@@ -1,0 +1,88 @@
+"""What the sweeps look for: leases, sessions, timers and slots whose time has come, read a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.slots import SlotKey
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.timers import Timer
+
+BEFORE_ALL: Key = ("", "")
+
+
+class OverdueLease(NamedTuple):
+    """A lease that was found, by the generation that it had then."""
+
+    key: Key
+    generation: int
+
+
+async def leases(
+    tx: Tx, name: str, after: Key, page: int, patience: timedelta | None = None
+) -> list[OverdueLease]:
+    """A page of one of the statements expired_leases, disconnected_leases, overdue_runs and overdue_actions."""
+    params: dict[str, object] = {"after_tenant": after[0], "after_task": after[1], "page": page}
+    if patience is not None:
+        params["patience"] = patience
+    rows = await tx.fetch(statement(name), params)
+    return [OverdueLease((tenant_id, task_id), generation) for tenant_id, task_id, generation in rows]
+
+
+async def next_lease_event(tx: Tx, patience: timedelta) -> float | None:
+    """In how many seconds the next lease or session is due."""
+    row = await tx.fetch_row(statement("next_lease_event"), {"patience": patience})
+    return row[0] if row else None
+
+
+async def next_timer(tx: Tx) -> float | None:
+    """In how many seconds the next timer is due."""
+    row = await tx.fetch_row(statement("next_timer"))
+    return row[0] if row else None
+
+
+async def expire_sessions(tx: Tx, page: int) -> list[str]:
+    """Close expired sessions; returns their runners."""
+    return [row[0] for row in await tx.fetch(statement("expire_sessions"), {"page": page})]
+
+
+async def fired(tx: Tx, timers: Sequence[Timer]) -> None:
+    """Remove timers as they were read."""
+    params = {
+        "tenant_ids": arrays.texts([timer.tenant_id for timer in timers]),
+        "task_ids": arrays.texts([timer.task_id for timer in timers]),
+        "kinds": arrays.smallints([timer.kind for timer in timers]),
+        "due_times": arrays.timestamps([timer.due_time for timer in timers]),
+    }
+    await tx.execute(statement("fired_timers"), params)
+
+
+async def doubtful_slots(tx: Tx, after: SlotKey, page: int) -> list[SlotKey]:
+    """Slots whose head does not hold them."""
+    params = {"after_tenant": after[0], "after_task": after[1], "page": page}
+    return [(row[0], row[1]) for row in await tx.fetch(statement("doubtful_slots"), params)]
+
+
+async def headless_waiters(tx: Tx, page: int) -> list[SlotKey]:
+    """Slots that are waited for and have no row."""
+    return [(row[0], row[1]) for row in await tx.fetch(statement("headless_waiters"), {"page": page})]
+
+
+async def held_slots(tx: Tx, heads: Sequence[tuple[SlotKey, str]]) -> set[SlotKey]:
+    """Which of these locked slots their heads hold."""
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key, _ in heads]),
+        "slots": arrays.texts([key[1] for key, _ in heads]),
+        "head_task_ids": arrays.texts([head for _, head in heads]),
+    }
+    return {(row[0], row[1]) for row in await tx.fetch(statement("slot_holders"), params)}
+
+
+async def forget_revocations(tx: Tx) -> int:
+    """Remove revocations that are not told any more."""
+    return await tx.execute(statement("forget_revocations"))

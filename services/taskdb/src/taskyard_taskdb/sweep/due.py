@@ -1,0 +1,96 @@
+"""Timers that are due: delayed and retried tasks become ready, queue and total timeouts take effect."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import psycopg
+
+from taskyard.errors import Overloaded
+from taskyard_taskdb import failpoints
+from taskyard_taskdb.domain.event import (
+    Due,
+    Event,
+    QueueTimeoutPassed,
+    ReportTimeoutPassed,
+    TotalTimeoutPassed,
+)
+from taskyard_taskdb.domain.words import TimerKind
+from taskyard_taskdb.storage import overdue, timers
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.timers import Timer
+from taskyard_taskdb.storage.transitions import Written, load_for_update, write
+from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.pages import Told, judge
+
+logger = logging.getLogger(__name__)
+
+PAGE = 500
+# A timer that another replica sets is noticed this late at most.
+LONGEST_SECONDS = 1.0
+
+_EVENTS: dict[TimerKind, type[Event]] = {
+    TimerKind.DUE: Due,
+    TimerKind.QUEUE_TIMEOUT: QueueTimeoutPassed,
+    TimerKind.TOTAL_TIMEOUT: TotalTimeoutPassed,
+    TimerKind.REPORT_TIMEOUT: ReportTimeoutPassed,
+}
+
+
+class TimerSweep:
+    """Fires timers, the oldest first."""
+
+    name = "timers"
+
+    def __init__(self, pool: Pool, told: Told, page: int = PAGE) -> None:
+        self._pool = pool
+        self._told = told
+        self._page = page
+        # Timers whose task cannot be written now: the others go on without them.
+        self._stuck: set[Timer] = set()
+
+    async def run(self, office: Office) -> float:
+        self._stuck.clear()
+        while True:
+            async with self._pool.reading() as tx:
+                found = await timers.due_page(tx, self._page + len(self._stuck))
+                left = await overdue.next_timer(tx) if not found else None
+            fresh = [timer for timer in found if timer not in self._stuck]
+            if fresh:
+                await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
+                await self._fire(office, fresh)
+            if len(found) < self._page:
+                return LONGEST_SECONDS if left is None else min(max(left, 0.0), LONGEST_SECONDS)
+
+    async def _fire(self, office: Office, found: Sequence[Timer]) -> None:
+        async def work(tx: Tx) -> Written:
+            await office.stand(tx)
+            return await fire(tx, found)
+
+        try:
+            written = await self._pool.run(work)
+        except (psycopg.DataError, psycopg.IntegrityError, Overloaded) as error:
+            if len(found) == 1:
+                logger.error("timer %r cannot be fired: %r", found[0], error)
+                self._stuck.add(found[0])
+                return
+            middle = len(found) // 2
+            await self._fire(office, found[:middle])
+            await self._fire(office, found[middle:])
+            return
+        self._told(written)
+
+
+async def fire(tx: Tx, found: Sequence[Timer]) -> Written:
+    """Apply timers that still stand as they were read; each of them is gone or moved afterwards."""
+    keys = sorted({timer.key for timer in found})
+    loaded = await load_for_update(tx, keys)
+    wanted = set(found)
+    standing = [timer for timer in await timers.of_tasks(tx, keys) if timer in wanted]
+    # Removed first: what the lifecycle sets anew stays.
+    await overdue.fired(tx, standing)
+    events = [(timer.key, _EVENTS[timer.kind]()) for timer in standing]
+    written = await write(tx, judge(loaded, events))
+    await failpoints.TIMER_BEFORE_COMMIT.reach()
+    return written

@@ -1,0 +1,82 @@
+"""Leases and sessions past their expiry, runners whose stream is gone, deadlines of runs and of requested actions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.event import (
+    ActionDeadlinePassed,
+    DeadlinePassed,
+    LeaseExpired,
+    LossCause,
+    RunnerLost,
+)
+from taskyard_taskdb.storage import overdue
+from taskyard_taskdb.storage.changes import insert_changes
+from taskyard_taskdb.storage.overdue import OverdueLease
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.sessions import runner_change
+from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.pages import PAGE, Find, LeasePages
+
+# How long a runner may be without a stream before on_runner_lost REDISTRIBUTE acts.
+PATIENCE = timedelta(seconds=10)
+LONGEST_SECONDS = 5.0
+SHORTEST_SECONDS = 0.1
+
+
+class ExpirySweep:
+    """Expires leases and sessions; nothing in the first time of a term, when nobody could have renewed."""
+
+    name = "expiry"
+
+    def __init__(self, pool: Pool, pages: LeasePages) -> None:
+        self._pool = pool
+        self._pages = pages
+
+    async def run(self, office: Office) -> float:
+        await self._pages.sweep(office, _finder("overdue_actions"), lambda found: ActionDeadlinePassed())
+        if office.may_reap:
+            await self._reap(office)
+        async with self._pool.reading() as tx:
+            due = await overdue.next_lease_event(tx, PATIENCE)
+        wait = LONGEST_SECONDS if due is None else min(max(due, SHORTEST_SECONDS), LONGEST_SECONDS)
+        return wait if office.may_reap else min(wait, max(office.grace_left, SHORTEST_SECONDS))
+
+    async def _reap(self, office: Office) -> None:
+        pages = self._pages
+        await pages.sweep(office, _finder("expired_leases"), _expired)
+        await pages.sweep(office, _finder("disconnected_leases", PATIENCE), _disconnected)
+        await pages.sweep(office, _finder("overdue_runs"), lambda found: DeadlinePassed())
+        while len(await self._pool.run(lambda tx: _close_sessions(tx, office))) == PAGE:
+            pass
+
+
+def _finder(name: str, patience: timedelta | None = None) -> Find:
+    """One of the queries for overdue leases."""
+
+    async def find(tx: Tx, after: Key, page: int) -> list[OverdueLease]:
+        return await overdue.leases(tx, name, after, page, patience)
+
+    return find
+
+
+def _expired(found: OverdueLease) -> LeaseExpired:
+    return LeaseExpired(generation=found.generation)
+
+
+def _disconnected(found: OverdueLease) -> RunnerLost:
+    return RunnerLost(generation=found.generation, cause=LossCause.DISCONNECTED)
+
+
+async def _close_sessions(tx: Tx, office: Office) -> list[str]:
+    await office.stand(tx)
+    dead = await overdue.expire_sessions(tx, PAGE)
+    if dead:
+        now = await database_time(tx)
+        words = (ChangeEvent.RUNNER_HEARTBEAT_MISSED, ChangeEvent.RUNNER_MARKED_DEAD)
+        await insert_changes(tx, [runner_change(runner, word, now) for runner in dead for word in words])
+    return dead

@@ -1,0 +1,55 @@
+"""Repair of slots: one that is waited for and headed by nobody gets its next head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from taskyard_taskdb.storage import overdue, slots
+from taskyard_taskdb.storage.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.slots import SlotKey
+from taskyard_taskdb.storage.transitions import Written, fill_slots
+from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.pages import Told
+
+PAGE = 200
+PERIOD_SECONDS = 15.0
+
+
+class SlotSweep:
+    """Finds slots in doubt, locks them, and looks again."""
+
+    name = "slots"
+
+    def __init__(self, pool: Pool, told: Told) -> None:
+        self._pool = pool
+        self._told = told
+
+    async def run(self, office: Office) -> float:
+        async with self._pool.reading() as tx:
+            orphans = await overdue.headless_waiters(tx, PAGE)
+        await self._repair(office, orphans)
+        after = BEFORE_ALL
+        while True:
+            async with self._pool.reading() as tx:
+                found = await overdue.doubtful_slots(tx, after, PAGE)
+            await self._repair(office, found)
+            if len(found) < PAGE:
+                return PERIOD_SECONDS
+            after = found[-1]
+
+    async def _repair(self, office: Office, found: Sequence[SlotKey]) -> None:
+        async def work(tx: Tx) -> Written:
+            await office.stand(tx)
+            return await repair(tx, found)
+
+        if found:
+            self._told(await self._pool.run(work))
+
+
+async def repair(tx: Tx, keys: Sequence[SlotKey]) -> Written:
+    """Give slots whose head does not hold them to their next waiter, or remove them."""
+    heads = await slots.lock(tx, keys)
+    told = [(key, head) for key, head in heads.items() if head is not None]
+    held = await overdue.held_slots(tx, told) if told else set()
+    return await fill_slots(tx, heads, [key for key in heads if key not in held])

@@ -1,0 +1,104 @@
+"""The loop of housekeeping: each sweep of the leader in its own time, and what every replica does for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.sweep.leader import Office
+
+logger = logging.getLogger(__name__)
+
+# After a failure, and so that a sweep that is always due leaves time for others.
+RETRY_SECONDS = 1.0
+SHORTEST_SECONDS = 0.02
+
+
+class Sweep(Protocol):
+    """One kind of housekeeping."""
+
+    name: str
+
+    async def run(self, office: Office) -> float:
+        """Do what is due; returns in how many seconds to come back. May raise Deposed."""
+        ...
+
+
+@dataclass(slots=True)
+class _Job:
+    sweep: Sweep
+    due: float = 0.0
+
+
+class Sweeper:
+    """Runs sweeps while the office is held."""
+
+    def __init__(self, office: Office, sweeps: Sequence[Sweep]) -> None:
+        self._office = office
+        self._jobs = [_Job(sweep) for sweep in sweeps]
+        self._woken = asyncio.Event()
+
+    def wake(self, name: str) -> None:
+        """Run a sweep as soon as possible, because it has something to do."""
+        for job in self._jobs:
+            if job.sweep.name == name:
+                job.due = 0.0
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Sweep until cancelled."""
+        keeper = asyncio.create_task(self._office.run())
+        try:
+            while True:
+                if self._office.held:
+                    await self.sweep_due()
+                await self._sleep()
+        finally:
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+
+    async def sweep_due(self) -> None:
+        """Run each sweep whose time has come, once."""
+        for job in self._jobs:
+            if job.due <= time.monotonic() and self._office.held:
+                job.due = time.monotonic() + max(SHORTEST_SECONDS, await self._run(job.sweep))
+
+    async def _run(self, sweep: Sweep) -> float:
+        try:
+            return await sweep.run(self._office)
+        except Deposed as error:
+            logger.info("sweep %s ended: %s", sweep.name, error)
+        except Exception:
+            # One sweep's failure must not stop the others, nor itself for good.
+            logger.exception("sweep %s failed", sweep.name)
+        return RETRY_SECONDS
+
+    async def _sleep(self) -> None:
+        """Until a sweep is due, is woken, or the office changes hands."""
+        if self._office.held:
+            wait = max(0.0, min(job.due for job in self._jobs) - time.monotonic())
+        else:
+            wait = RETRY_SECONDS
+        waiters = [asyncio.ensure_future(event.wait()) for event in (self._woken, self._office.changed)]
+        try:
+            await asyncio.wait(waiters, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiter in waiters:
+                waiter.cancel()
+        self._woken.clear()
+        self._office.changed.clear()
+
+
+async def repeat(work: Callable[[], Awaitable[object]], seconds: float) -> None:
+    """Do something every few seconds until cancelled; a failure is logged and does not end it."""
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await work()
+        except Exception:
+            logger.exception("%r failed", work)

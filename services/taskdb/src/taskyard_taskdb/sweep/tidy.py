@@ -1,0 +1,61 @@
+"""Small regular chores of the leader: stored reports left behind, old revocations, partitions ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from taskyard_taskdb.storage import overdue
+from taskyard_taskdb.storage.partitions import ensure_partitions
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.sweep.leader import Office
+
+INBOX_SECONDS = 5.0
+TIDY_SECONDS = 60.0
+PARTITION_SECONDS = 3600.0
+
+
+class InboxSweep:
+    """Applies reports of external tasks that a process accepted and did not come to."""
+
+    name = "inbox"
+
+    def __init__(self, apply_all: Callable[[], Awaitable[int]]) -> None:
+        self._apply_all = apply_all
+
+    async def run(self, office: Office) -> float:
+        return 0.0 if await self._apply_all() else INBOX_SECONDS
+
+
+class RevocationSweep:
+    """Forgets revocations that holders are not told any more."""
+
+    name = "revocations"
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, office: Office) -> float:
+        async def work(tx: Tx) -> int:
+            await office.stand(tx)
+            return await overdue.forget_revocations(tx)
+
+        await self._pool.run(work)
+        return TIDY_SECONDS
+
+
+class PartitionSweep:
+    """Makes the partitions of the coming months."""
+
+    name = "partitions"
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, office: Office) -> float:
+        async def work(tx: Tx) -> int:
+            await office.stand(tx)
+            return await ensure_partitions(tx, await database_time(tx))
+
+        await self._pool.run(work)
+        return PARTITION_SECONDS

@@ -1,0 +1,230 @@
+"""Housekeeping on a real database: expired leases, lost runners, deadlines. Time passes by moving what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.yard import Runner, Yard, started, succeeded
+from taskyard.v1 import lease_pb2, session_service_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.sweep.expiry import ExpirySweep
+from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.pages import LeasePages
+
+NO_GRACE = timedelta(0)
+
+
+@pytest.fixture
+async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
+    """A taskdb that leaves housekeeping to the test."""
+    async for running in run_taskdb(database_url, housekeeping=False):
+        yield running
+
+
+@pytest.fixture
+async def yard(quiet: RunningTaskDb) -> Yard:
+    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+
+
+@pytest.fixture
+async def office(quiet: RunningTaskDb) -> Office:
+    office = Office(quiet.pool, NO_GRACE)
+    assert await office.seek()
+    return office
+
+
+@pytest.fixture
+def expiry(quiet: RunningTaskDb) -> ExpirySweep:
+    return ExpirySweep(quiet.pool, LeasePages(quiet.pool, quiet.taskdb._after_commit, page=2))
+
+
+async def age(taskdb: RunningTaskDb, table: str, column: str) -> None:
+    """Let the time in a column have passed."""
+    async with taskdb.pool.transaction() as tx:
+        await tx.execute(f"UPDATE {table} SET {column} = now() - interval '1 second'")
+
+
+async def hold(yard: Yard, count: int = 1, **spec: object) -> tuple[list[str], Runner, list[lease_pb2.Assignment]]:
+    """Tasks that a runner has started."""
+    names = await yard.create(count, **spec)
+    runner, _ = await yard.hello()
+    assignments = list((await yard.pop(runner)).assignments)
+    await yard.report(runner, *(started(a) for a in assignments))
+    return names, runner, assignments
+
+
+async def phases(yard: Yard, names: list[str]) -> list[int]:
+    return [(await yard.task(name)).status.phase for name in names]
+
+
+async def test_a_first_lease_that_runs_out_gives_the_task_back(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+) -> None:
+    names = await yard.create(3)
+    runner, _ = await yard.hello()
+    assert len((await yard.pop(runner)).assignments) == 3
+    await expiry.run(office)
+    assert await phases(yard, names) == [task_pb2.TASK_PHASE_SCHEDULED] * 3
+    await age(quiet, "leases", "expire_time")
+    await expiry.run(office)
+    assert await phases(yard, names) == [task_pb2.TASK_PHASE_PENDING] * 3
+    # Nothing was started: no attempt is counted and no loss.
+    task = await yard.task(names[0])
+    assert (task.status.attempt, task.status.runner_loss_count) == (0, 0)
+    # The runner's session lives: its next renewals say that the leases are gone.
+    verdicts = (await yard.renew(runner)).verdicts
+    assert {verdict.action for verdict in verdicts} == {lease_pb2.LEASE_ACTION_ABORT}
+    assert len((await yard.pop(runner)).assignments) == 3
+
+
+async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+) -> None:
+    names, runner, assignments = await hold(yard, 3)
+    await age(quiet, "sessions", "expire_time")
+    await expiry.run(office)
+    assert await phases(yard, names) == [task_pb2.TASK_PHASE_REDISTRIBUTING] * 3
+    words = {row[0] for row in await quiet.rows("SELECT event FROM changes WHERE resource_kind = 2")}
+    assert ChangeEvent.RUNNER_MARKED_DEAD in words
+    assert (await yard.renew(runner)).lost
+    # A late outcome counts until the next claim, and takes the task off the queue.
+    (result,) = await yard.report(runner, succeeded(assignments[0]))
+    assert result.phase == task_pb2.TASK_PHASE_SUCCEEDED
+    other, _ = await yard.hello("runner-2")
+    claimed = (await yard.pop(other)).assignments
+    assert sorted(a.lease.task for a in claimed) == sorted(names[1:])
+    (stale,) = await yard.report(runner, succeeded(assignments[1]))
+    assert "STALE_GENERATION" in str(stale.error)
+    assert (await yard.task(names[0])).status.runner_loss_count == 0
+
+
+async def test_a_runner_that_comes_back_keeps_what_was_not_claimed(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+) -> None:
+    names, runner, assignments = await hold(yard, 2)
+    await age(quiet, "sessions", "expire_time")
+    await expiry.run(office)
+    other, _ = await yard.hello("runner-2")
+    (claimed,) = (await yard.pop(other, 1)).assignments
+    _, opened = await yard.hello(runner, held=[a.lease for a in assignments])
+    (verdict,) = opened.verdicts
+    assert (verdict.lease.task, verdict.reason) == (claimed.lease.task, "STALE_GENERATION")
+    kept = next(a for a in assignments if a.lease.task != claimed.lease.task)
+    assert (await yard.task(kept.lease.task)).status.phase == task_pb2.TASK_PHASE_RUNNING
+    assert not (await yard.pop(other)).assignments
+    (result,) = await yard.report(runner, succeeded(kept))
+    assert result.phase == task_pb2.TASK_PHASE_SUCCEEDED
+
+
+async def test_nobody_is_reaped_in_the_first_time_of_a_term(
+    yard: Yard, quiet: RunningTaskDb, expiry: ExpirySweep
+) -> None:
+    names, _, _ = await hold(yard)
+    await age(quiet, "sessions", "expire_time")
+    fresh = Office(quiet.pool, timedelta(hours=1))
+    assert await fresh.seek()
+    await expiry.run(fresh)
+    assert await phases(yard, names) == [task_pb2.TASK_PHASE_RUNNING]
+    # A renewal goes on with the term; a term that had run out begins anew.
+    assert await fresh.seek()
+    term = fresh.term
+    await age(quiet, "coordinator_state", "expires_at")
+    assert await fresh.seek()
+    assert term is not None and fresh.term is not None
+    assert fresh.term.epoch == term.epoch + 1
+    assert not fresh.may_reap
+
+
+async def test_a_superseded_leader_writes_nothing(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+) -> None:
+    names, _, _ = await hold(yard)
+    await age(quiet, "sessions", "expire_time")
+    await age(quiet, "coordinator_state", "expires_at")
+    other = Office(quiet.pool, NO_GRACE)
+    assert await other.seek()
+    assert not await Office(quiet.pool, NO_GRACE).seek()
+    with pytest.raises(Deposed):
+        await expiry.run(office)
+    assert await phases(yard, names) == [task_pb2.TASK_PHASE_RUNNING]
+    await expiry.run(other)
+    assert await phases(yard, names) == [task_pb2.TASK_PHASE_REDISTRIBUTING]
+
+
+async def test_a_broken_stream_redistributes_only_what_asks_for_it(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+) -> None:
+    prompt = await yard.create(on_runner_lost=task_pb2.RUNNER_LOST_POLICY_REDISTRIBUTE)
+    forbid = await yard.create(
+        on_runner_lost=task_pb2.RUNNER_LOST_POLICY_REDISTRIBUTE, overlap=task_pb2.OVERLAP_POLICY_FORBID
+    )
+    waits, runner, _ = await hold(yard)
+    await yard.scheduler.sessions.CloseSession(
+        session_service_pb2.CloseSessionRequest(
+            runner_id=runner.id, session_epoch=runner.epoch, disconnected=True
+        )
+    )
+    await expiry.run(office)
+    running = task_pb2.TASK_PHASE_RUNNING
+    assert await phases(yard, prompt + forbid + waits) == [running] * 3
+    async with quiet.pool.transaction() as tx:
+        await tx.execute("UPDATE sessions SET disconnect_time = now() - interval '11 seconds'")
+    await expiry.run(office)
+    assert await phases(yard, prompt + forbid + waits) == [task_pb2.TASK_PHASE_REDISTRIBUTING, running, running]
+
+
+@pytest.mark.parametrize(
+    ("policy", "phase"),
+    [
+        (task_pb2.RUNNER_LOST_POLICY_FAIL, task_pb2.TASK_PHASE_FAILED),
+        (task_pb2.RUNNER_LOST_POLICY_HOLD, task_pb2.TASK_PHASE_PAUSED),
+    ],
+)
+async def test_a_lost_runner_fails_or_holds_its_tasks_as_they_ask(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep, policy: int, phase: int
+) -> None:
+    names, _, _ = await hold(yard, on_runner_lost=policy)
+    await age(quiet, "sessions", "expire_time")
+    await expiry.run(office)
+    assert await phases(yard, names) == [phase]
+    assert not await quiet.rows("SELECT FROM queue")
+
+
+async def test_a_cancel_that_nobody_follows_is_forced_and_the_holder_told(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+) -> None:
+    (name,), runner, (assignment,) = await hold(yard)
+    await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))
+    await expiry.run(office)
+    assert await phases(yard, [name]) == [task_pb2.TASK_PHASE_RUNNING]
+    await age(quiet, "leases", "action_deadline")
+    await expiry.run(office)
+    assert await phases(yard, [name]) == [task_pb2.TASK_PHASE_CANCELLED]
+    (verdict,) = (await yard.renew(runner)).verdicts
+    assert (verdict.lease, verdict.action) == (assignment.lease, lease_pb2.LEASE_ACTION_ABORT)
+    (late,) = await yard.report(runner, succeeded(assignment))
+    assert "TASK_TERMINAL" in str(late.error)
+
+
+async def test_the_backstop_ends_a_run_whose_holder_says_nothing(
+    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+) -> None:
+    from google.protobuf.duration_pb2 import Duration
+
+    (name,), _, _ = await hold(yard, attempt_timeout=Duration(seconds=5))
+    async with quiet.pool.transaction() as tx:
+        await tx.execute(
+            "UPDATE leases SET deadline_time = now(), schedule_time = now() - interval '2 hours', "
+            "start_time = now() - interval '1 hour'"
+        )
+    await expiry.run(office)
+    task = await yard.task(name)
+    assert task.status.phase == task_pb2.TASK_PHASE_TIMED_OUT
+    assert task.status.error.code == "ATTEMPT_TIMEOUT"
+    assert task.status.error.message

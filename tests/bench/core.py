@@ -1,0 +1,58 @@
+"""The hot path of taskdb: creates, claims and reports against the raw SQL limits of the same run."""
+
+import asyncio
+import statistics
+from pathlib import Path
+
+import psycopg
+
+from tests.bench import raw
+from tests.bench.database import migrated, wal_position
+from tests.bench.measure import Figure, Report, median
+from tests.bench.taskdb import Load, taskdb_process
+from tests.harness.keys import make_key
+from tests.harness.postgres import PostgresServer
+
+
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+    """Measure limits and services in turn, so that both see the same machine."""
+    runs, count = (1, 2000) if quick else (3, 30_000)
+    lifecycles, copies, batches, drains, singles, empties, wal = [], [], [], [], [], [], []
+    for _ in range(runs):
+        with migrated(server) as url:
+            lifecycles.append(await asyncio.to_thread(raw.lifecycle_rate, url, count))
+            copies.append(await asyncio.to_thread(raw.copy_rate, url, count))
+        with migrated(server) as url, taskdb_process(url, directory) as taskdb:
+            load = Load(taskdb.address, url)
+            key_id = make_key(url, "runner").split("_")[1]
+            with psycopg.connect(url, autocommit=True) as connection:
+                await load.batch_creates(1000)
+                before = wal_position(connection)
+                batches.append(await load.batch_creates(count))
+                done, rate, _ = await load.drain(await load.open_session(key_id), count)
+                drains.append(rate)
+                wal.append((wal_position(connection) - before) / max(done, 1))
+            empties.append(await load.empty_calls(count // 10))
+            singles.append(await load.single_creates(count // 10))
+            await load.channel.close()
+    lifecycle = report.add(Figure("raw SQL lifecycle", median(lifecycles), "tasks/s", tuple(lifecycles)))
+    copy = report.add(Figure("raw COPY of a create's rows", median(copies), "tasks/s", tuple(copies)))
+    empty = report.add(Figure("empty unary call, 50 callers", median(empties), "calls/s", tuple(empties)))
+    created = median(batches)
+    ratio = created / copy.value
+    met = created >= 20_000 or ratio >= 0.4
+    report.add(Figure("batch create", created, "tasks/s", tuple(batches), ratio, "COPY", "20,000/s or 0.4", met))
+    drained = median(drains)
+    ratio = drained / lifecycle.value
+    report.add(
+        Figure("pop + report", drained, "tasks/s", tuple(drains), ratio, "lifecycle", "0.6", ratio >= 0.6)
+    )
+    single = median(singles)
+    ratio = single / empty.value
+    report.add(
+        Figure("single create, 50 callers", single, "tasks/s", tuple(singles), ratio, "empty call", "0.6", ratio >= 0.6)
+    )
+    per_task = statistics.median(wal)
+    report.add(Figure("WAL of create + run", per_task, "bytes", tuple(wal), goal="2,200", met=per_task <= 2200))
+    if depth:
+        raise NotImplementedError

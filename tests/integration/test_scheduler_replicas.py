@@ -1,0 +1,190 @@
+"""Two schedulers and two taskdbs over one PostgreSQL: killing any of them costs no task and no healthy lease."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import grpc.aio
+import pytest
+
+from taskyard import Client, Created, Phase, command
+from taskyard.channel import client_channel_options, open_channel
+from taskyard.errors import TaskyardError
+from taskyard.v1 import lease_pb2
+from tests.harness.control_plane import ControlPlane, control_plane
+from tests.harness.link_runner import MAX_RECEIVE_BYTES, LinkRunner
+
+if TYPE_CHECKING:
+    from tests.harness.postgres import PostgresServer
+
+RUNNERS = 20
+QUICK = (
+    "--heartbeat-interval",
+    "1s",
+    "--lease-duration",
+    "8s",
+    "--first-lease",
+    "4s",
+    "--heartbeat-gather",
+    "200ms",
+)
+LOST = (grpc.aio.AioRpcError, TaskyardError, asyncio.InvalidStateError, grpc.aio.UsageError)
+
+
+class Agent:
+    """An honest agent: it works through what it is given and connects anew, to whichever scheduler answers.
+
+    A task with the argument "hold" runs until `release` is set.
+    """
+
+    def __init__(self, runner: LinkRunner) -> None:
+        self.runner = runner
+        self.holding = asyncio.Event()
+        self.release = asyncio.Event()
+        self.aborted: list[lease_pb2.LeaseVerdict] = []
+        self.connects = 0
+
+    async def run(self) -> None:
+        work = asyncio.create_task(self._work())
+        try:
+            while True:
+                try:
+                    self.aborted += (await self.runner.connect()).verdicts
+                    self.connects += 1
+                    await self.runner.ended(timeout=1e6)
+                except LOST:
+                    pass
+                await asyncio.sleep(random.uniform(0.05, 0.3))
+        finally:
+            work.cancel()
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                assignment = await self.runner.next_assignment(timeout=1e6)
+                group.create_task(self._execute(assignment))
+
+    async def _execute(self, assignment: lease_pb2.Assignment) -> None:
+        await self._report(self.runner.started(assignment))
+        if "hold" in assignment.spec.execution.command.args:
+            self.holding.set()
+            await self.release.wait()
+        else:
+            await asyncio.sleep(random.uniform(0.0, 0.1))
+        await self._report(self.runner.succeeded(assignment))
+
+    async def _report(self, sending: object) -> None:
+        try:
+            await sending  # type: ignore[misc]
+        except LOST:
+            # It is in the spool and goes out after the reconnect.
+            pass
+
+
+@pytest.fixture
+def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
+    with control_plane(postgres_server, migrated_template, taskdbs=2, schedulers=0) as running:
+        addresses = [service.address for service in running.taskdbs]
+        running.add_scheduler(",".join(addresses), *QUICK)
+        running.add_scheduler(",".join(reversed(addresses)), *QUICK)
+        yield running
+
+
+@asynccontextmanager
+async def agents_of(plane: ControlPlane) -> AsyncIterator[list[Agent]]:
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        made, tasks = [], []
+        for n in range(RUNNERS):
+            order = plane.schedulers if n % 2 else list(reversed(plane.schedulers))
+            target = "ipv4:" + ",".join(service.address for service in order)
+            options = (*client_channel_options(MAX_RECEIVE_BYTES), ("grpc.use_local_subchannel_pool", 1))
+            channel = open_channel(target, key=plane.keys["runner"], allow_plaintext=True, options=options)
+            await stack.enter_async_context(channel)
+            agent = Agent(LinkRunner(target, "", f"runner-{n}", channel=channel))
+            made.append(agent)
+            tasks.append(group.create_task(agent.run()))
+        yield made
+        for task in tasks:
+            task.cancel()
+
+
+async def submit(client: Client, count: int, *arguments: str) -> list[str]:
+    made = [item async for item in client.create_many(command("true", *arguments) for _ in range(count))]
+    return [item.id for item in made if isinstance(item, Created)]
+
+
+async def all_succeeded(client: Client, names: list[str]) -> None:
+    for name in names:
+        task = await client.wait(name, timeout=60)
+        assert task.phase is Phase.SUCCEEDED, task
+
+
+@pytest.mark.parametrize("victim", ["scheduler", "taskdb"])
+async def test_killing_a_replica_costs_no_task_and_no_lease_of_a_healthy_runner(
+    plane: ControlPlane, victim: str
+) -> None:
+    async with agents_of(plane) as agents, plane.client() as client:
+        held = await submit(client, RUNNERS, "hold")
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(agent.holding.wait() for agent in agents))
+        services = plane.schedulers if victim == "scheduler" else plane.taskdbs
+        names: list[str] = []
+        for service in services:
+            names += await submit(client, 150)
+            await asyncio.to_thread(service.kill)
+            async with Client(survivor(plane), key=plane.keys["tenant"], tenant="default") as other:
+                names += await submit(other, 150)
+                await all_succeeded(other, names)
+            await asyncio.to_thread(service.start)
+        for agent in agents:
+            agent.release.set()
+        await all_succeeded(client, names + held)
+        for name in held:
+            runs = [run async for run in client.runs(name)]
+            assert len(runs) == 1, f"the lease of a healthy runner was lost\n{plane.logs()}"
+        assert [agent.aborted for agent in agents] == [[] for _ in agents]
+        if victim == "scheduler":
+            assert min(agent.connects for agent in agents) >= 2, "the fault has reached every runner"
+
+
+def survivor(plane: ControlPlane) -> str:
+    """A taskdb that runs."""
+    return next(s.address for s in plane.taskdbs if s.process is not None and s.process.poll() is None)
+
+
+async def test_a_scheduler_killed_between_claim_and_dispatch_strands_nothing(
+    postgres_server: PostgresServer, migrated_template: str
+) -> None:
+    with control_plane(postgres_server, migrated_template, schedulers=0) as plane:
+        doomed = plane.add_scheduler("", *QUICK, failpoints="dispatch.claimed=kill@1")
+        async with plane.client() as client, plane.runner("runner-1", doomed.address) as runner:
+            await runner.connect()
+            created = await client.create(command("true"))
+            await asyncio.to_thread(doomed.wait_killed)
+            second = plane.add_scheduler("", *QUICK)
+            async with plane.runner("runner-2", second.address) as other:
+                await other.connect()
+                assignment = await other.next_assignment(timeout=30)
+                assert assignment.lease.generation == 2
+                assert assignment.attempt == 1, "no attempt is charged for a run that never started"
+                await other.complete(assignment)
+            assert (await client.wait(created, timeout=10)).phase is Phase.SUCCEEDED
+
+
+async def test_two_schedulers_race_for_one_runner_id_and_one_session_stands(plane: ControlPlane) -> None:
+    here, there = (service.address for service in plane.schedulers)
+    async with plane.runner("contested", here) as one, plane.runner("contested", there) as two:
+        two.instance_id = one.instance_id
+        for _ in range(5):
+            await asyncio.gather(one.connect(), two.connect(), return_exceptions=True)
+            epochs = {r.welcome.session_epoch: r for r in (one, two) if r.welcome is not None}
+            winner, loser = epochs[max(epochs)], epochs[min(epochs)]
+            assert winner is not loser
+            await loser.ended()
+            assert winner.connected
+            beat = await winner.heartbeat()
+            await winner.heartbeat_acked(beat)
