@@ -7,7 +7,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test verify fix generate image lock
+.PHONY: help setup up demo test verify bench fix generate image lock
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: setup ## run the tests (PYTEST_ARGS=... adds arguments)
 verify: setup ## run every check that is not a test; each failure prints its fix
 	@.venv/bin/python tools/verify.py
 
+bench: setup ## measure the hot path on a durable PostgreSQL (BENCH_ARGS=--quick for a look)
+	@.venv/bin/python -m tests.bench $(BENCH_ARGS)
+
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"
 	@.venv/bin/ruff format --quiet
@@ -36,6 +39,7 @@ fix: setup ## format Python and protos, and repair what the linter can
 
 generate: setup ## generate the stubs from the protos
 	@.venv/bin/python tools/generate.py
+	@.venv/bin/python tools/state_machine.py
 
 image: setup ## accept the protos as they are as the baseline for breaking changes
 	@.venv/bin/buf build protos --exclude-source-info --output protos/image.binpb

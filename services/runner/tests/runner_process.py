@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import sys
@@ -124,12 +125,12 @@ async def wait_gone(pid: int, seconds: float = 10.0) -> None:
 
 
 class Gate:
-    """Holds workloads that read it (`cat "$GATE"`) until it is opened."""
+    """Holds workloads that come to it (`flock -s "$GATE" true`) until it is opened."""
 
     def __init__(self, folder: Path, name: str = "gate") -> None:
         self.path = folder / name
-        os.mkfifo(self.path)
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
 
     def __str__(self) -> str:
         return str(self.path)

@@ -220,6 +220,7 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         metadata = dict(context.invocation_metadata() or ())
         self.keys.append(str(metadata.get("authorization", "")))
         if self.refuse is not None:
+            await self._notify()
             context.set_trailing_metadata(trailing_metadata(self.refuse))
             await context.abort(GRPC[self.refuse.code], self.refuse.message)
         hello = (await anext(requests)).hello

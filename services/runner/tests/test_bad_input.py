@@ -25,9 +25,7 @@ from taskyard.v1.task_pb2 import (
 
 def script_of(body: bytes, interpreter: int = INTERPRETER_PYTHON, **fields: str) -> TaskSpec:
     chosen = Interpreter.ValueType(interpreter)
-    return TaskSpec(
-        execution=Execution(script=ScriptExecution(interpreter=chosen, body=body, **fields))  # type: ignore[arg-type]
-    )
+    return TaskSpec(execution=Execution(script=ScriptExecution(interpreter=chosen, body=body, **fields)))
 
 
 async def test_bad_descriptions_are_permanent_start_failures(

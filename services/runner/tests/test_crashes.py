@@ -54,7 +54,7 @@ async def test_fifty_tasks_survive_a_killed_agent_and_end_once(
 ) -> None:
     runner = await start_runner("--capacity", "50")
     gate, effects = Gate(tmp_path), tmp_path / "effects"
-    body = 'echo "$TASKYARD_TASK" >> "$EFFECTS"; echo before; cat "$GATE"; echo after'
+    body = 'echo "$TASKYARD_TASK" >> "$EFFECTS"; echo before; flock -s "$GATE" true; echo after'
     tasks = [peer.task(shell(body, env=variables(GATE=str(gate), EFFECTS=str(effects)))) for _ in range(50)]
     await start_all(peer, tasks)
     for task in tasks:
@@ -111,7 +111,7 @@ async def test_an_upgrade_of_the_agent_leaves_tasks_running(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
-    task = peer.task(shell('cat "$GATE"; echo done', env=variables(GATE=str(gate))))
+    task = peer.task(shell('flock -s "$GATE" true; echo done', env=variables(GATE=str(gate))))
     await start_all(peer, [task])
     before = runner.agent_pid
     runner.send(signal.SIGHUP)

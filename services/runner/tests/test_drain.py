@@ -23,7 +23,7 @@ from taskyard.v1.runner_link_service_pb2 import (
 )
 from taskyard.v1.runner_pb2 import DRAIN_MODE_FINISH, DRAIN_MODE_RELEASE, DrainMode, DrainRequest
 
-HOLD = 'echo ready; cat "$GATE"; echo done'
+HOLD = 'echo ready; flock -s "$GATE" true; echo done'
 
 
 def said_goodbye(peer: SchedulerPeer) -> RunnerGoodbyeReason.ValueType:

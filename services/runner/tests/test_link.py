@@ -40,11 +40,11 @@ async def test_an_assignment_whose_lease_ran_out_is_dropped(
 ) -> None:
     await peer.until(lambda: peer.session.last_heartbeat_id >= 1)
     late = peer.task(command("touch", str(tmp_path / "late")))
-    late.assignment.lease_ttl.CopyFrom(duration(0.01))
+    # It counts from hello, which was sent a heartbeat's interval ago.
+    late.assignment.lease_ttl.CopyFrom(duration(peer.heartbeat_interval / 2))
     unknown = peer.task(command("touch", str(tmp_path / "late")))
-    peer.send(late)
     unknown.assignment.heartbeat_id = 999
-    peer.session.send(assignments={"assignments": [unknown.assignment]})
+    peer.session.send(assignments={"assignments": [late.assignment, unknown.assignment]})
     good = peer.assign(command("true"))
     await peer.outcome(good)
     assert not peer.reports[late.key] and not peer.reports[unknown.key]
@@ -55,7 +55,7 @@ async def test_a_repeated_assignment_is_the_same_one(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
-    task = peer.task(shell('echo once; cat "$GATE"', env=variables(GATE=str(gate))))
+    task = peer.task(shell('echo once; flock -s "$GATE" true', env=variables(GATE=str(gate))))
     peer.send(task, task)
     await peer.line(task, "once")
     peer.send(task)
@@ -69,7 +69,7 @@ async def test_more_than_the_capacity_is_given_back(
 ) -> None:
     await start_runner("--capacity", "1")
     gate = Gate(tmp_path)
-    first = peer.task(shell('cat "$GATE"', env=variables(GATE=str(gate))))
+    first = peer.task(shell('flock -s "$GATE" true', env=variables(GATE=str(gate))))
     second = peer.task(command("true"))
     peer.send(first, second)
     assert (await peer.outcome(second)).released.reason == RELEASE_REASON_NO_CAPACITY
@@ -114,7 +114,7 @@ async def test_a_full_list_is_sent_when_asked_for(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
-    task = peer.assign(shell('cat "$GATE"', env=variables(GATE=str(gate))))
+    task = peer.assign(shell('flock -s "$GATE" true', env=variables(GATE=str(gate))))
     await peer.until(lambda: any(hb.changed for hb in peer.session.heartbeats))
     peer.session.send(heartbeat_ack=HeartbeatAck(heartbeat_id=0, full_requested=True))
     full = await peer.until(lambda: next((hb for hb in peer.session.heartbeats if hb.full), None))
@@ -129,7 +129,7 @@ async def test_a_server_goodbye_loses_nothing(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
-    task = peer.assign(shell('cat "$GATE"', env=variables(GATE=str(gate))))
+    task = peer.assign(shell('flock -s "$GATE" true', env=variables(GATE=str(gate))))
     await peer.report(task, "started")
     peer.session.send(
         goodbye=ServerGoodbye(reason=SERVER_GOODBYE_REASON_SHUTDOWN, reconnect_after=duration(0.05))
@@ -177,7 +177,7 @@ async def test_a_busy_runner_that_is_refused_later_keeps_its_work(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
-    task = peer.assign(shell('echo $$; cat "$GATE"', env=variables(GATE=str(gate))))
+    task = peer.assign(shell('echo $$; flock -s "$GATE" true', env=variables(GATE=str(gate))))
     (line,) = await peer.lines(task, 1)
     peer.refuse = errors.Unauthenticated()
     await peer.stop()

@@ -82,7 +82,7 @@ def seconds(rng: Random, *choices: float | None) -> timedelta | None:
     return None if chosen is None else timedelta(seconds=chosen)
 
 
-def draw_policy(rng: Random) -> TaskPolicy:
+def draw_policy(rng: Random, start: datetime = EPOCH) -> TaskPolicy:
     """A policy that makes every row of the table reachable soon."""
     initial = rng.choice((0.5, 1.0, 4.0))
     return TaskPolicy(
@@ -102,37 +102,37 @@ def draw_policy(rng: Random) -> TaskPolicy:
         stop_grace_period=timedelta(seconds=rng.choice((0, 5, 30))),
         overlap=rng.choice(tuple(Overlap)),
         on_runner_lost=rng.choice((*RunnerLostPolicy, RunnerLostPolicy.WAIT)),
-        not_before=EPOCH + timedelta(seconds=40) if rng.random() < 0.2 else None,
+        not_before=start + timedelta(seconds=40) if rng.random() < 0.2 else None,
         has_callback=rng.random() < 0.3,
     )
 
 
-def draw_task(rng: Random, task_id: str = "t1") -> TaskState:
+def draw_task(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> TaskState:
     """A task to create."""
     external = rng.random() < 0.1
     return TaskState(
         tenant_id="acme",
         task_id=task_id,
-        create_time=EPOCH,
+        create_time=start,
         kind=Kind.EXTERNAL if external else Kind.COMMAND,
         class_id=rng.randrange(3),
         priority=rng.choice((0, 10, 1000)),
         pinned_runner=rng.choice(("", "", "r1")),
         slot=None if external or rng.random() < 0.6 else "lane",
-        policy=draw_policy(rng),
+        policy=draw_policy(rng, start),
     )
 
 
-def begin(rng: Random, task_id: str = "t1") -> Life:
+def begin(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> Life:
     """A new life."""
-    task = draw_task(rng, task_id)
-    made = create(task, events.Created(actor=USER), EPOCH, slot_free=rng.random() < 0.7)
-    return Life(made.task, EPOCH, made)
+    task = draw_task(rng, task_id, start)
+    made = create(task, events.Created(actor=USER), start, slot_free=rng.random() < 0.7)
+    return Life(made.task, start, made)
 
 
-def live(rng: Random, length: int = 40, task_id: str = "t1") -> Life:
+def live(rng: Random, length: int = 40, task_id: str = "t1", start: datetime = EPOCH) -> Life:
     """A life of at most so many events; little happens after a success, so it soon ends there."""
-    life = begin(rng, task_id)
+    life = begin(rng, task_id, start)
     while len(life.steps) < length and not life.deleted:
         if life.task.phase is Phase.SUCCEEDED and rng.random() < 0.4:
             break
@@ -346,7 +346,7 @@ def _edit(life: Life, rng: Random) -> Event:
         return events.Edited(actor=USER)
     if kind < 0.6:
         return events.Edited(actor=USER, priority=rng.choice((5, 10, 20)))
-    return events.Edited(actor=USER, spec=True, class_id=rng.randrange(3), policy=draw_policy(rng))
+    return events.Edited(actor=USER, spec=True, class_id=rng.randrange(3), policy=draw_policy(rng, life.now))
 
 
 def _delete(life: Life, rng: Random) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from random import Random
 
@@ -19,6 +19,7 @@ from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.draft import Draft
 from taskyard_taskdb.domain.effect import FreeSlot
 from taskyard_taskdb.domain.lifecycle import TABLE, apply
+from taskyard_taskdb.domain.row import Row
 from taskyard_taskdb.domain.task import LeaseState, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Action, Phase, Restart
@@ -263,8 +264,9 @@ def test_a_broken_rule_is_caught(target: str, mutant: object, monkeypatch: pytes
 
 
 def test_a_missing_terminal_guard_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = (events.CancelRequested, Phase.SUCCEEDED)
-    monkeypatch.setattr(lifecycle, "_ROWS", {**lifecycle._ROWS, key: (ROWS["cancel"],)})
+    rows: dict[tuple[type[events.Event], Phase], Sequence[Row]] = dict(lifecycle._ROWS)
+    rows[events.CancelRequested, Phase.SUCCEEDED] = (ROWS["cancel"],)
+    monkeypatch.setattr(lifecycle, "_ROWS", rows)
     assert_caught()
 
 

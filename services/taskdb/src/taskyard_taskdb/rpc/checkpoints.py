@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from taskyard.errors import DigestMismatch, FieldInvalid, LeaseNotHeld, NotFound, StaleGeneration
+from taskyard.errors import DigestMismatch, FieldInvalid, LeaseNotHeld, NotFound, StaleGeneration, TooLarge
 from taskyard.v1 import checkpoint_pb2, common_pb2, lease_service_pb2, task_service_pb2
 from taskyard_kit.auth import require_tenant
 from taskyard_taskdb import failpoints
@@ -30,9 +30,10 @@ class CheckpointHolding:
     ) -> lease_service_pb2.WriteCheckpointResponse:
         """Gather the pieces, check size and digest, and store the whole in one transaction."""
         runner_id, header, data = await _gather(requests)
-        if len(data) != header.size_bytes or hashlib.sha256(data).digest() != header.sha256:
-            told = f"{len(data)} of {header.size_bytes} bytes announced arrived, or altered; send it again"
-            raise DigestMismatch(message=told)
+        digest = hashlib.sha256(data)
+        if len(data) != header.size_bytes or digest.digest() != header.sha256:
+            name = f"{header.task}/checkpoints/{header.sequence}"
+            raise DigestMismatch(name, header.sha256.hex(), digest.hexdigest())
         tenant_id, task_id = parse_task_name(header.task)
         progress = common_pb2.Progress(percent=header.progress_percent, checkpoint_sequence=header.sequence)
         new = NewCheckpoint(
@@ -128,8 +129,7 @@ async def _gather(
             raise FieldInvalid.of("chunk.offset", told)
         data += chunk.data
         if len(data) > header.size_bytes:
-            told = f"more than the {header.size_bytes} bytes announced arrived; send it again"
-            raise DigestMismatch(message=told)
+            raise TooLarge.sized("chunk.data", len(data), header.size_bytes)
     if header is None:
         raise FieldInvalid.of("chunk", "no piece was sent; send at least one")
     return runner_id, header, bytes(data)
@@ -138,13 +138,12 @@ async def _gather(
 async def _pieces(
     pool: Pool, tenant_id: str, task_id: str, found: StoredCheckpoint, offset: int
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield (offset, piece) to the end; one that is removed meanwhile is DATA_LOSS, never a short read."""
+    """Yield (offset, piece) to the end; one that is removed meanwhile is NOT_FOUND, never a short read."""
     while offset < found.size_bytes:
         async with pool.reading() as tx:
             data = await checkpoints.read_piece(tx, tenant_id, task_id, found.sequence, offset)
         if not data:
-            told = f"checkpoint {found.sequence} was removed while it was read; read the newest"
-            raise DigestMismatch(message=told)
+            raise NotFound("checkpoint", checkpoint_name(tenant_id, task_id, found.sequence))
         yield offset, data
         offset += len(data)
 

@@ -90,9 +90,18 @@ class WatchMethods:
             yield response
         yield self._bookmark(watch, subscription, closing=True)
 
-    def _bookmark(self, watch: Watch, subscription: Subscription, **fields: bool) -> Response:
+    def _bookmark(
+        self,
+        watch: Watch,
+        subscription: Subscription,
+        *,
+        snapshot_complete: bool = False,
+        closing: bool = False,
+    ) -> Response:
         place = ResumeToken(self._hub.epoch, subscription.position, subscription.time)
-        response = Response(resume_token=place.encode(watch.query), **fields)
+        response = Response(
+            resume_token=place.encode(watch.query), snapshot_complete=snapshot_complete, closing=closing
+        )
         response.server_time.GetCurrentTime()
         return response
 
@@ -235,10 +244,10 @@ def _event(
         status=_status(change),
         time=convert.timestamp(change.time),
         event_type=ChangeEvent(change.event).word,
-        actor=common_pb2.Actor(type=change.actor_type, id=change.actor_id),
+        actor=common_pb2.Actor(type=common_pb2.ActorType.ValueType(change.actor_type), id=change.actor_id),
     )
     if change.previous_phase != change.phase:
-        event.previous_phase = change.previous_phase
+        event.previous_phase = task_pb2.TaskPhase.ValueType(change.previous_phase)
     if record is not None:
         gone = kind == task_service_pb2.TASK_EVENT_TYPE_EXITED
         event.task.CopyFrom(
@@ -250,7 +259,9 @@ def _event(
     return event
 
 
-def _event_type(watch: Watch, change: LoggedChange, record: tasks.TaskRecord) -> int | None:
+def _event_type(
+    watch: Watch, change: LoggedChange, record: tasks.TaskRecord
+) -> task_service_pb2.TaskEventType.ValueType | None:
     created = change.event == ChangeEvent.TASK_CREATED
     if watch.condition is None:
         entered = task_service_pb2.TASK_EVENT_TYPE_ENTERED
@@ -261,17 +272,15 @@ def _event_type(watch: Watch, change: LoggedChange, record: tasks.TaskRecord) ->
     before = not created and watch.condition.matches(
         {**fields, "status.phase": change.previous_phase or change.phase}
     )
-    if matches:
-        return (
-            task_service_pb2.TASK_EVENT_TYPE_UPDATED if before else task_service_pb2.TASK_EVENT_TYPE_ENTERED
-        )
-    return task_service_pb2.TASK_EVENT_TYPE_EXITED if before else None
+    if not matches:
+        return task_service_pb2.TASK_EVENT_TYPE_EXITED if before else None
+    return task_service_pb2.TASK_EVENT_TYPE_UPDATED if before else task_service_pb2.TASK_EVENT_TYPE_ENTERED
 
 
 def _status(change: LoggedChange) -> task_pb2.TaskStatus:
     status = task_pb2.TaskStatus(
-        phase=change.phase,
-        pending_reason=change.pending_reason,
+        phase=task_pb2.TaskPhase.ValueType(change.phase),
+        pending_reason=task_pb2.PendingReason.ValueType(change.pending_reason),
         attempt=change.attempt,
         retry_count=change.retry_count,
         runner_loss_count=change.runner_loss_count,

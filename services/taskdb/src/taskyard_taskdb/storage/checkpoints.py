@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from taskyard.errors import CheckpointSequenceConflict, LeaseNotHeld, NotFound, StaleGeneration, TaskTerminal
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.domain.words import ActorType, Phase
 from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.logs import RunRef
 from taskyard_taskdb.storage.pool import Tx
@@ -58,7 +58,7 @@ async def write(tx: Tx, new: NewCheckpoint) -> StoredCheckpoint:
     latest, _, retry_count, runner_loss_count, generation = task
     if lease is None:
         if task[1] >= 10:
-            raise TaskTerminal(name)
+            raise TaskTerminal(name, Phase(task[1]).name)
         raise LeaseNotHeld(name, run.generation)
     if lease[0] != run.generation or lease[1] != run.lease_id:
         raise StaleGeneration(name, run.generation, max(lease[0], generation))

@@ -74,9 +74,7 @@ def _has(node: filters.Has) -> Sql:
 def _compare(node: filters.Comparison) -> Sql:
     equal = node.operator == "="
     if node.field.type is FieldType.PHASE:
-        assert isinstance(node.value, frozenset)
-        phases = {Phase(number) for number in node.value}
-        return in_phases(phases if equal else set(Phase) - phases)
+        return in_phases(_phases(node))
     if node.field.type is FieldType.TASK:
         tenant_id, task_id = parse_task_name(str(node.value))
         same = and_(tasks.c.tenant_id == tenant_id, tasks.c.parent_task_id == task_id)
@@ -87,6 +85,32 @@ def _compare(node: filters.Comparison) -> Sql:
     if node.field.type in (FieldType.NUMBER, FieldType.TIME):
         return _ordered(column, node)
     return _compare_text(column, node, equal)
+
+
+def sides(node: filters.Node | None) -> tuple[Sql, ...]:
+    """Which of LIVE_TASKS and ENDED_TASKS can match at all; each has an index of its own."""
+    live, ended = _sides(node)
+    return ((LIVE_TASKS,) if live else ()) + ((ENDED_TASKS,) if ended else ())
+
+
+def _sides(node: filters.Node | None) -> tuple[bool, bool]:
+    match node:
+        case filters.And(terms):
+            found = [_sides(term) for term in terms]
+            return all(live for live, _ in found), all(ended for _, ended in found)
+        case filters.Or(terms):
+            found = [_sides(term) for term in terms]
+            return any(live for live, _ in found), any(ended for _, ended in found)
+        case filters.Comparison(field=field) if field.type is FieldType.PHASE:
+            phases = _phases(node)
+            return bool(phases & LIVE), bool(phases & TERMINAL)
+    return True, True
+
+
+def _phases(node: filters.Comparison) -> set[Phase]:
+    assert isinstance(node.value, frozenset)
+    named = {Phase(number) for number in node.value}
+    return named if node.operator == "=" else set(Phase) - named
 
 
 def in_phases(phases: set[Phase]) -> Sql:

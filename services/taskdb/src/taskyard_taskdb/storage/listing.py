@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import psycopg as postgresql
 
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.words import TERMINAL, Phase
-from taskyard_taskdb.storage.condition import ENDED_TASKS, LIVE_TASKS, condition, in_phases
+from taskyard_taskdb.storage.condition import ENDED_TASKS, LIVE_TASKS, condition, in_phases, sides
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.schema import leases, tasks
 from taskyard_taskdb.storage.tasks import COLUMNS, Key, TaskRecord, record
@@ -82,8 +82,10 @@ async def list_page(tx: Tx, query: Query, after: Position | None, limit: int) ->
 
 async def count(tx: Tx, query: Query) -> int:
     """How many tasks match, up to MAX_COUNT."""
-    matching = _matching(query).with_only_columns(literal_column("1")).limit(MAX_COUNT).subquery()
-    sql, params = _render(select(func.count()).select_from(matching))
+    matching: Select[Any] = _matching(query).with_only_columns(literal_column("1"))
+    if query.order.by_end:
+        matching = matching.where(ENDED_TASKS)
+    sql, params = _render(select(func.count()).select_from(matching.limit(MAX_COUNT).subquery()))
     rows = await _fetch(tx, sql, params)
     total: int = rows[0][0]
     return total
@@ -115,17 +117,31 @@ def _matching(query: Query) -> Select[Any]:
         found = found.where(tasks.c.tenant_id == query.tenant_id)
     if query.condition is not None:
         found = found.where(condition(query.condition.root))
-    return found.where(ENDED_TASKS) if query.order.by_end else found
+    return found
 
 
 def _keys(query: Query, after: Position | None, limit: int) -> Select[Any]:
     """The keys of a page.
 
-    No index spans tenants, nor the ends of several phases: each group has a page of its own, of which the first
-    rows are taken together.
+    No index spans live and ended tasks, tenants, or the ends of several phases: each part has a page of its own, of
+    which the first rows are taken together.
     """
+    parts = [_part(query, side, after, limit) for side in _sides(query)]
+    if len(parts) == 1:
+        return parts[0]
+    together = sqlalchemy.union_all(*(part.subquery().select() for part in parts)).subquery()
+    return _sorted(select(*together.c), together.c, query.order.descending, limit)
+
+
+def _sides(query: Query) -> Sequence[ColumnElement[bool]]:
+    if query.order.by_end:
+        return (ENDED_TASKS,)
+    return sides(query.condition.root if query.condition is not None else None) or (LIVE_TASKS,)
+
+
+def _part(query: Query, side: ColumnElement[bool], after: Position | None, limit: int) -> Select[Any]:
     order = _order(query)
-    found = _matching(query).with_only_columns(*order)
+    found = _matching(query).with_only_columns(*order).where(side)
     if after is not None:
         found = found.where(_behind(order, after, query.order.descending))
     if query.tenant_id is not None and not query.order.by_end:
@@ -138,9 +154,6 @@ def _keys(query: Query, after: Position | None, limit: int) -> Select[Any]:
 
 def _order(query: Query) -> tuple[ColumnElement[Any], ...]:
     time = tasks.c.end_time if query.order.by_end else tasks.c.create_time
-    if query.tenant_id is not None:
-        # A constant in the order keeps the index from serving it.
-        return time, tasks.c.task_id, tasks.c.tenant_id
     return time, tasks.c.tenant_id, tasks.c.task_id
 
 
@@ -150,12 +163,8 @@ def _sorted(
     return found.order_by(*(c.desc() if descending else c.asc() for c in order)).limit(limit)
 
 
-def _behind(
-    order: Sequence[ColumnElement[Any]], after: Position, descending: bool
-) -> ColumnElement[bool]:
-    values = {"tenant_id": after.tenant_id, "task_id": after.task_id}
-    last = tuple_(*(literal(values.get(column.key or "", after.time)) for column in order))
-    place = tuple_(*order)
+def _behind(order: Sequence[ColumnElement[Any]], after: Position, descending: bool) -> ColumnElement[bool]:
+    place, last = tuple_(*order), tuple_(*map(literal, (after.time, after.tenant_id, after.task_id)))
     return place < last if descending else place > last
 
 

@@ -121,9 +121,10 @@ CREATE TABLE tasks (
     CONSTRAINT retries_within_maximum CHECK (retry_count <= max_retries),
     CONSTRAINT entity_is_whole CHECK ((entity_type IS NULL) = (entity_id IS NULL))
 ) WITH (fillfactor = 85);
-CREATE INDEX tasks_by_creation ON tasks (tenant_id, create_time, task_id);
-CREATE INDEX tasks_live ON tasks (tenant_id, create_time, task_id) WHERE end_time IS NULL;
-CREATE INDEX tasks_ended ON tasks (tenant_id, phase, end_time, task_id) WHERE end_time IS NOT NULL;
+-- Live and ended tasks are apart, so that a create writes one of them and a list of live tasks skips the ended ones.
+CREATE INDEX tasks_live ON tasks (tenant_id, create_time) WHERE end_time IS NULL;
+CREATE INDEX tasks_ended_by_creation ON tasks (tenant_id, create_time) WHERE end_time IS NOT NULL;
+CREATE INDEX tasks_ended ON tasks (tenant_id, phase, end_time) WHERE end_time IS NOT NULL;
 CREATE INDEX tasks_by_type ON tasks (tenant_id, task_type, create_time) WHERE task_type <> '';
 CREATE INDEX tasks_by_entity ON tasks (tenant_id, entity_type, entity_id, create_time) WHERE entity_type IS NOT NULL;
 CREATE INDEX tasks_by_parent ON tasks (tenant_id, parent_task_id, create_time) WHERE parent_task_id IS NOT NULL;

@@ -1,0 +1,115 @@
+"""The warden by itself: light, without gRPC, and strict about time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from services.runner.tests.runner_process import RunnerProcess
+from taskyard_runner.warden import linux
+from taskyard_runner.warden.cgroup import Limits
+from taskyard_runner.warden.deadline import Deadlines, StopReason
+from taskyard_runner.warden.loop import Loop
+from taskyard_runner.warden.order import Order
+from taskyard_runner.warden.protocol import Decoder, encode
+
+MIB = 1 << 20
+
+
+def order(**fields: object) -> Order:
+    values: dict[str, object] = {
+        "run": "r",
+        "argv": ["true"],
+        "env": {},
+        "cwd": "/",
+        "token": "t",
+        "limits": Limits(),
+        "lease_until": 100.0,
+        "forbid_overlap": False,
+        "orphan_seconds": 50.0,
+        "attempt_seconds": None,
+        "total_until": None,
+        "silence_seconds": None,
+        "grace_seconds": 5.0,
+        "meta": {},
+    }
+    return Order(**{**values, **fields})  # type: ignore[arg-type]
+
+
+def due(chosen: Order, started: float | None = None, sign: float = 0.0) -> tuple[float, StopReason]:
+    deadlines = Deadlines(chosen, chosen.lease_until)
+    if started is not None:
+        deadlines.begin(started)
+        deadlines.last_sign = max(started, sign)
+    return deadlines.next_due()
+
+
+def test_the_earliest_deadline_counts() -> None:
+    assert due(order()) == (150.0, StopReason.LEASE_EXPIRED)
+    assert due(order(forbid_overlap=True)) == (100.0, StopReason.LEASE_EXPIRED)
+    assert due(order(attempt_seconds=20.0)) == (150.0, StopReason.LEASE_EXPIRED)
+    assert due(order(attempt_seconds=20.0), started=10.0) == (30.0, StopReason.ATTEMPT_TIMEOUT)
+    assert due(order(silence_seconds=5.0), started=10.0, sign=60.0) == (65.0, StopReason.SILENCE_TIMEOUT)
+    assert due(order(total_until=40.0), started=10.0) == (40.0, StopReason.TOTAL_TIMEOUT)
+
+
+def test_forbid_work_gets_no_grace_beyond_its_lease() -> None:
+    assert Deadlines(order(forbid_overlap=True), 1.0).grace(StopReason.LEASE_EXPIRED) == 0.0
+    assert Deadlines(order(), 1.0).grace(StopReason.LEASE_EXPIRED) == 5.0
+    assert Deadlines(order(forbid_overlap=True), 1.0).grace(StopReason.ATTEMPT_TIMEOUT) == 5.0
+
+
+def test_timers_fire_in_order_and_cancelled_ones_do_not() -> None:
+    loop, fired = Loop(), list[str]()
+    now = linux.boottime()
+    loop.at(now + 0.03, loop.stop)
+    loop.at(now + 0.02, lambda: fired.append("b"))
+    loop.at(now + 0.01, lambda: fired.append("a"))
+    loop.at(now + 0.015, lambda: fired.append("never")).cancel()
+    loop.run()
+    assert fired == ["a", "b"]
+
+
+def test_messages_are_cut_out_of_the_stream() -> None:
+    decoder = Decoder(100)
+    data = encode({"a": "é\ud800"}) + encode({"b": 2})
+    assert decoder.feed(data[:5]) == []
+    assert decoder.feed(data[5:]) == [{"a": "é\ud800"}, {"b": 2}]
+    with pytest.raises(ValueError, match="more than 100 bytes"):
+        decoder.feed(b"x" * 101)
+
+
+def test_the_main_process_never_imports_grpc() -> None:
+    program = (
+        "import sys, taskyard_runner.__main__; print([m for m in sys.modules if m.split('.')[0] in sys.argv])"
+    )
+    banned = ["grpc", "google", "taskyard", "asyncio", "opentelemetry"]
+    told = subprocess.run(
+        [sys.executable, "-c", program, *banned], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "[]"
+
+
+async def test_the_running_warden_has_no_grpc_and_one_thread(runner: RunnerProcess) -> None:
+    maps = Path(f"/proc/{runner.pid}/maps").read_text()
+    assert "grpc" not in maps
+    assert psutil.Process(runner.pid).num_threads() == 1
+
+
+async def test_an_idle_runner_is_light(runner: RunnerProcess) -> None:
+    processes = [psutil.Process(pid) for pid in (runner.pid, runner.agent_pid)]
+    assert sum(process.memory_info().rss for process in processes) < 70 * MIB
+
+
+async def test_the_warden_leaves_nothing_in_the_control_groups(runner: RunnerProcess) -> None:
+    owner = hashlib.sha256(str(runner.data_dir).encode()).hexdigest()[:12]
+    runner.send(signal.SIGTERM)
+    await runner.wait()
+    assert [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(owner)] == []
