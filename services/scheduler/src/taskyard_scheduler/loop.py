@@ -158,12 +158,14 @@ class Dispatcher:
         if result.error.code:
             session.lose(self._clock())
             return
-        if not result.assignments:
+        # Each look at a repeated field makes its objects anew; one list serves all.
+        assignments = list(result.assignments)
+        if not assignments:
             return
         if tracing.enabled():
-            for assignment in result.assignments:
+            for assignment in assignments:
                 _trace(assignment, session.runner_id)
-        unsent = session.assign(result.assignments, heartbeat_id, claim_time)
+        unsent = session.assign(assignments, heartbeat_id, claim_time)
         if unsent:
             self._give_back(session.runner_id, unsent)
 

@@ -80,14 +80,22 @@ class ReportFlush:
         self._backoff = backoff or Backoff()
         self._queue: deque[Entry] = deque()
         self._arrived = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def submit(self, entries: Sequence[Entry]) -> None:
         """Queue reports, in order."""
-        self._queue.extend(entries)
-        self._arrived.set()
+        if entries:
+            self._queue.extend(entries)
+            self._idle.clear()
+            self._arrived.set()
 
     def __len__(self) -> int:
         return len(self._queue)
+
+    async def settled(self) -> None:
+        """Until nothing is queued or under way."""
+        await self._idle.wait()
 
     async def run(self) -> None:
         """Flush for ever."""
@@ -96,6 +104,7 @@ class ReportFlush:
             self._arrived.clear()
             while self._queue:
                 await self._flush(self._take())
+            self._idle.set()
 
     def _take(self) -> list[Entry]:
         taken: list[Entry] = []

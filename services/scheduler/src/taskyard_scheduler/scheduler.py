@@ -27,6 +27,8 @@ from taskyard_scheduler.taskdb import Taskdb
 
 log = get_log(__name__)
 
+SETTLE_SECONDS = 2.0
+
 
 class Scheduler:
     """One scheduler instance. `run` works until it is cancelled; the RPC handlers use the parts."""
@@ -160,6 +162,13 @@ class Scheduler:
         while self.fleet.sessions:
             self._left.clear()
             await self._left.wait()
+
+    async def settle(self) -> None:
+        """Give what was said last, releases and disconnects, a moment to reach taskdb."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self.reports.settled()
+                await asyncio.gather(*self._background, return_exceptions=True)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Do this without anybody waiting for it; a failure is logged."""

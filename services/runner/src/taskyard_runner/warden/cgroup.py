@@ -36,8 +36,8 @@ class Group(Protocol):
         """Every live process of the group."""
         ...
 
-    def kill(self) -> None:
-        """Kill every process of the group."""
+    def kill(self) -> int:
+        """Kill every process of the group; how many are still to be seen."""
         ...
 
     def out_of_memory(self) -> bool:
@@ -136,12 +136,15 @@ class _V2Group:
     def pids(self) -> list[int]:
         return _pids(self._path)
 
-    def kill(self) -> None:
+    def kill(self) -> int:
+        if not self.pids():
+            return 0
         try:
             _write(f"{self._path}/cgroup.kill", "1")
         except OSError:
             # Kernels before 5.14 have no such file.
-            _kill_all(self)
+            return _kill_all(self)
+        return len(self.pids())
 
     def out_of_memory(self) -> bool:
         return _counter(f"{self._path}/memory.events", "oom_kill") > 0
@@ -166,7 +169,11 @@ class _V1:
             self._bases[controller] = base
 
     def make(self, name: str, limits: Limits) -> Group:
-        paths = {controller: f"{base}/{name}" for controller, base in self._bases.items()}
+        # Each hierarchy that a process joins costs time; every process is found by the pids controller.
+        needed = {"pids": True, "memory": limits.memory_bytes > 0, "cpu": limits.cpu_millis > 0}
+        paths = {
+            controller: f"{base}/{name}" for controller, base in self._bases.items() if needed[controller]
+        }
         for path in paths.values():
             os.mkdir(path)
         if limits.memory_bytes:
@@ -198,28 +205,31 @@ class _V1Group:
         return [f"{path}/cgroup.procs" for path in self._paths.values()]
 
     def pids(self) -> list[int]:
-        return sorted({pid for path in self._paths.values() for pid in _pids(path)})
+        return _pids(self._paths["pids"])
 
-    def kill(self) -> None:
-        _kill_all(self)
+    def kill(self) -> int:
+        return _kill_all(self)
 
     def out_of_memory(self) -> bool:
-        return _counter(f"{self._paths['memory']}/memory.oom_control", "oom_kill") > 0
+        memory = self._paths.get("memory")
+        return memory is not None and _counter(f"{memory}/memory.oom_control", "oom_kill") > 0
 
     def remove(self) -> bool:
         removed = [_remove(path) for path in self._paths.values()]
         return all(removed)
 
 
-def _kill_all(group: Group) -> None:
+def _kill_all(group: Group) -> int:
     # A process that forks while the list is read leaves a child that the next round finds; the limit on
     # processes bounds the rounds.
+    pids: list[int] = []
     for _ in range(100):
         pids = group.pids()
         if not pids:
-            return
+            return 0
         for pid in pids:
             signal_process(pid, signal.SIGKILL)
+    return len(pids)
 
 
 def _mounts() -> dict[str, tuple[str, str]]:
@@ -279,8 +289,11 @@ def _remove(path: str) -> bool:
 
 
 def _read(path: str) -> str:
-    with open(path) as file:
-        return file.read()
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 65536), b"")).decode()
+    finally:
+        os.close(fd)
 
 
 def _write(path: str, text: str) -> None:

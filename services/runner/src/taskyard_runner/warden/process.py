@@ -17,15 +17,9 @@ from typing import NoReturn
 
 from taskyard_runner.warden import linux
 
-# Those that Python ignores and those that the warden handles; a workload expects their default effect.
-_DEFAULT_SIGNALS = (
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
-    signal.SIGCHLD,
-)
+_HANDLED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+# Those that the warden handles and those that Python ignores; a workload expects their default effect.
+_DEFAULT_SIGNALS = (*_HANDLED_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 _NUL_FREE = "contains a NUL byte"
 
 
@@ -71,7 +65,7 @@ def spawn(launch: Launch) -> tuple[int, int]:
     parent = os.getpid()
     read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     # Until its handlers are gone, a signal to the child would appear in the parent's wake-up pipe.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
     try:
         pid = os.fork()
         if pid == 0:

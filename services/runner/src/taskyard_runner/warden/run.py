@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import json
 import os
 import resource
@@ -140,9 +141,13 @@ class Run:
 
     def _remember(self) -> None:
         """What the next warden must know if this one is killed."""
-        content = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
-        with contextlib.suppress(OSError), open(f"{self.directory}/run.json", "w") as file:
-            json.dump(content, file)
+        content = json.dumps({"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()})
+        with contextlib.suppress(OSError):
+            fd = os.open(f"{self.directory}/run.json", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, content.encode())
+            finally:
+                os.close(fd)
 
     def _executed(self) -> None:
         if self._errors is None:
@@ -279,8 +284,7 @@ class Run:
     def _kill_rest(self) -> int:
         """Kill all that belongs to the run; how many processes are still to be seen."""
         if self._group is not None:
-            self._group.kill()
-            return len(self._group.pids())
+            return self._group.kill()
         known = self._listener.known_pids()
         return extinction.kill_run(self.directory, self.pid, self._pipe_names, known)
 
@@ -370,6 +374,7 @@ def forget_run(directory: str) -> None:
         os.unlink(f"{directory}/run.json")
 
 
+@functools.cache
 def boot_id() -> str:
     """Tells one boot of the host from the next, after which session ids mean nothing."""
     with open("/proc/sys/kernel/random/boot_id") as file:

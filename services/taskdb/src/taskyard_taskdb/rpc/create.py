@@ -16,7 +16,7 @@ from taskyard_taskdb.domain import names
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.items import at_index, known
 from taskyard_taskdb.rpc.spec import SpecReader
-from taskyard_taskdb.rpc.validate import check_task, prefixed, validate
+from taskyard_taskdb.rpc.validate import prefixed, validate
 from taskyard_taskdb.storage import tasks
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.create import TaskCreator
@@ -45,12 +45,10 @@ class CreateMethods:
     _specs: SpecReader
 
     async def CreateTask(self, request: Request, context: Any) -> Response:
-        validate(request)
         if not request.parent:
             raise FieldInvalid.of("parent", "is required: tenants/{tenant}")
         tenant_id = access.visible_tenant(request.parent)
         await self._tenants.admit(tenant_id)
-        check_task(request.task, "task")
         task = self._specs.read(request, tenant_id, access.caller(), _traceparent())
         if request.validate_only:
             result = await self._creator.check(task)
@@ -67,8 +65,9 @@ class CreateMethods:
         atomic = request.mode != common_pb2.BATCH_MODE_PER_ITEM
         if request.request_id and not atomic:
             raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
+        batch_hash = _hash_batch(request) if request.request_id else b""
         read = await self._read_items(request, tenant_id)
-        results = await (self._create_all(read, request) if atomic else self._create_each(read))
+        results = await (self._create_all(read, request, batch_hash) if atomic else self._create_each(read))
         context.add_done_callback(_after_reply)
         records = await self._read_existing(results)
         view = convert.chosen_view(request.view, convert.NAME)
@@ -81,7 +80,8 @@ class CreateMethods:
             if index % _SLICE == _SLICE - 1:
                 await asyncio.sleep(0)
             try:
-                _check_item(item, request.parent)
+                if item.parent not in ("", request.parent):
+                    raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
                 read.append(self._specs.read(item, tenant_id, actor, traceparent))
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
@@ -90,7 +90,7 @@ class CreateMethods:
         return read
 
     async def _create_all(
-        self, read: Sequence[NewTask | TaskyardError], request: BatchRequest
+        self, read: Sequence[NewTask | TaskyardError], request: BatchRequest, batch_hash: bytes
     ) -> list[CreateResult | Exception]:
         tasks: list[NewTask] = []
         for index, item in enumerate(read):
@@ -98,7 +98,7 @@ class CreateMethods:
                 raise at_index(item, index)
             tasks.append(item)
         if request.request_id:
-            tasks = _share_request_id(tasks, request)
+            tasks = _share_request_id(tasks, request.request_id, batch_hash)
         try:
             if any(item.validate_only for item in request.requests):
                 return [await self._creator.check(task) for task in tasks]
@@ -135,24 +135,22 @@ def _validate_frame(request: BatchRequest) -> None:
     validate(frame)
 
 
-def _check_item(item: Request, parent: str) -> None:
-    validate(item)
-    if item.parent not in ("", parent):
-        raise FieldInvalid.of("parent", f"must be empty or {parent}, not {item.parent!r}")
-    check_task(item.task, "task")
-
-
-def _share_request_id(tasks: Sequence[NewTask], request: BatchRequest) -> list[NewTask]:
-    """The batch's request id handed down to its items, so that a repeat finds each of them."""
+def _hash_batch(request: BatchRequest) -> bytes:
     whole = hashlib.sha256()
     for item in request.requests:
-        whole.update(item.SerializeToString(deterministic=True) + b"\0")
-    batch = hashlib.sha256(request.request_id.encode()).hexdigest()[:40]
+        encoded = item.SerializeToString(deterministic=True)
+        whole.update(len(encoded).to_bytes(4) + encoded)
+    return whole.digest()[:16]
+
+
+def _share_request_id(tasks: Sequence[NewTask], request_id: str, batch_hash: bytes) -> list[NewTask]:
+    """The batch's request id handed down to its items, so that a repeat finds each of them."""
+    batch = hashlib.sha256(request_id.encode()).hexdigest()[:40]
     return [
         task
         if task.request_id
         else task._replace(
-            request_id=f"{batch}:{index}", body_hash=whole.digest()[:16], method=Method.BATCH_CREATE_TASKS
+            request_id=f"{batch}:{index}", body_hash=batch_hash, method=Method.BATCH_CREATE_TASKS
         )
         for index, task in enumerate(tasks)
     ]

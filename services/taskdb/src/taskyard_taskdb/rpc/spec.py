@@ -1,11 +1,16 @@
-"""From a CreateTaskRequest to what is stored: defaults filled in, slot derived, policy and class decided."""
+"""From a CreateTaskRequest to what is stored: validated, defaults filled in, slot derived, policy and class decided.
+
+Most tasks differ from earlier ones in their payload alone. What follows from the rest of a spec, its validation
+included, is worked out once per distinct spec and remembered.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from datetime import UTC, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf import duration_pb2
 
@@ -15,7 +20,8 @@ from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
-from taskyard_taskdb.rpc.placement import PlacementClasses
+from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
+from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
 from taskyard_taskdb.storage.newtask import NewTask
 
 _KINDS = {
@@ -30,6 +36,12 @@ _DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
 _BACKOFF_DURATIONS: Final = ("initial", "max")
 _DEFAULT_RETENTION = timedelta(days=90)
 _ORPHAN_TIMEOUT = timedelta(hours=1)
+# Specs that are remembered, and how large one may be for that.
+_REMEMBERED = 2000
+_REMEMBERED_BYTES = 4096
+_SMALL_PAYLOAD = 1024 * 1024
+# Of TaskSpec.payload: field 2, a message.
+_PAYLOAD_TAG = b"\x12"
 
 
 def _duration(value: timedelta) -> duration_pb2.Duration:
@@ -66,12 +78,30 @@ _DEFAULTS_WITH_SLOT.CopyFrom(_DEFAULTS)
 _DEFAULTS_WITH_SLOT.overlap = task_pb2.OVERLAP_POLICY_FORBID
 
 
+class _Template(NamedTuple):
+    """What follows from a spec without its payload."""
+
+    encoded: bytes
+    kind: Kind
+    placed: PlacedClass
+    priority: int
+    task_type: str
+    slot: str | None
+    entity_type: str | None
+    entity_id: str | None
+    callback: bytes | None
+    policy: TaskPolicy
+    packed_policy: bytes | None
+    admission: Admission
+
+
 class SpecReader:
-    """Makes NewTasks of validated requests."""
+    """Makes NewTasks of requests."""
 
     def __init__(self) -> None:
-        self._ids = Uuid7()
         self.classes = PlacementClasses()
+        self._ids = Uuid7()
+        self._templates: OrderedDict[bytes, _Template] = OrderedDict()
 
     def read(
         self,
@@ -79,49 +109,105 @@ class SpecReader:
         tenant_id: str,
         actor: Actor,
         traceparent: str | None,
-        path: str = "task",
     ) -> NewTask:
-        """The task to store. Raises FieldInvalid, TaskTypeUnknown, or NotFound for a foreign parent_task."""
-        metadata = request.task.metadata
+        """The task to store; the request is used up.
+
+        Raises FieldInvalid or TooLarge, TaskTypeUnknown, or NotFound for a foreign parent_task.
+        """
         body_hash = _hash(request) if request.request_id else b""
-        spec, kind = resolve(request.task.spec, f"{path}.spec")
-        callback = None
-        policy = policy_of(spec, kind)
-        if spec.HasField("callback"):
-            callback = spec.callback.SerializeToString()
-            spec.ClearField("callback")
-        placed = self.classes.of(spec, kind)
-        entity = spec.entity if spec.HasField("entity") else None
+        payload = _take_payload(request.task.spec)
+        template = self._template(request.task.spec)
+        if request.HasField("task"):
+            request.task.ClearField("spec")
+        validate(request)
+        metadata = request.task.metadata
+        check_metadata(metadata, "task.metadata")
         uid = self._ids.draw()
-        labels = json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None
         return NewTask(
             tenant_id,
             request.task_id or uuid_text(uid),
             uid,
+            template.kind,
+            template.placed.class_id,
+            template.priority,
+            template.placed.pinned_runner,
+            template.task_type,
+            template.slot,
+            template.entity_type,
+            template.entity_id,
+            _parent(metadata.parent_task, tenant_id) if metadata.parent_task else None,
+            actor.type,
+            actor.id,
+            traceparent,
+            template.encoded + payload,
+            template.callback,
+            metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
+            json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
+            template.policy,
+            template.packed_policy,
+            template.admission,
+            template.placed.definition,
+            request.request_id,
+            body_hash,
+        )
+
+    def _template(self, spec: task_pb2.TaskSpec) -> _Template:
+        key = spec.SerializeToString(deterministic=True)
+        found = self._templates.get(key)
+        if found is None:
+            found = self._make_template(spec)
+            if len(key) <= _REMEMBERED_BYTES:
+                self._templates[key] = found
+            if len(self._templates) > _REMEMBERED:
+                self._templates.popitem(last=False)
+        return found
+
+    def _make_template(self, given: task_pb2.TaskSpec) -> _Template:
+        validate(given, "task.spec.")
+        check_spec(given, "task.spec")
+        spec, kind = resolve(given, "task.spec")
+        policy = policy_of(spec, kind)
+        callback = spec.callback.SerializeToString() if spec.HasField("callback") else None
+        spec.ClearField("callback")
+        entity = spec.entity if spec.HasField("entity") else None
+        return _Template(
+            spec.SerializeToString(),
             kind,
-            placed.class_id,
+            self.classes.of(spec, kind),
             spec.priority,
-            placed.pinned_runner,
             spec.task_type,
             # The owner of an external task decides by itself when it works on it.
             (spec.slot or None) if kind is not Kind.EXTERNAL else None,
             entity.type if entity is not None else None,
             entity.id if entity is not None else None,
-            _parent(metadata.parent_task, tenant_id) if metadata.parent_task else None,
-            actor.type,
-            actor.id,
-            traceparent,
-            spec.SerializeToString(),
             callback,
-            metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
-            labels,
             policy,
             None if policy is DEFAULT_POLICY else policy.pack(),
             Admission(spec.admission),
-            placed.definition,
-            request.request_id,
-            body_hash,
         )
+
+
+def _take_payload(spec: task_pb2.TaskSpec) -> bytes:
+    """Removes the payload from the spec; what it adds to the encoded spec."""
+    if not spec.HasField("payload"):
+        return b""
+    payload = spec.payload
+    encoded = payload.SerializeToString()
+    # The rules of a payload limit the lengths of its two fields; a small one without a type cannot break them.
+    if payload.content_type or len(encoded) > _SMALL_PAYLOAD:
+        validate(payload, "task.spec.payload.")
+    check_payload(payload, "task.spec.payload")
+    spec.ClearField("payload")
+    return _PAYLOAD_TAG + _varint(len(encoded)) + encoded
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def resolve(given: task_pb2.TaskSpec, path: str) -> tuple[task_pb2.TaskSpec, Kind]:

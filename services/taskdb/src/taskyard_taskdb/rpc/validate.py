@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from google.protobuf import struct_pb2
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.errors import BatchTooLarge, FieldInvalid, FieldViolation, InvalidArgument, TooLarge
 from taskyard.v1 import common_pb2, task_pb2
@@ -17,7 +18,7 @@ MAX_STRUCT_BYTES = 64 * 1024
 MAX_STRUCT_DEPTH = 32
 
 _JSON_TYPES = ("", "application/json")
-_SIZED = ("payload.raw", "script.body", "wasm.inline")
+_SIZED = ("payload.raw", "script.body", "wasm.inline", "output.raw")
 
 
 def validate(message: Message, prefix: str = "") -> None:
@@ -45,20 +46,38 @@ def _is_size(violation: FieldViolation) -> bool:
 
 
 def check_task(task: task_pb2.Task, path: str) -> None:
-    """What remains to be checked of a task that is to be created or changed."""
-    spec = task.spec
-    if spec.HasField("payload"):
-        check_payload(spec.payload, f"{path}.spec.payload")
-    if task.metadata.labels:
-        _check_texts(task.metadata.labels, f"{path}.metadata.labels")
-    if task.metadata.HasField("annotations"):
-        check_struct(task.metadata.annotations, f"{path}.metadata.annotations")
+    """What remains to be checked of a task."""
+    if task.spec.HasField("payload"):
+        check_payload(task.spec.payload, f"{path}.spec.payload")
+    check_spec(task.spec, f"{path}.spec")
+    check_metadata(task.metadata, f"{path}.metadata")
+
+
+def check_metadata(metadata: task_pb2.TaskMetadata, path: str) -> None:
+    """What remains to be checked of labels and annotations."""
+    if metadata.labels:
+        _check_texts(metadata.labels, f"{path}.labels")
+    if metadata.HasField("annotations"):
+        check_struct(metadata.annotations, f"{path}.annotations")
+
+
+def check_spec(spec: task_pb2.TaskSpec, path: str) -> None:
+    """What remains to be checked of a spec without its payload."""
     for index, variable in enumerate(spec.env):
         if "\0" in variable.value:
-            _refuse_nul(f"{path}.spec.env[{index}].value")
+            _refuse_nul(f"{path}.env[{index}].value")
     if spec.HasField("callback"):
-        _check_texts(spec.callback.headers, f"{path}.spec.callback.headers")
-    _check_execution(spec.execution, f"{path}.spec.execution")
+        _check_texts(spec.callback.headers, f"{path}.callback.headers")
+    if spec.HasField("not_before"):
+        _check_time(spec.not_before, f"{path}.not_before")
+    _check_execution(spec.execution, f"{path}.execution")
+
+
+def _check_time(value: Timestamp, path: str) -> None:
+    try:
+        value.ToDatetime()
+    except (ValueError, OverflowError):
+        raise FieldInvalid.of(path, "must be a time between the years 1 and 9999", "timestamp") from None
 
 
 def _check_execution(execution: task_pb2.Execution, path: str) -> None:

@@ -1,0 +1,155 @@
+"""Checkpoints over a real socket: written under their lease, read back whole, kept to the newest ten."""
+
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from services.taskdb.tests.yard import Runner, Yard, succeeded
+from taskyard.errors import (
+    CheckpointSequenceConflict,
+    DigestMismatch,
+    FieldInvalid,
+    LeaseNotHeld,
+    NotFound,
+    StaleGeneration,
+    TaskTerminal,
+    TooLarge,
+)
+from taskyard.status import translated
+from taskyard.v1 import checkpoint_pb2, lease_pb2, lease_service_pb2, task_service_pb2
+
+PIECE = 262_144
+
+
+async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.Assignment]:
+    await yard.create()
+    runner, _ = await yard.hello()
+    return runner, (await yard.pop(runner)).assignments[0]
+
+
+def pieces(
+    runner_id: str, lease: lease_pb2.LeaseRef, sequence: int, data: bytes, **header: Any
+) -> list[lease_service_pb2.WriteCheckpointRequest]:
+    """The requests that write a checkpoint; `header` replaces what its header says."""
+    fields = {
+        "task": lease.task,
+        "generation": lease.generation,
+        "lease_id": lease.lease_id,
+        "sequence": sequence,
+        "size_bytes": len(data),
+        "sha256": hashlib.sha256(data).digest(),
+        **header,
+    }
+    made = []
+    for offset in range(0, len(data), PIECE):
+        chunk = checkpoint_pb2.CheckpointChunk(offset=offset, data=data[offset : offset + PIECE])
+        if offset == 0:
+            chunk.header.CopyFrom(checkpoint_pb2.CheckpointHeader(**fields))
+        made.append(lease_service_pb2.WriteCheckpointRequest(runner_id=runner_id, chunk=chunk))
+    return made
+
+
+async def write(yard: Yard, requests: list[lease_service_pb2.WriteCheckpointRequest]) -> Any:
+    async def stream() -> AsyncIterator[lease_service_pb2.WriteCheckpointRequest]:
+        for request in requests:
+            yield request
+
+    with translated():
+        return (await yard.scheduler.leases.WriteCheckpoint(stream())).checkpoint
+
+
+async def read_leased(yard: Yard, runner_id: str, lease: lease_pb2.LeaseRef) -> bytes:
+    request = lease_service_pb2.ReadLeasedCheckpointRequest(runner_id=runner_id, lease=lease)
+    data = b""
+    with translated():
+        async for response in yard.scheduler.leases.ReadLeasedCheckpoint(request):
+            data += response.data
+    return data
+
+
+async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    data = os.urandom(3 * PIECE + 17)
+    stored = await write(yard, pieces(runner.id, assignment.lease, 1, data, progress_percent=40))
+    assert stored.size_bytes == len(data)
+    assert await read_leased(yard, runner.id, assignment.lease) == data
+    request = task_service_pb2.ReadCheckpointRequest(name=f"{assignment.lease.task}/checkpoints/latest", offset=PIECE)
+    read = b"".join([part.data async for part in yard.tenant.tasks.ReadCheckpoint(request)])
+    assert read == data[PIECE:]
+    task = await yard.task(assignment.lease.task)
+    assert task.status.checkpoint_sequence == 1
+    assert task.status.progress.percent == 40
+    assert task.metadata.resource_version == 3
+
+
+async def test_a_repeat_is_the_same_checkpoint_and_another_content_a_conflict(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    await write(yard, pieces(runner.id, assignment.lease, 2, b"one"))
+    await write(yard, pieces(runner.id, assignment.lease, 2, b"one"))
+    with pytest.raises(CheckpointSequenceConflict):
+        await write(yard, pieces(runner.id, assignment.lease, 2, b"two"))
+    with pytest.raises(CheckpointSequenceConflict):
+        await write(yard, pieces(runner.id, assignment.lease, 1, b"two"))
+    assert (await yard.task(assignment.lease.task)).metadata.resource_version == 3
+
+
+async def test_the_newest_ten_are_kept(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    for sequence in range(1, 14):
+        await write(yard, pieces(runner.id, assignment.lease, sequence, b"%d" % sequence))
+    request = task_service_pb2.ListCheckpointsRequest(parent=assignment.lease.task, page_size=6)
+    page = await yard.tenant.tasks.ListCheckpoints(request)
+    request.page_token = page.next_page_token
+    rest = await yard.tenant.tasks.ListCheckpoints(request)
+    assert [c.sequence for c in (*page.checkpoints, *rest.checkpoints)] == list(range(13, 3, -1))
+    assert rest.next_page_token == ""
+
+
+async def test_the_next_holder_reads_what_the_last_one_wrote(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"state"))
+    release = lease_pb2.RunReport(lease=assignment.lease)
+    release.released.reason = lease_pb2.RELEASE_REASON_NO_CAPACITY
+    await yard.report(runner, release)
+    again = (await yard.pop(runner)).assignments[0]
+    assert again.checkpoint.sequence == 1
+    assert await read_leased(yard, runner.id, again.lease) == b"state"
+    with pytest.raises(StaleGeneration):
+        await read_leased(yard, runner.id, assignment.lease)
+    with pytest.raises(StaleGeneration):
+        await write(yard, pieces(runner.id, assignment.lease, 2, b"late"))
+
+
+async def test_who_does_not_hold_the_lease_is_refused(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    with pytest.raises(LeaseNotHeld):
+        await write(yard, pieces("somebody-else", assignment.lease, 1, b"x"))
+    with pytest.raises(LeaseNotHeld):
+        await read_leased(yard, "somebody-else", assignment.lease)
+    with pytest.raises(NotFound):
+        await read_leased(yard, runner.id, assignment.lease)
+    await yard.report(runner, succeeded(assignment))
+    with pytest.raises(TaskTerminal):
+        await write(yard, pieces(runner.id, assignment.lease, 1, b"x"))
+
+
+async def test_damaged_and_malformed_uploads_store_nothing(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    lease = assignment.lease
+    with pytest.raises(DigestMismatch):
+        await write(yard, pieces(runner.id, lease, 1, b"abc", sha256=hashlib.sha256(b"abd").digest()))
+    with pytest.raises(DigestMismatch):
+        await write(yard, pieces(runner.id, lease, 1, b"abc", size_bytes=4))
+    with pytest.raises(TooLarge):
+        await write(yard, pieces(runner.id, lease, 1, b"abc", size_bytes=2))
+    with pytest.raises(FieldInvalid):
+        await write(yard, pieces(runner.id, lease, 1, b"abc", size_bytes=10_485_761))
+    with pytest.raises(FieldInvalid):
+        await write(yard, list(reversed(pieces(runner.id, lease, 1, os.urandom(PIECE + 1)))))
+    with pytest.raises(FieldInvalid):
+        await write(yard, [])
+    request = task_service_pb2.ListCheckpointsRequest(parent=lease.task)
+    assert not (await yard.tenant.tasks.ListCheckpoints(request)).checkpoints

@@ -1,0 +1,146 @@
+"""Logs over a real socket: appended by holders, listed by pages, followed to their end."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from services.taskdb.tests.yard import Runner, Yard, succeeded
+from taskyard.errors import NotFound, PageTokenInvalid, ResumeTokenInvalid
+from taskyard.status import translated
+from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
+
+DEBUG, INFO, ERROR = log_pb2.LOG_LEVEL_DEBUG, log_pb2.LOG_LEVEL_INFO, log_pb2.LOG_LEVEL_ERROR
+
+
+async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.LeaseRef]:
+    """A runner that holds the lease of a new task."""
+    await yard.create()
+    runner, _ = await yard.hello()
+    return runner, (await yard.pop(runner)).assignments[0].lease
+
+
+async def append(
+    yard: Yard, runner_id: str, lease: lease_pb2.LeaseRef, first: int, count: int, level: int = INFO
+) -> Any:
+    """Append `count` lines from sequence `first` on; returns the status of the batch."""
+    entries = [
+        log_pb2.LogEntry(sequence=first + n, message=f"line {first + n}", level=log_pb2.LogLevel.ValueType(level))
+        for n in range(count)
+    ]
+    request = lease_service_pb2.AppendLogsRequest(
+        runner_id=runner_id, batches=[lease_pb2.LogBatch(lease=lease, entries=entries)]
+    )
+    return (await yard.scheduler.leases.AppendLogs(request)).results[0]
+
+
+async def listed(yard: Yard, name: str, page_token: str = "", **fields: Any) -> list[int]:
+    """The sequences of all entries, page by page."""
+    found: list[int] = []
+    token = page_token
+    while True:
+        request = task_service_pb2.ListTaskLogsRequest(parent=name, page_token=token, **fields)
+        page = await yard.tenant.tasks.ListTaskLogs(request)
+        found += [entry.sequence for entry in page.entries]
+        token = page.next_page_token
+        if not token:
+            return found
+
+
+async def tailed(yard: Yard, name: str, **fields: Any) -> tuple[list[int], Any]:
+    """The sequences that a tail sends until it ends, and its last response."""
+    found: list[int] = []
+    last = None
+    with translated():
+        async with asyncio.timeout(15):
+            async for last in yard.tenant.tasks.TailTaskLogs(
+                task_service_pb2.TailTaskLogsRequest(parent=name, **fields)
+            ):
+                found += [entry.sequence for entry in last.entries]
+    return found, last
+
+
+async def test_pages_return_every_entry_once_and_in_order(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    for first in range(1, 251, 50):
+        await append(yard, runner.id, lease, first, 50)
+    assert await listed(yard, lease.task, page_size=30) == list(range(1, 251))
+    assert await listed(yard, lease.task, page_size=70, descending=True) == list(range(250, 0, -1))
+
+
+async def test_a_repeated_batch_is_stored_once(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    for first, count in ((1, 10), (1, 10), (6, 10), (16, 2)):
+        assert (await append(yard, runner.id, lease, first, count)).code == 0
+    assert await listed(yard, lease.task) == list(range(1, 18))
+
+
+async def test_entries_below_the_level_are_left_out(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, 3, DEBUG)
+    await append(yard, runner.id, lease, 4, 2, ERROR)
+    assert await listed(yard, lease.task, min_level=INFO) == [4, 5]
+    assert (await tailed(yard, lease.task, min_level=INFO))[0] == [4, 5]
+
+
+async def test_only_the_holder_may_append(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    assert (await append(yard, "somebody-else", lease, 1, 1)).code == 9
+    forged = lease_pb2.LeaseRef(task=lease.task, generation=lease.generation, lease_id=lease.lease_id + 1)
+    assert (await append(yard, runner.id, forged, 1, 1)).code == 9
+    assert await listed(yard, lease.task) == []
+
+
+async def test_logs_of_a_run_that_just_ended_are_accepted(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    await yard.report(runner, succeeded(lease_pb2.Assignment(lease=lease)))
+    assert (await append(yard, runner.id, lease, 1, 3)).code == 0
+    assert await listed(yard, lease.task) == [1, 2, 3]
+
+
+async def test_a_follower_gets_entries_as_they_come_and_ends_with_the_last_one_announced(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, 5)
+    following = asyncio.create_task(tailed(yard, lease.task, follow=True))
+    await append(yard, runner.id, lease, 6, 5)
+    outcome = succeeded(lease_pb2.Assignment(lease=lease))
+    outcome.log_sequence = 12
+    await yard.report(runner, outcome)
+    await asyncio.wait([following], timeout=0.5)
+    assert not following.done(), "two announced entries are missing"
+    await append(yard, runner.id, lease, 11, 2)
+    found, last = await following
+    assert found == list(range(1, 13))
+    assert last.complete
+
+
+async def test_a_follower_of_a_run_without_output_does_not_wait(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    outcome = succeeded(lease_pb2.Assignment(lease=lease))
+    outcome.log_sequence = 0
+    await yard.report(runner, outcome)
+    async with asyncio.timeout(1):
+        found, last = await tailed(yard, lease.task, follow=True)
+    assert found == []
+    assert last.complete
+
+
+async def test_a_tail_resumes_behind_its_token_and_can_start_near_the_end(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    await append(yard, runner.id, lease, 1, 20)
+    found, last = await tailed(yard, lease.task, tail_lines=5)
+    assert found == [16, 17, 18, 19, 20]
+    await append(yard, runner.id, lease, 21, 3)
+    assert (await tailed(yard, lease.task, resume_token=last.resume_token))[0] == [21, 22, 23]
+
+
+async def test_tokens_of_others_and_foreign_tasks_are_refused(yard: Yard) -> None:
+    _, lease = await claimed(yard)
+    with pytest.raises(PageTokenInvalid):
+        await listed(yard, lease.task, page_token="nonsense")
+    with pytest.raises(ResumeTokenInvalid):
+        await tailed(yard, lease.task, resume_token="nonsense")
+    with pytest.raises(NotFound):
+        await listed(yard, "tenants/default/tasks/nothing")
+    with pytest.raises(NotFound):
+        await tailed(yard, "tenants/other/tasks/nothing")
