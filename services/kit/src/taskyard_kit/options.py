@@ -26,6 +26,6 @@ def server_options(max_message_bytes: int = MAX_MESSAGE_BYTES, *, reuse_port: bo
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
         ("grpc.http2.max_pings_without_data", 0),
         # Clients ping every KEEPALIVE_TIME_MS; one that pings more than twice as often is cut off.
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", KEEPALIVE_TIME_MS // 2),
+        ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_TIME_MS // 2),
         ("grpc.keepalive_permit_without_calls", 1),
     )

@@ -143,6 +143,7 @@ class Uploads:
             progress_percent=min(100, max(0, percent)),
         )
         try:
+            upload.directory.mkdir(0o700, exist_ok=True)
             (upload.directory / str(sequence)).write_bytes(content)
             # The description comes last: a copy without one is not whole.
             part = upload.directory / f"{sequence}.part"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shutil
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -42,7 +44,7 @@ class RunDirectory:
 
     def make(self) -> None:
         """Raises OSError if the disk has no room."""
-        for path in (self.root, self.private, self.work, self.tmp, self.checkpoint, self.uploads):
+        for path in (self.root, self.private, self.work, self.tmp, self.checkpoint):
             path.mkdir(_PRIVATE)
 
     def write(self, path: Path, content: bytes) -> None:
@@ -54,6 +56,43 @@ class RunDirectory:
     async def remove(self) -> None:
         """Remove it, however much the workload put there."""
         await asyncio.to_thread(_remove_tree, self.root)
+
+
+class DirectoryStock:
+    """Directories made ahead: five of them take a few milliseconds, which no start should have to wait for."""
+
+    SIZE = 8
+
+    def __init__(self, runs_directory: str) -> None:
+        self._runs_directory = runs_directory
+        self._ready: deque[RunDirectory] = deque()
+        self._refill: asyncio.Task[None] | None = None
+
+    def take(self) -> RunDirectory:
+        """A fresh directory, from the stock or made now. Raises OSError."""
+        if self._ready:
+            return self._ready.popleft()
+        made = self._fresh()
+        made.make()
+        return made
+
+    def refill(self) -> None:
+        """Make more, behind whatever is going on."""
+        if self._refill is None or self._refill.done():
+            self._refill = asyncio.create_task(self._fill())
+
+    async def _fill(self) -> None:
+        while len(self._ready) < self.SIZE:
+            made = self._fresh()
+            try:
+                await asyncio.to_thread(made.make)
+            except OSError:
+                # The run that needs it meets the same problem and reports it.
+                return
+            self._ready.append(made)
+
+    def _fresh(self) -> RunDirectory:
+        return RunDirectory(self._runs_directory, secrets.token_hex(8))
 
 
 def remove_strangers(runs_directory: str, known: Iterable[str]) -> None:

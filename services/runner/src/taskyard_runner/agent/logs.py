@@ -75,6 +75,8 @@ class _Tail:
             try:
                 self._reader = JournalReader(str(self._path))
             except OSError:
+                # Nothing was written yet.
+                self._complete = self.ended
                 return False
         before = self._reader.offset
         for record in self._reader.read(_READ_BYTES):

@@ -39,9 +39,11 @@ class JournalWriter:
     """Appends records up to a limit, then only counts what it drops."""
 
     def __init__(self, path: str, limit: int) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._path = path
         self._limit = limit
-        self.size = os.fstat(self._fd).st_size
+        # Opened by the first record: many runs write nothing, and creating a file takes time.
+        self._fd: int | None = None
+        self.size = 0
         self.dropped = 0
 
     def append(self, kind: Kind, data: bytes) -> None:
@@ -61,10 +63,14 @@ class JournalWriter:
             try:
                 self._write(Kind.DROPPED, str(self.dropped).encode())
             except OSError:
-                os.ftruncate(self._fd, self.size)
-        os.close(self._fd)
+                self.dropped += 1
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
     def _write(self, kind: Kind, data: bytes) -> None:
+        if self._fd is None:
+            self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         record = _HEADER.pack(kind, time.time(), len(data)) + data
         written = os.write(self._fd, record)
         if written != len(record):

@@ -1,0 +1,107 @@
+"""taskdb as a process of its own over a test's database: killed at failpoints, started again on the same port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from services.taskdb.tests.yard import Yard
+from taskyard_kit.keys import ApiKey
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.pool import Tx
+from tests.harness.caller import Caller
+from tests.harness.processes import Service, free_port
+
+MODULE = "taskyard_taskdb"
+
+
+def taskdb_service(url: str, directory: Path, *flags: str, name: str = "taskdb") -> Service:
+    """A taskdb that is not started yet, with a port that it keeps."""
+    port = free_port()
+    arguments = ("serve", "--listen", f"127.0.0.1:{port}", *flags)
+    return Service(MODULE, arguments, port, directory / f"{name}.log", {"TASKYARD_DATABASE_URL": url})
+
+
+@contextmanager
+def taskdb_process(url: str, directory: Path, *flags: str) -> Iterator[Service]:
+    """A running taskdb."""
+    service = taskdb_service(url, directory, *flags)
+    try:
+        yield service.start()
+    finally:
+        service.stop()
+
+
+class CrashingTaskDb:
+    """One taskdb that tests kill and start again. `yard` plays a scheduler with its runners and a user."""
+
+    def __init__(self, url: str, service: Service, callers: dict[int, Caller], runner_key_id: str) -> None:
+        self.url = url
+        self.service = service
+        self._callers = callers
+        self.yard = Yard(callers[keys.SCHEDULER], callers[keys.TENANT], runner_key_id)
+        self.tasks = callers[keys.TENANT].tasks
+        self.leases = callers[keys.SCHEDULER].leases
+
+    async def start(self, failpoints: str = "") -> None:
+        """Starts it, with these failpoints set for this life only, and waits until it serves."""
+        await asyncio.to_thread(self.service.start, TASKYARD_FAILPOINTS=failpoints)
+
+    async def killed(self) -> None:
+        """Returns once a failpoint has killed it; fails if it ends otherwise or lives on."""
+        await asyncio.to_thread(self.service.wait_killed)
+
+    async def restart(self, failpoints: str = "") -> None:
+        """Waits for the kill, then starts it again on the same port."""
+        await self.killed()
+        await self.start(failpoints)
+
+    async def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+        """What the database holds."""
+        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
+            return await (await connection.execute(sql, params)).fetchall()
+
+    async def value(self, sql: str, *params: Any) -> Any:
+        """The only column of the only row."""
+        ((found,),) = await self.rows(sql, *params)
+        return found
+
+    async def until(self, sql: str, *params: Any, seconds: float = 30.0) -> None:
+        """Returns once the query, which asks a yes-or-no question of the database, says yes."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not await self.value(sql, *params):
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"never true: {sql} {params}\n{self.service.told()}") from None
+
+    async def close(self) -> None:
+        """Ends process and channels."""
+        for caller in self._callers.values():
+            await caller.close()
+        await asyncio.to_thread(self.service.stop)
+
+
+async def crashing_taskdb(
+    url: str, directory: Path, *flags: str, name: str = "taskdb", application: str = ""
+) -> CrashingTaskDb:
+    """A taskdb that is not started yet, with keys for its callers; `application` names its database sessions."""
+    service = taskdb_service(url, directory, *flags, name=name)
+    made = {kind: await insert_key(url, kind) for kind in (keys.TENANT, keys.SCHEDULER, keys.RUNNER)}
+    callers = {kind: Caller(service.address, made[kind].text) for kind in (keys.TENANT, keys.SCHEDULER)}
+    return CrashingTaskDb(url, service, callers, made[keys.RUNNER].id)
+
+
+async def insert_key(url: str, kind: int) -> ApiKey:
+    """A new key; a tenant's acts for "default". The command would take a process of its own for each."""
+    key = ApiKey.make()
+    tenant_id = "default" if kind == keys.TENANT else None
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        await keys.insert_key(Tx(connection), keys.StoredKey(key.id, kind, key.digest, tenant_id=tenant_id))
+    return key
