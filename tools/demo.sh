@@ -20,16 +20,16 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 say() { printf '\n# %s\n' "$*"; }
-# Shows a command as it would be typed, then does it.
-show() { printf '$ %s\n' "$*"; "$@"; }
+# Shows a command as it is typed, then does it.
+show() { printf '$ %s\n' "$1"; eval "$1"; }
 # The same for one that has to end with a certain exit code.
 expect() {
-    wanted=$1; shift
-    got=0; show "$@" || got=$?
-    if [ "$got" -ne "$wanted" ]; then echo "exit code $got, not $wanted" >&2; exit 1; fi
+    got=0; show "$2" || got=$?
+    if [ "$got" -ne "$1" ]; then echo "exit code $got, not $1"; exit 1; fi
     echo "(exit code $got)"
 }
 
+exec 2>&1
 cd "$work"
 say "Everything starts on this machine: PostgreSQL, taskdb, scheduler, runner"
 taskyard up --data-dir .taskyard --taskdb-port 0 --scheduler-port 0 >up.log 2>&1 &
@@ -39,38 +39,42 @@ until grep -q '^Ready' up.log; do
     kill -0 "$up" 2>/dev/null && [ "$tries" -lt 300 ] || { cat up.log; exit 1; }
     tries=$((tries + 1)); sleep 0.1
 done
-show taskyard status
+show 'taskyard status'
 
 say "A command, its output, its exit code"
-show taskyard run -- echo hello
-expect 3 taskyard run -- sh -c 'echo "this one fails" >&2; exit 3'
+show 'taskyard run -- echo hello'
+expect 3 'taskyard run -- sh -c "echo this one fails; exit 3"'
 
 say "A failure that is tried again"
-show taskyard run --retries 2 -- sh -c 'echo "attempt $TASKYARD_ATTEMPT"; [ "$TASKYARD_ATTEMPT" -ge 2 ]'
+cat >flaky.sh <<'END'
+echo "attempt $TASKYARD_ATTEMPT"
+[ "$TASKYARD_ATTEMPT" -ge 2 ]
+END
+show 'taskyard run --retries 2 --script flaky.sh'
 
 say "A script is sent along"
 printf 'import sys\nprint("the sum is", sum(map(int, sys.argv[1:])))\n' >sum.py
-show taskyard run --script sum.py -- 20 22
+show 'taskyard run --script sum.py -- 20 22'
 
 say "A task is created, and every change of it watched"
-show taskyard submit --id counting --label tour=demo -- sh -c 'for n in 1 2 3; do echo $n; sleep 0.2; done'
-show taskyard watch counting
-show taskyard logs counting
+show 'taskyard submit --id counting --label tour=demo -- sh -c "for n in 1 2 3; do echo \$n; sleep 0.3; done"'
+show 'taskyard watch counting'
+show 'taskyard logs counting'
 
-say "A task is cancelled while it runs"
-show taskyard submit --id endless --label tour=demo -- sleep 1000
-show taskyard cancel --grace 2s --reason "enough" endless
-expect 1 taskyard wait --timeout 30s endless
+say "A task is cancelled"
+show 'taskyard submit --id endless --label tour=demo -- sleep 1000'
+show 'taskyard cancel --grace 2s --reason enough endless'
+expect 1 'taskyard wait --timeout 30s endless'
 
 say "A task is paused and resumed"
-show taskyard submit --id patient --label tour=demo -- sleep 1
-show taskyard pause --grace 1s patient
-show taskyard resume patient
-show taskyard wait --timeout 30s patient
+show 'taskyard submit --id patient --label tour=demo -- sleep 4'
+show 'taskyard pause --grace 1s patient'
+show 'taskyard resume patient'
+show 'taskyard wait --timeout 40s patient'
 
 say "What happened"
-show taskyard list
-show taskyard runs patient
-show taskyard get counting
+show 'taskyard list'
+show 'taskyard runs patient'
+show 'taskyard get counting'
 
-say "The end: stopping"
+say "The end"

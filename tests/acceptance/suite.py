@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 START_SECONDS = 60.0
@@ -86,6 +88,14 @@ class Suite:
             tail = file.read_text(errors="replace").splitlines()[-15:]
             found.append("\n".join([f"--- {file.name}", *tail]))
         return "\n".join(found)
+
+    def kill_service(self, name: str) -> None:
+        """Kills one service on the spot; `up` starts it again."""
+        for child in psutil.Process(self.process.pid).children():
+            if f"taskyard_{name}" in child.cmdline():
+                child.kill()
+                return
+        raise AssertionError(f"{name} is not running")
 
     @property
     def context(self) -> dict[str, str]:

@@ -2,7 +2,9 @@
 
 import json
 import signal
+import tempfile
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,19 @@ def submit(suite: Suite, word: str, *arguments: str) -> str:
     task = new_id(word)
     assert suite.done("submit", "--id", task, *arguments) == f"{task}\n"
     return task
+
+
+@pytest.fixture
+def gate() -> Iterator[Path]:
+    """A file that is not there yet, in a folder that any user can reach."""
+    with tempfile.TemporaryDirectory(prefix="taskyard-gate-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "open"
+
+
+def until_open(gate: Path) -> tuple[str, ...]:
+    """A command that says before, runs until the file is there, and says after."""
+    return ("sh", "-c", f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after")
 
 
 def watch_until(suite: Suite, task: str, phase: str) -> None:
@@ -98,11 +113,8 @@ def test_submit_wait_get_logs_and_runs(suite: Suite) -> None:
     assert json.loads(suite.done("runs", task, "-o", "json"))[0]["state"] == "RUN_STATE_SUCCEEDED"
 
 
-def test_logs_follow_a_running_task(suite: Suite, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    waiting = f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after"
-    task = submit(suite, "followed", "--", "sh", "-c", waiting)
-    tmp_path.chmod(0o777)
+def test_logs_follow_a_running_task(suite: Suite, gate: Path) -> None:
+    task = submit(suite, "followed", "--", *until_open(gate))
     process = suite.start_cli("logs", "-f", task)
     assert process.stdout is not None
     assert process.stdout.readline() == "before\n"
@@ -177,12 +189,13 @@ def test_cancel_stops_a_running_task(suite: Suite) -> None:
     assert suite.cli("cancel", task).code == 0
 
 
-def test_pause_and_resume(suite: Suite) -> None:
-    task = submit(suite, "paused", "--", "sleep", "2")
+def test_pause_and_resume(suite: Suite, gate: Path) -> None:
+    task = submit(suite, "paused", "--", *until_open(gate))
     watch_until(suite, task, "RUNNING")
-    suite.done("pause", "--grace", "1s", task)
+    assert "asked to pause" in suite.done("pause", "--grace", "1s", task)
     watch_until(suite, task, "PAUSED")
-    suite.done("resume", task)
+    assert suite.done("resume", task).startswith(f"{task}  ")
+    gate.touch()
     assert suite.done("wait", task) == f"{task}  SUCCEEDED\n"
 
 

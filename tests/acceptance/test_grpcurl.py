@@ -51,7 +51,8 @@ def test_without_a_valid_key_nothing_is_listed(suite: Suite, server: str, key: s
     ended = buf_curl(suite, "", "--list-services", key=key, server=server)
     assert ended.code != 0
     assert "taskyard" not in ended.out
-    assert "unauthenticated" in ended.err.lower()
+    # How buf words UNAUTHENTICATED.
+    assert "you are not authenticated" in ended.err
 
 
 def test_create_get_and_watch_with_a_key(suite: Suite) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from taskyard import Client
+from taskyard_taskdb.storage import keys
 from tests.harness.link_runner import LinkRunner
 from tests.harness.postgres import PostgresServer
 from tests.harness.processes import Service, free_port
+from tests.harness.taskdb_process import insert_key
 
 DATABASE = "TASKYARD_DATABASE_URL"
+KINDS = {"tenant": keys.TENANT, "admin": keys.ADMIN, "scheduler": keys.SCHEDULER, "runner": keys.RUNNER}
 
 
 @dataclass
@@ -29,21 +32,10 @@ class ControlPlane:
     taskdbs: list[Service] = field(default_factory=list)
     schedulers: list[Service] = field(default_factory=list)
 
-    def make_key(self, kind: str) -> str:
-        """A new key in the database."""
-        extra = ("--tenant", "default") if kind == "tenant" else ()
-        made = subprocess.run(
-            [sys.executable, "-m", "taskyard_taskdb", "keys", "create", "--kind", kind, *extra],
-            env={DATABASE: self.url},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        return made.stdout.strip()
-
-    def add_taskdb(self, failpoints: str = "") -> Service:
+    def add_taskdb(self, *flags: str, failpoints: str = "") -> Service:
         """Start one more taskdb."""
-        service = self._service("taskyard_taskdb", f"taskdb-{len(self.taskdbs)}", {DATABASE: self.url})
+        name = f"taskdb-{len(self.taskdbs)}"
+        service = self._service("taskyard_taskdb", name, {DATABASE: self.url}, *flags)
         self.taskdbs.append(service.start(TASKYARD_FAILPOINTS=failpoints))
         return service
 
@@ -86,17 +78,28 @@ def control_plane(
     *,
     taskdbs: int = 1,
     schedulers: int = 1,
-    flags: tuple[str, ...] = (),
+    taskdb_flags: tuple[str, ...] = (),
+    scheduler_flags: tuple[str, ...] = (),
 ) -> Iterator[ControlPlane]:
     """Services over a fresh database; scheduler n is in front of taskdb n, modulo their number."""
     with server.database(template) as url, tempfile.TemporaryDirectory(prefix="taskyard-test-") as folder:
         plane = ControlPlane(url, Path(folder))
-        plane.keys = {kind: plane.make_key(kind) for kind in ("tenant", "admin", "scheduler", "runner")}
+        plane.keys = _make_keys(url)
         try:
             for _ in range(taskdbs):
-                plane.add_taskdb()
+                plane.add_taskdb(*taskdb_flags)
             for n in range(schedulers):
-                plane.add_scheduler(plane.taskdbs[n % taskdbs].address, *flags)
+                plane.add_scheduler(plane.taskdbs[n % taskdbs].address, *scheduler_flags)
             yield plane
         finally:
             plane.stop()
+
+
+def _make_keys(url: str) -> dict[str, str]:
+    """One key of each kind. The caller's thread may have an event loop running, so this takes another."""
+
+    async def insert() -> dict[str, str]:
+        return {name: (await insert_key(url, kind)).text for name, kind in KINDS.items()}
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(insert())).result()

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import random
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-import grpc.aio
 import pytest
 
 from taskyard import Client, Created, NewTask, Phase, command
 from taskyard.channel import client_channel_options, open_channel
-from taskyard.errors import TaskyardError
-from taskyard.v1 import lease_pb2
 from tests.harness.control_plane import ControlPlane, control_plane
+from tests.harness.honest_agent import HonestAgent, working
 from tests.harness.link_runner import MAX_RECEIVE_BYTES, LinkRunner
 
 if TYPE_CHECKING:
@@ -27,60 +23,15 @@ QUICK = (
     *("--heartbeat-interval", "1s", "--lease-duration", "8s"),
     *("--first-lease", "4s", "--heartbeat-gather", "200ms"),
 )
-LOST = (grpc.aio.AioRpcError, TaskyardError, asyncio.InvalidStateError, grpc.aio.UsageError)
-
-
-class Agent:
-    """An honest agent: it works through what it is given and connects anew, to whichever scheduler answers.
-
-    A task with the argument "hold" runs until `release` is set.
-    """
-
-    def __init__(self, runner: LinkRunner) -> None:
-        self.runner = runner
-        self.holding = asyncio.Event()
-        self.release = asyncio.Event()
-        self.aborted: list[lease_pb2.LeaseVerdict] = []
-        self.connects = 0
-
-    async def run(self) -> None:
-        work = asyncio.create_task(self._work())
-        try:
-            while True:
-                try:
-                    self.aborted += (await self.runner.connect()).verdicts
-                    self.connects += 1
-                    await self.runner.ended(timeout=1e6)
-                except LOST:
-                    pass
-                await asyncio.sleep(random.uniform(0.05, 0.3))
-        finally:
-            work.cancel()
-
-    async def _work(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            while True:
-                assignment = await self.runner.next_assignment(timeout=1e6)
-                group.create_task(self._execute(assignment))
-
-    async def _execute(self, assignment: lease_pb2.Assignment) -> None:
-        await self._report(self.runner.started(assignment))
-        if "hold" in assignment.spec.execution.command.args:
-            self.holding.set()
-            await self.release.wait()
-        else:
-            await asyncio.sleep(random.uniform(0.0, 0.1))
-        await self._report(self.runner.succeeded(assignment))
-
-    async def _report(self, sending: Awaitable[int]) -> None:
-        # What could not be sent is in the spool and goes out after the reconnect.
-        with contextlib.suppress(*LOST):
-            await sending
+# As short as it may be with these: a lease that a healthy runner loses shows within the test.
+REAPING = ("--reap-grace", "9s")
 
 
 @pytest.fixture
 def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
-    with control_plane(postgres_server, migrated_template, taskdbs=2, schedulers=0) as running:
+    with control_plane(
+        postgres_server, migrated_template, taskdbs=2, schedulers=0, taskdb_flags=REAPING
+    ) as running:
         addresses = [service.address for service in running.taskdbs]
         running.add_scheduler(",".join(addresses), *QUICK)
         running.add_scheduler(",".join(reversed(addresses)), *QUICK)
@@ -88,21 +39,19 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 
 @asynccontextmanager
-async def agents_of(plane: ControlPlane) -> AsyncIterator[list[Agent]]:
-    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-        made, tasks = [], []
+async def agents_of(plane: ControlPlane) -> AsyncIterator[list[HonestAgent]]:
+    """Agents that know both schedulers and use whichever answers."""
+    async with AsyncExitStack() as stack:
+        agents = []
         for n in range(RUNNERS):
             order = plane.schedulers if n % 2 else list(reversed(plane.schedulers))
             target = "ipv4:" + ",".join(service.address for service in order)
             options = (*client_channel_options(MAX_RECEIVE_BYTES), ("grpc.use_local_subchannel_pool", 1))
             channel = open_channel(target, key=plane.keys["runner"], allow_plaintext=True, options=options)
             await stack.enter_async_context(channel)
-            agent = Agent(LinkRunner(target, "", f"runner-{n}", channel=channel))
-            made.append(agent)
-            tasks.append(group.create_task(agent.run()))
-        yield made
-        for task in tasks:
-            task.cancel()
+            agents.append(HonestAgent(LinkRunner(target, "", f"runner-{n}", channel=channel)))
+        await stack.enter_async_context(working(*agents))
+        yield agents
 
 
 async def submit(client: Client, tasks: Iterable[NewTask]) -> list[str]:
@@ -145,7 +94,7 @@ async def test_killing_a_replica_costs_no_task_and_no_lease_of_a_healthy_runner(
         for name in held:
             runs = [run async for run in client.runs(name)]
             assert len(runs) == 1, f"the lease of a healthy runner was lost\n{plane.logs()}"
-        assert [agent.aborted for agent in agents] == [[] for _ in agents]
+        assert [agent.verdicts for agent in agents] == [[] for _ in agents]
         if victim == "scheduler":
             assert min(agent.connects for agent in agents) >= 2, "the fault has reached every runner"
 
@@ -158,7 +107,7 @@ def survivor(plane: ControlPlane) -> str:
 async def test_a_scheduler_killed_between_claim_and_dispatch_strands_nothing(
     postgres_server: PostgresServer, migrated_template: str
 ) -> None:
-    with control_plane(postgres_server, migrated_template, schedulers=0) as plane:
+    with control_plane(postgres_server, migrated_template, schedulers=0, taskdb_flags=REAPING) as plane:
         doomed = plane.add_scheduler("", *QUICK, failpoints="dispatch.claimed=kill@1")
         async with plane.client() as client, plane.runner("runner-1", doomed.address) as runner:
             await runner.connect()

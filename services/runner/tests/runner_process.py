@@ -48,9 +48,13 @@ def variables(**values: str) -> list[EnvVar]:
 class RunnerProcess:
     """`taskyard-runner` on a data directory of its own."""
 
-    def __init__(self, data_dir: Path, address: str, **environment: str) -> None:
+    def __init__(
+        self, data_dir: Path, address: str, *, id: str = "r1", key: str = "ty_test_secret", **environment: str
+    ) -> None:
         self.data_dir = data_dir
         self.address = address
+        self.id = id
+        self.key = key
         self.environment = environment
         self.log = data_dir.parent / f"{data_dir.name}.log"
         self.process: asyncio.subprocess.Process | None = None
@@ -58,7 +62,7 @@ class RunnerProcess:
     async def start(self, *arguments: str, **environment: str) -> RunnerProcess:
         """Start it; what it prints is appended to `log`."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("TASKYARD_", "OTEL_"))}
-        flags = ("--scheduler", self.address, "--id", "r1", "--data-dir", str(self.data_dir))
+        flags = ("--scheduler", self.address, "--id", self.id, "--data-dir", str(self.data_dir))
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -66,7 +70,7 @@ class RunnerProcess:
                 "taskyard_runner",
                 *flags,
                 *arguments,
-                env={**clean, "TASKYARD_KEY": "ty_test_secret", **self.environment, **environment},
+                env={**clean, "TASKYARD_KEY": self.key, **self.environment, **environment},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -103,6 +107,17 @@ class RunnerProcess:
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
             await self.process.wait()
+
+    async def connected(self, times: int = 1) -> RunnerProcess:
+        """Returns once it has opened that many sessions with a scheduler."""
+        async with asyncio.timeout(EXIT_SECONDS):
+            while self.output().count('"session_opened"') < times:
+                await asyncio.sleep(0.02)
+        return self
+
+    def kept_runs(self) -> list[Path]:
+        """Directories of runs; those that are made ahead hold no file yet."""
+        return [path for path in (self.data_dir / "runs").iterdir() if _holds_files(path)]
 
     def output(self) -> str:
         return self.log.read_text()
@@ -155,3 +170,7 @@ class Pause:
     async def proceed(self) -> None:
         """Let it go on."""
         await asyncio.to_thread(self.fifo.write_text, "go")
+
+
+def _holds_files(folder: Path) -> bool:
+    return any(files for _, _, files in os.walk(folder))

@@ -138,7 +138,7 @@ async def test_a_killed_runner_takes_its_tasks_along_and_the_next_one_gives_them
     assert peer.session.hello.takeover
     released = (await peer.outcome(task)).released
     assert released.reason == RELEASE_REASON_LOST
-    await peer.until(lambda: not list((again.data_dir / "runs").iterdir()) or None)
+    await peer.until(lambda: not again.kept_runs())
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])

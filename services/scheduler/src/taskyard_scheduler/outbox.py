@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 
 from taskyard.v1 import lease_pb2
 from taskyard.v1.runner_link_service_pb2 import (
-    Assignments,
     CheckpointAck,
     Command,
     ConnectResponse,
@@ -132,10 +131,11 @@ class Outbox:
         return ConnectResponse(report_ack=ack)
 
     def _next_assignments(self) -> ConnectResponse:
-        gathered = Assignments()
+        gathered: list[lease_pb2.Assignment] = []
         size = 0
         while self._assignments and size < TARGET_BYTES:
-            assignment = self._assignments.popleft()
-            size += assignment.ByteSize()
-            gathered.assignments.append(assignment)
-        return ConnectResponse(assignments=gathered)
+            gathered.append(self._assignments.popleft())
+            size += gathered[-1].ByteSize()
+        message = ConnectResponse()
+        message.assignments.assignments.extend(gathered)
+        return message

@@ -33,12 +33,24 @@ class Reporter(Protocol):
 class Entry:
     """One report until taskdb has decided it."""
 
-    __slots__ = ("decided", "duplicate", "error", "final", "owner", "phase", "report", "runner_id", "size")
+    __slots__ = (
+        "decided",
+        "duplicate",
+        "error",
+        "final",
+        "owner",
+        "phase",
+        "report",
+        "runner_id",
+        "seq",
+        "size",
+    )
 
-    def __init__(self, owner: Reporter, runner_id: str, report: lease_pb2.RunReport) -> None:
+    def __init__(self, owner: Reporter, runner_id: str, report: lease_pb2.RunReport, seq: int = 0) -> None:
         self.owner = owner
         self.runner_id = runner_id
         self.report = report
+        self.seq = seq
         # It ends the run on its runner.
         self.final = False
         # Bytes of the runner's window that are free again once it is decided.
@@ -52,7 +64,7 @@ class Entry:
         self.decided = True
         self.duplicate = result.duplicate
         self.phase = result.phase
-        if result.error.code:
+        if result.HasField("error"):
             self.error = result.error
 
     def reject(self, error: Status) -> None:
@@ -141,7 +153,7 @@ class ReportFlush:
         response = await self._taskdb.report_runs(request)
         again = []
         for entry, result in zip(batch, response.results, strict=True):
-            if result.error.code == errors.Code.UNAVAILABLE:
+            if result.HasField("error") and result.error.code == errors.Code.UNAVAILABLE:
                 again.append(entry)
             else:
                 entry.decide(result)

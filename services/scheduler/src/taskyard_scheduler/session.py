@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from taskyard import errors
 from taskyard.v1 import lease_pb2, runner_pb2, session_service_pb2
@@ -26,6 +26,15 @@ from taskyard_scheduler.reports import Entry
 OUTCOMES = frozenset(("succeeded", "failed", "timed_out", "cancelled", "released"))
 # How long a runner is not offered again what it gave back as unsupported.
 REFUSAL_SECONDS = 600.0
+
+
+class Said(NamedTuple):
+    """A report of the runner, taken apart: its kind and the run it is about."""
+
+    report: lease_pb2.RunReport
+    kind: str
+    key: RunKey
+    seq: int
 
 
 class Surroundings(Protocol):
@@ -254,17 +263,16 @@ class Session:
 
     # ---- reports (rules 7, 8, 11)
 
-    def receive_reports(self, batch: link.ReportBatch, size: int, now: float) -> None:
+    def receive_reports(self, reports: Iterable[Said], size: int, now: float) -> None:
         """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
         entries = []
         freed = False
-        for report in batch.reports:
-            kind = report.WhichOneof("report")
-            entry = self._entry(report, kind)
+        for said in reports:
+            entry = self._entry(said)
             entries.append(entry)
-            if kind in OUTCOMES:
+            if said.kind in OUTCOMES:
                 entry.final = freed = True
-                self._end(report, kind, now)
+                self._end(said, now)
         if self._in_flight and self._in_flight[-1] is entries[-1]:
             entries[-1].size = size
             self._unacked_bytes += size
@@ -273,12 +281,12 @@ class Session:
         if freed:
             self._around.capacity_changed(self)
 
-    def _entry(self, report: lease_pb2.RunReport, kind: str | None) -> Entry:
-        entry = Entry(self, self.runner_id, report)
-        seq = report.seq
+    def _entry(self, said: Said) -> Entry:
+        seq = said.seq
+        entry = Entry(self, self.runner_id, said.report, seq)
         if seq == 0:
-            if kind != "progress":
-                raise self.violation(f"a {kind} report came without a seq; only progress may have seq 0")
+            if said.kind != "progress":
+                raise self.violation(f"a {said.kind} report came without a seq; only progress may have 0")
             return entry
         if seq <= self._last_seq:
             raise self.violation(f"report seq {seq} came after {self._last_seq}; they ascend in a session")
@@ -286,15 +294,14 @@ class Session:
         self._in_flight.append(entry)
         return entry
 
-    def _end(self, report: lease_pb2.RunReport, kind: str, now: float) -> None:
-        key = convert.run_key(report.lease)
-        if kind == "released":
-            reason = report.released.reason
+    def _end(self, said: Said, now: float) -> None:
+        if said.kind == "released":
+            reason = said.report.released.reason
             if reason == lease_pb2.RELEASE_REASON_NO_CAPACITY:
                 self.capacity.refuse()
             elif reason == lease_pb2.RELEASE_REASON_UNSUPPORTED:
-                self._refuse_alike(key, now)
-        self.capacity.end(key)
+                self._refuse_alike(said.key, now)
+        self.capacity.end(said.key)
 
     def _refuse_alike(self, key: RunKey, now: float) -> None:
         run = self.capacity.sent.get(key) or self.capacity.held.get(key)
@@ -309,9 +316,9 @@ class Session:
         through = self._acked_seq
         while self._in_flight and self._in_flight[0].decided:
             entry = self._in_flight.popleft()
-            through = entry.report.seq
+            through = entry.seq
             self._unacked_bytes -= entry.size
-            if entry.final:
+            if entry.final and self._verdicts:
                 self._verdicts.pop(convert.run_key(entry.report.lease), None)
             if entry.error is not None:
                 rejections.append(

@@ -10,6 +10,10 @@ from taskyard.cli.failure import BROKEN_PIPE, INTERRUPTED, USAGE, CommandFailed
 
 def main() -> None:
     """Runs the command that the arguments name and ends the process."""
+    # gRPC's own remarks about connections are not for the person at the terminal; `up` starts services
+    # that inherit the environment, and in their logs they are welcome.
+    if "up" not in sys.argv:
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(sys.argv[1:]))
 
 

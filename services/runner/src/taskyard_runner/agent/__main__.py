@@ -102,7 +102,8 @@ class AgentProcess:
         self._logs = LogShipper(self._touch, self._logs_finished)
         self._uploads = Uploads(self._touch)
         downloads = Downloads(self._channel, config.id)
-        preparation = Preparation(config, hello["runs_directory"], hello["socket"], downloads.fetch)
+        self._stock = directory.DirectoryStock(hello["runs_directory"])
+        preparation = Preparation(config, self._stock, hello["socket"], downloads.fetch)
         self._runs = Runs(
             preparation,
             self._leases,
@@ -128,6 +129,7 @@ class AgentProcess:
         adoption.take_over(self._hello)
         known = [run["run"] for run in (*self._hello["runs"], *self._hello["lost"])]
         await asyncio.to_thread(directory.remove_strangers, self._hello["runs_directory"], known)
+        self._stock.refill()
         agent = await self._introduce()
         self._link = Link(self._channel, agent)
         link = asyncio.create_task(self._link.run())

@@ -29,6 +29,8 @@ class RunDirectory:
     """
 
     def __init__(self, runs_directory: str, run: str) -> None:
+        self.name = run
+        self._made = False
         self.root = Path(runs_directory) / run
         self.private = self.root / "private"
         self.work = self.root / "work"
@@ -43,9 +45,12 @@ class RunDirectory:
         self.error = self.private / "error"
 
     def make(self) -> None:
-        """Raises OSError if the disk has no room."""
+        """Make it, once. Raises OSError if the disk has no room."""
+        if self._made:
+            return
         for path in (self.root, self.private, self.work, self.tmp, self.checkpoint):
             path.mkdir(_PRIVATE)
+        self._made = True
 
     def write(self, path: Path, content: bytes) -> None:
         """A private file; raises OSError."""
@@ -59,7 +64,7 @@ class RunDirectory:
 
 
 class DirectoryStock:
-    """Directories made ahead: five of them take a few milliseconds, which no start should have to wait for."""
+    """Directories made ahead: making one takes milliseconds, which no start should have to wait for."""
 
     SIZE = 8
 
@@ -69,12 +74,8 @@ class DirectoryStock:
         self._refill: asyncio.Task[None] | None = None
 
     def take(self) -> RunDirectory:
-        """A fresh directory, from the stock or made now. Raises OSError."""
-        if self._ready:
-            return self._ready.popleft()
-        made = self._fresh()
-        made.make()
-        return made
+        """A fresh directory, which is yet to be made if the stock is empty."""
+        return self._ready.popleft() if self._ready else self._fresh()
 
     def refill(self) -> None:
         """Make more, behind whatever is going on."""

@@ -9,7 +9,7 @@ from taskyard import tracing
 from taskyard.v1.lease_pb2 import Assignment
 from taskyard_runner.agent import environment
 from taskyard_runner.agent.config import AgentConfig
-from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.directory import DirectoryStock, RunDirectory
 from taskyard_runner.agent.leases import Held
 from taskyard_runner.agent.run import AgentRun, grace_of, order
 from taskyard_runner.executors import Place, describe
@@ -27,18 +27,19 @@ Download = Callable[[Assignment, RunDirectory], Awaitable[None]]
 class Preparation:
     """Makes orders of assignments."""
 
-    def __init__(self, config: AgentConfig, runs_directory: str, socket: str, download: Download) -> None:
+    def __init__(self, config: AgentConfig, stock: DirectoryStock, socket: str, download: Download) -> None:
         self._config = config
-        self._runs_directory = runs_directory
+        self._stock = stock
         self._socket = socket
         self._download = download
 
     def begin(self, assignment: Assignment, until: float) -> AgentRun:
         """A run under a fresh name."""
-        name = secrets.token_hex(8)
+        directory = self._stock.take()
+        self._stock.refill()
         return AgentRun(
-            Held(assignment.lease, name, until),
-            RunDirectory(self._runs_directory, name),
+            Held(assignment.lease, directory.name, until),
+            directory,
             grace_of(assignment.spec),
             checkpoint_sequence=assignment.checkpoint.sequence,
             resources=assignment.spec.resources,

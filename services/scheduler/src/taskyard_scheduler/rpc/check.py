@@ -11,34 +11,44 @@ from taskyard.errors import BatchTooLarge, InvalidArgument
 from taskyard.v1 import lease_pb2
 from taskyard.v1.runner_link_service_pb2 import ReportBatch
 from taskyard_kit.validation import validate
+from taskyard_scheduler.session import Said
 
 MAX_REPORTS = 1000
 _TASK = re.compile(r"tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256}")
 _MAX_HANDLE = 256
 
 
-def check_reports(batch: ReportBatch) -> None:
-    """Raises InvalidArgument that names the field of the first report that breaks a rule."""
-    count = len(batch.reports)
-    if count > MAX_REPORTS:
-        raise BatchTooLarge.sized("reports.reports", count, MAX_REPORTS)
-    if count == 0:
+def check_reports(batch: ReportBatch) -> list[Said]:
+    """The reports, taken apart once; raises InvalidArgument that names the first field that breaks a rule."""
+    reports = list(batch.reports)
+    if not 1 <= len(reports) <= MAX_REPORTS:
+        if reports:
+            raise BatchTooLarge.sized("reports.reports", len(reports), MAX_REPORTS)
         raise InvalidArgument.of("reports.reports", "a batch has at least one report")
-    for report in batch.reports:
-        if not _plain(report):
-            validate(report)
+    return [_check(report) for report in reports]
 
 
-def _plain(report: lease_pb2.RunReport) -> bool:
-    """Whether it is a start or a success without data, and in order."""
+def _check(report: lease_pb2.RunReport) -> Said:
     kind = report.WhichOneof("report")
-    if kind == "started":
-        started = report.started
-        if started.checkpoint_sequence < 0 or len(started.handle) > _MAX_HANDLE:
-            return False
-    elif kind != "succeeded" or report.succeeded.HasField("result"):
-        return False
     lease = report.lease
-    if report.seq < 0 or report.log_sequence < 0 or lease.generation < 1 or report.HasField("details"):
+    task, generation, seq = lease.task, lease.generation, report.seq
+    if (
+        not _is_plain(report, kind)
+        or seq < 0
+        or generation < 1
+        or report.log_sequence < 0
+        or report.HasField("details")
+        or _TASK.fullmatch(task) is None
+    ):
+        validate(report)
+    return Said(report, kind or "", (task, generation), seq)
+
+
+def _is_plain(report: lease_pb2.RunReport, kind: str | None) -> bool:
+    """Whether it is a start or a success without data."""
+    if kind == "succeeded":
+        return not report.succeeded.HasField("result")
+    if kind != "started":
         return False
-    return _TASK.fullmatch(lease.task) is not None
+    started = report.started
+    return started.checkpoint_sequence >= 0 and len(started.handle) <= _MAX_HANDLE

@@ -122,8 +122,7 @@ class RunnerStream:
         now = self._scheduler.clock()
         match message.WhichOneof("message"):
             case "reports":
-                check_reports(message.reports)
-                session.receive_reports(message.reports, message.ByteSize(), now)
+                session.receive_reports(check_reports(message.reports), message.ByteSize(), now)
             case "heartbeat":
                 validate(message.heartbeat)
                 session.receive_heartbeat(message.heartbeat, now)

@@ -45,10 +45,14 @@ def _define(spec: task_pb2.TaskSpec, kind: Kind, function: str) -> PlacedClass:
         kind=runner_pb2.ExecutionKind.ValueType(kind), task_type=spec.task_type, function=function
     )
     pinned = pinned_runner(spec.placement.required.runner_ids)
-    if spec.placement.ByteSize():
-        defined.placement.CopyFrom(spec.placement)
-        if pinned:
-            defined.placement.required.ClearField("runner_ids")
+    defined.placement.CopyFrom(spec.placement)
+    if pinned:
+        defined.placement.required.ClearField("runner_ids")
+    # What says nothing is left out, so that it makes no class of its own.
+    if not defined.placement.required.ByteSize():
+        defined.placement.ClearField("required")
+    if not defined.placement.ByteSize():
+        defined.ClearField("placement")
     if spec.HasField("resources"):
         defined.resources.CopyFrom(_round_up(spec.resources))
     definition = defined.SerializeToString(deterministic=True)

@@ -74,18 +74,26 @@ class Batcher(Generic[Item, Result]):
             # The task starts in the loop's next round, so that all calls of this round share its first flush.
             task = asyncio.create_task(self._work())
             self._running.add(task)
-            task.add_done_callback(self._running.discard)
         return future
 
     async def _work(self) -> None:
-        while batch := self._take():
-            items = [item for item, _ in batch]
-            try:
-                results = await self._flush(items)
-            except Exception as error:
-                results = [error] * len(batch)
-            for (_, future), result in zip(batch, results, strict=True):
-                _settle(future, result)
+        try:
+            while batch := self._take():
+                await self._flush_batch(batch)
+        finally:
+            # In the step that found nothing more: a caller that was just answered runs before any callback of this
+            # task, and its next item must not be left to a task that is over.
+            task = asyncio.current_task()
+            assert task is not None
+            self._running.discard(task)
+
+    async def _flush_batch(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        try:
+            results = await self._flush([item for item, _ in batch])
+        except Exception as error:
+            results = [error] * len(batch)
+        for (_, future), result in zip(batch, results, strict=True):
+            _settle(future, result)
 
     def _take(self) -> list[tuple[Item, asyncio.Future[Result]]]:
         taken: list[tuple[Item, asyncio.Future[Result]]] = []

@@ -136,5 +136,6 @@ def _connect(url: str) -> Iterator[sqlalchemy.Connection]:
 def _make_partitions(connection: sqlalchemy.Connection) -> None:
     rows = connection.exec_driver_sql("SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')")
     existing = {name for (name,) in rows}
-    for statement in missing_partitions(existing, datetime.now(UTC)):
-        connection.exec_driver_sql(statement)
+    for statements in missing_partitions(existing, datetime.now(UTC)):
+        for statement in statements:
+            connection.exec_driver_sql(statement)

@@ -50,8 +50,8 @@ class LeasePages:
     ) -> list[OverdueLease]:
         async with self._pool.reading() as tx:
             found = await find(tx, after, self._page)
-        await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
         if found:
+            await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
             await self._apply(office, found, event_of)
         return found
 

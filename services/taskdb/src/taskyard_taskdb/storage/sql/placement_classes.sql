@@ -21,5 +21,5 @@ DELETE FROM placement_classes WHERE tenant_id = %s AND class_id = ANY (%s::bigin
 -- name: delete_dead_classes
 -- Scans the tenant's live tasks by tasks_live; deletes classes that none of them has.
 DELETE FROM placement_classes p
-WHERE p.tenant_id = %(tenant)s AND p.create_time < now() - %(age)s
+WHERE p.tenant_id = %(tenant)s AND p.create_time < now() - %(age)s::interval
     AND p.class_id NOT IN (SELECT t.class_id FROM tasks t WHERE t.tenant_id = %(tenant)s AND t.end_time IS NULL)

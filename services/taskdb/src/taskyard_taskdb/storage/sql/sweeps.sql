@@ -12,7 +12,7 @@ ORDER BY l.tenant_id, l.task_id LIMIT %(page)s
 -- leases_by_claim.
 SELECT l.tenant_id, l.task_id, l.generation
 FROM sessions s JOIN leases l ON l.runner_id = s.runner_id AND l.session_epoch = s.epoch
-WHERE s.disconnect_time <= statement_timestamp() - %(patience)s AND NOT s.closed
+WHERE s.disconnect_time <= statement_timestamp() - %(patience)s::interval AND NOT s.closed
     AND l.phase IN (2, 3) AND l.on_runner_lost = 2 AND l.overlap = 2 AND l.slot IS NULL
     AND (l.tenant_id, l.task_id) > (%(after_tenant)s, %(after_task)s)
 ORDER BY l.tenant_id, l.task_id LIMIT %(page)s

@@ -1,0 +1,86 @@
+"""Every reason that an RPC documents is shown by a test, marked `@pytest.mark.covers(rpc, reason)`."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+from taskyard.v1 import task_service_pb2
+
+TESTS = Path(__file__).parents[1]
+
+# What is not built yet. The list only ever shrinks: a pair that has a test must leave it.
+TYPES = ("CreateTask", "BatchCreateTasks", "RetryTask", "BatchRetryTasks")
+NOT_YET = (
+    # Quotas and rates.
+    {(rpc, "QUEUE_DEPTH_EXCEEDED") for rpc in TYPES}
+    | {(rpc, "RATE_LIMITED") for rpc in ("CreateTask", "BatchCreateTasks")}
+    # The registry of task types.
+    | {(rpc, "TASK_TYPE_DISABLED") for rpc in TYPES}
+    | {(rpc, "PAYLOAD_SCHEMA_VIOLATION") for rpc in ("CreateTask", "BatchCreateTasks", "UpdateTask")}
+)
+# "Per task as CancelTask": a batch names no versions and no request ids.
+IMPOSSIBLE = {
+    ("BatchCancelTasks", "RESOURCE_VERSION_MISMATCH"),
+    ("BatchRetryTasks", "RESOURCE_VERSION_MISMATCH"),
+    ("BatchRetryTasks", "REQUEST_ID_REUSED"),
+}
+# Services and RPCs whose tests are marked elsewhere or later.
+ELSEWHERE = {
+    "WatchTasks",
+    "WaitTask",
+    "ListTaskLogs",
+    "TailTaskLogs",
+    "GetTaskStats",
+    "ListCheckpoints",
+    "ReadCheckpoint",
+    "ListAuditEvents",
+}
+
+
+def load_documented_errors() -> ModuleType:
+    """The module beside this one; test folders are no packages."""
+    spec = importlib.util.spec_from_file_location(
+        "documented_errors", Path(__file__).with_name("documented_errors.py")
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def covered() -> set[tuple[str, str]]:
+    """The pairs that tests are marked with."""
+    mark = re.compile(r"covers\(\s*\"(\w+)\",\s*\"(\w+)\"")
+    return {pair for file in TESTS.rglob("test_*.py") for pair in mark.findall(file.read_text())}
+
+
+def test_comments_are_understood() -> None:
+    found = load_documented_errors().documented("task_service")
+    assert ("RetryTask", "REQUEST_ID_REUSED") in found
+    assert ("RetryTask", "ALREADY_EXISTS") not in found
+    assert {("CreateTask", "ALREADY_EXISTS"), ("BatchCreateTasks", "BATCH_TOO_LARGE")} <= found
+    assert {("BatchCreateTasks", "SLOT_QUEUE_FULL"), ("BatchCancelTasks", "TASK_TERMINAL")} <= found
+    methods = task_service_pb2.DESCRIPTOR.services_by_name["TaskService"].methods_by_name
+    assert {rpc for rpc, _ in found} == set(methods)
+
+
+def test_every_documented_reason_has_a_test() -> None:
+    documented = {
+        pair for pair in load_documented_errors().documented("task_service") if pair[0] not in ELSEWHERE
+    }
+    without = documented - covered() - NOT_YET - IMPOSSIBLE
+    assert not without, f"no test is marked with {sorted(without)}"
+
+
+def test_marks_name_documented_reasons() -> None:
+    documented = load_documented_errors().documented("task_service", "lease_service", "session_service")
+    unknown = covered() - documented
+    assert not unknown, f"no proto documents {sorted(unknown)}"
+
+
+def test_what_is_covered_leaves_the_list() -> None:
+    done = NOT_YET & covered()
+    assert not done, f"remove {sorted(done)} from NOT_YET"

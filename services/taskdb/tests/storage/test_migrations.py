@@ -1,0 +1,162 @@
+"""Migrations, partitions, the commands that run them, and the statements on the migrated schema."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from taskyard_taskdb.storage import migrate, schema
+from taskyard_taskdb.storage.partitions import ensure_partitions
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.statements import StatementError, parse, statement, statements
+
+
+def rows(url: str, query: str) -> list[tuple[Any, ...]]:
+    """What a query gives."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(sql.SQL(query)).fetchall()
+
+
+def command(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs taskyard-taskdb."""
+    environment = {**os.environ, "TASKYARD_DATABASE_URL": url, "TASKYARD_TASKDB_LISTEN": "127.0.0.1:0"}
+    argv = [sys.executable, "-m", "taskyard_taskdb", *arguments]
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def test_upgrade_may_be_repeated_and_makes_the_first_tenants(empty_database_url: str) -> None:
+    for _ in range(2):
+        assert migrate.upgrade(empty_database_url) == migrate.head()
+    migrate.check(empty_database_url)
+    assert rows(empty_database_url, "SELECT tenant_id FROM tenants ORDER BY 1") == [("default",), ("system",)]
+
+
+def test_replicas_that_start_together_migrate_once(empty_database_url: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(migrate.upgrade, [empty_database_url] * 4))
+    assert made == [migrate.head()] * 4
+
+
+async def test_upgrade_works_inside_a_running_event_loop(empty_database_url: str) -> None:
+    assert migrate.upgrade(empty_database_url) == migrate.head()
+
+
+def test_downgrade_leaves_nothing_behind(empty_database_url: str) -> None:
+    migrate.upgrade(empty_database_url)
+    migrate.downgrade(empty_database_url, "base")
+    left = rows(empty_database_url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")
+    assert {name for (name,) in left} == {"alembic_version", "alembic_version_pkc"}
+    assert migrate.upgrade(empty_database_url) == migrate.head()
+
+
+def test_database_without_or_with_a_newer_schema_is_refused_in_one_line(empty_database_url: str) -> None:
+    with pytest.raises(migrate.SchemaError, match="schema none"):
+        migrate.check(empty_database_url)
+    served = command(empty_database_url, "serve")
+    assert served.returncode == 1
+    assert served.stderr.splitlines()[-1].endswith("run `taskyard-taskdb migrate`")
+    assert command(empty_database_url, "migrate").stdout == f"schema {migrate.head()}\n"
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    refused = command(empty_database_url, "migrate")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert len(refused.stderr.splitlines()) == 1 and "9999" in refused.stderr
+
+
+def test_unreachable_database_and_unknown_revision_are_one_line(empty_database_url: str) -> None:
+    away = command("postgresql://nobody@127.0.0.1:1/none", "migrate")
+    assert away.returncode == 1 and len(away.stderr.splitlines()) == 1
+    migrate.upgrade(empty_database_url)
+    unknown = command(empty_database_url, "migrate", "--downgrade", "7777")
+    assert unknown.returncode == 1 and "base, 0001" in unknown.stderr
+    assert command(empty_database_url, "migrate", "--downgrade", "base").stdout == "schema base\n"
+
+
+def test_keys_are_printed_once_and_stored_hashed(database_url: str) -> None:
+    made = command(database_url, "keys", "create", "--kind", "tenant", "--tenant", "default", "--id", "mykey1")
+    key = made.stdout.strip()
+    assert re.fullmatch(r"ty_mykey1_[0-9a-f]{64}", key)
+    stored = rows(database_url, "SELECT kind, tenant_id, secret_hash FROM api_keys")
+    assert stored[0][:2] == (1, "default") and key.encode() not in bytes(stored[0][2])
+    for arguments, told in (
+        (("--kind", "tenant", "--tenant", "default", "--id", "mykey1"), "exists already"),
+        (("--kind", "tenant", "--tenant", "nobody"), "does not exist"),
+        (("--kind", "tenant"), "--tenant"),
+        (("--kind", "wizard"), "one of admin"),
+        (("--kind", "admin", "--id", "UP"), "4 to 32"),
+    ):
+        refused = command(database_url, "keys", "create", *arguments)
+        assert refused.returncode != 0 and told in refused.stderr and not refused.stdout
+        assert len(refused.stderr.splitlines()) == 1
+
+
+async def test_partitions_are_made_ahead_and_rows_find_them(database_url: str) -> None:
+    pool = Pool(database_url)
+    await pool.open()
+    later = datetime(2031, 11, 15, tzinfo=UTC)
+    async with pool.transaction() as tx:
+        assert await ensure_partitions(tx, later, months=2) == 6
+        assert await ensure_partitions(tx, later, months=2) == 0
+        await tx.execute(
+            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) VALUES (%s, 1, 1, 't', 'r')",
+            (datetime(2032, 1, 1, tzinfo=UTC),),
+        )
+        found = await tx.fetch("SELECT tableoid::regclass::text FROM changes")
+    await pool.close()
+    assert found == [("changes_2032_01",)]
+
+
+def test_schema_module_describes_the_migrated_tables(database_url: str) -> None:
+    for table in schema.metadata.sorted_tables:
+        columns = rows(
+            database_url,
+            "SELECT attname FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped "
+            f"AND attrelid = '{table.name}'::regclass",
+        )
+        assert set(table.columns.keys()) <= {name for (name,) in columns}
+
+
+_PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?[sbt]")
+
+
+def numbered(text: str) -> str:
+    """The statement with PostgreSQL's own placeholders."""
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        name = match[1] or f"#{len(names)}"
+        return f"${names.setdefault(name, len(names) + 1)}"
+
+    return _PLACEHOLDER.sub(number, text).replace("%%", "%")
+
+
+def test_every_statement_can_be_prepared(database_url: str) -> None:
+    broken = []
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        for name, text in statements().items():
+            try:
+                connection.execute(sql.SQL(f"PREPARE {name} AS {numbered(text)}"))  # type: ignore[arg-type]
+            except psycopg.Error as error:
+                broken.append(f"{name}: {error}")
+    assert not broken
+
+
+def test_statements_are_short_enough_for_the_cache_of_psycopg() -> None:
+    assert {name: len(text) for name, text in statements().items() if len(text) > 4096} == {}
+
+
+def test_statement_files_must_say_how_they_lock() -> None:
+    assert parse("-- name: a\n-- Locks nothing.\nSELECT 1;\n", "x.sql") == {"a": "SELECT 1"}
+    with pytest.raises(StatementError, match="'a'"):
+        parse("-- name: a\nSELECT 1\n", "x.sql")
+    with pytest.raises(StatementError, match="nowhere"):
+        statement("nowhere")

@@ -1,0 +1,97 @@
+"""A TCP proxy between two parts of a suite that can lose what it carries, in one direction or both, or reset."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+CHUNK = 64 * 1024
+
+
+class TcpProxy:
+    """Carries connections to `target`. A direction is open while its event is set; what is read while it is
+    closed waits in the proxy, as it would in a network that drops packets until it is healed.
+    """
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.rpartition(":")
+        self._target = (host, int(port))
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.forth = asyncio.Event()
+        self.back = asyncio.Event()
+        self.connections = 0
+        self.heal()
+
+    @property
+    def address(self) -> str:
+        """Where clients reach the target through the proxy."""
+        assert self._server is not None
+        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def blackhole(self, *, forth: bool = True, back: bool = True) -> None:
+        """Carry nothing from the client to the target (forth), from the target to the client (back)."""
+        if forth:
+            self.forth.clear()
+        if back:
+            self.back.clear()
+
+    def heal(self) -> None:
+        """Carry everything again."""
+        self.forth.set()
+        self.back.set()
+
+    def reset(self) -> None:
+        """End every connection with RST."""
+        for writer in self._writers:
+            raw = writer.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.heal()
+        self.reset()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, far_writer}
+        try:
+            await asyncio.gather(
+                _carry(reader, far_writer, self.forth), _carry(far_reader, writer, self.back)
+            )
+        finally:
+            self._writers -= {writer, far_writer}
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_open: asyncio.Event) -> None:
+    with suppress(OSError):
+        while data := await reader.read(CHUNK):
+            await is_open.wait()
+            writer.write(data)
+            await writer.drain()
+        await is_open.wait()
+    writer.close()
+
+
+@asynccontextmanager
+async def proxy_to(target: str) -> AsyncIterator[TcpProxy]:
+    """A proxy for as long as the block runs."""
+    proxy = TcpProxy(target)
+    await proxy.start()
+    try:
+        yield proxy
+    finally:
+        await proxy.stop()

@@ -1,0 +1,122 @@
+"""taskdb killed around reports: an outcome is stored once, whatever of its acknowledgement was lost (FAULTS 7)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.taskdb.tests.yard import failed, released, started, succeeded
+from taskyard.errors import Unavailable
+from taskyard.v1 import common_pb2, lease_pb2, task_pb2
+from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+
+PATIENT = common_pb2.RetryPolicy(max_retries=3)
+PATIENT.backoff.initial.seconds = 3600
+PATIENT.backoff.max.seconds = 3600
+
+SUCCEEDED, LOST_ATTEMPT, RELEASED = 3, 4, 8
+
+
+@pytest.fixture
+async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
+    async with crashing_taskdb(database_url, tmp_path) as made:
+        yield made
+
+
+# The batch below is stored by two transactions: plain successes, then what Python decides. An earlier report has
+# passed each failpoint once.
+CRASHES = [
+    ("report.before_commit=kill@2", "nothing"),
+    ("report.after_commit=kill@2", "plain"),
+    ("report.before_commit=kill@3", "plain"),
+    ("report.after_commit=kill@3", "everything"),
+]
+
+
+@pytest.mark.parametrize(("failpoint", "kept"), CRASHES)
+async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repeated(
+    taskdb: CrashingTaskDb, failpoint: str, kept: str
+) -> None:
+    await taskdb.start(failpoint)
+    yard = taskdb.yard
+    names = await yard.create(5, retry=PATIENT)
+    names += await yard.create(1, slot="press", admission=task_pb2.ADMISSION_POLICY_QUEUE)
+    (waiter,) = await yard.create(1, slot="press", admission=task_pb2.ADMISSION_POLICY_QUEUE)
+    runner, _ = await yard.hello()
+    claimed = {a.lease.task: a for a in (await yard.pop(runner)).assignments}
+    whole, plain, flaky, broken, unwanted, slotted = (claimed[name] for name in names)
+    await yard.report(runner, *(started(a) for a in (plain, flaky, broken, slotted)))
+    result = task_pb2.TaskResult(content=b"42")
+    reports = [
+        started(whole),
+        succeeded(whole, exit_code=0, result=result),
+        succeeded(plain, exit_code=0),
+        failed(flaky),
+        failed(broken, permanent=True),
+        released(unwanted),
+        succeeded(slotted),
+    ]
+    phases = [
+        task_pb2.TASK_PHASE_RUNNING,
+        task_pb2.TASK_PHASE_SUCCEEDED,
+        task_pb2.TASK_PHASE_SUCCEEDED,
+        task_pb2.TASK_PHASE_PENDING,
+        task_pb2.TASK_PHASE_FAILED,
+        task_pb2.TASK_PHASE_PENDING,
+        task_pb2.TASK_PHASE_SUCCEEDED,
+    ]
+    with pytest.raises(Unavailable):
+        await yard.report(runner, *reports)
+    await taskdb.killed()
+    await taskdb.start()
+
+    known = {"nothing": 0, "plain": 3, "everything": len(reports)}[kept]
+    results = await yard.report(runner, *reports)
+    assert [not r.HasField("error") or r.error.code == 0 for r in results] == [True] * len(reports)
+    assert [r.duplicate for r in results] == [n < known for n in range(len(reports))]
+    again = await yard.report(runner, *reports)
+    assert [r.duplicate for r in again] == [True] * len(reports)
+    # A repeated start is answered with the phase that the task has by now.
+    assert [r.phase for r in again[1:]] == phases[1:]
+    assert [r.phase for r in results[1:]] == phases[1:]
+
+    runs = await taskdb.rows("SELECT task_id, generation, attempt, state FROM runs")
+    states = {f"tenants/default/tasks/{task_id}": tuple(rest) for task_id, *rest in runs}
+    assert len(runs) == len(states) == len(names), "every run is recorded once"
+    assert [states[name] for name in names] == [(1, 1, 3), (1, 1, 3), (1, 1, 4), (1, 1, 4), (1, 0, 8), (1, 1, 3)]
+    assert (await yard.task(names[0])).status.result.content == b"42"
+    flaked = await yard.task(names[2])
+    assert (flaked.status.attempt, flaked.status.retry_count) == (1, 1)
+    # The slot went to the waiter, and what was given back is claimable again; nothing else is.
+    left = [a.lease.task for a in (await yard.pop(runner)).assignments]
+    assert sorted(left) == sorted([names[4], waiter])
+
+
+async def test_a_start_that_a_crash_cut_off_charges_one_attempt(taskdb: CrashingTaskDb) -> None:
+    await taskdb.start("report.after_commit=kill")
+    yard = taskdb.yard
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (claimed,) = (await yard.pop(runner)).assignments
+    with pytest.raises(Unavailable):
+        await yard.report(runner, started(claimed))
+    await taskdb.killed()
+    await taskdb.start()
+    (repeat,) = await yard.report(runner, started(claimed))
+    assert (repeat.duplicate, repeat.phase) == (True, task_pb2.TASK_PHASE_RUNNING)
+    (other,) = await yard.report(runner, lease_pb2.RunReport(lease=forged(claimed), started=lease_pb2.RunStarted()))
+    assert "LEASE_NOT_HELD" in str(other.error)
+    (end,) = await yard.report(runner, succeeded(claimed))
+    assert (end.duplicate, end.phase) == (False, task_pb2.TASK_PHASE_SUCCEEDED)
+    task = await yard.task(name)
+    # Created, scheduled, started, succeeded.
+    assert (task.status.attempt, task.metadata.resource_version) == (1, 4)
+
+
+def forged(assignment: lease_pb2.Assignment) -> lease_pb2.LeaseRef:
+    lease = lease_pb2.LeaseRef()
+    lease.CopyFrom(assignment.lease)
+    lease.lease_id += 1
+    return lease

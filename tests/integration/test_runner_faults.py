@@ -1,0 +1,225 @@
+"""Faults of runners and control plane under real services: no outcome is lost, none is counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from services.runner.tests.runner_process import Gate, RunnerProcess, wait_gone
+from taskyard import Client, Created, Phase, RunState, script
+from tests.harness.control_plane import ControlPlane, control_plane
+
+if TYPE_CHECKING:
+    from tests.harness.postgres import PostgresServer
+
+PATIENCE = 60
+LEASE = 3.0
+# As in production, a tenth as long.
+SCHEDULER = (
+    f"--lease-duration={LEASE:g}s",
+    "--heartbeat-interval=1s",
+    "--first-lease=2s",
+    "--heartbeat-gather=50ms",
+)
+TASKDB = (f"--reap-grace={LEASE + 1:g}s",)
+StartRunner = Callable[..., Awaitable[RunnerProcess]]
+
+
+@pytest.fixture(scope="module")
+def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
+    made = control_plane(postgres_server, migrated_template, taskdb_flags=TASKDB, scheduler_flags=SCHEDULER)
+    with made as running:
+        yield running
+
+
+@pytest.fixture
+async def client(plane: ControlPlane) -> AsyncIterator[Client]:
+    async with plane.client() as opened:
+        yield opened
+
+
+@pytest.fixture
+def own() -> dict[str, str]:
+    """A label that keeps the tasks and runners of one test among themselves."""
+    return {"test": uuid.uuid4().hex[:8]}
+
+
+@pytest.fixture
+async def start_runner(
+    plane: ControlPlane, tmp_path: Path, own: dict[str, str]
+) -> AsyncIterator[StartRunner]:
+    started: list[RunnerProcess] = []
+
+    async def start(*flags: str, id: str = "", **environment: str) -> RunnerProcess:
+        id = id or f"runner-{uuid.uuid4().hex[:8]}"
+        address, key = plane.schedulers[0].address, plane.keys["runner"]
+        runner = RunnerProcess(tmp_path / id, address, id=id, key=key, **environment)
+        started.append(runner)
+        await runner.start("--capacity", "50", "--label", f"test={own['test']}", *flags)
+        return await runner.connected(runner.output().count('"session_opened"') + 1)
+
+    yield start
+    for runner in started:
+        await runner.kill()
+        print(runner.output())
+    print(plane.logs())
+
+
+class Effects:
+    """What tasks did, written by themselves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "effects"
+        self.path.touch()
+
+    def count(self) -> Counter[str]:
+        return Counter(self.path.read_text().splitlines())
+
+    async def has(self, number: int) -> None:
+        """Returns once there are that many."""
+        await until(lambda: len(self.path.read_text().splitlines()) >= number)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Returns once the files of other processes show it."""
+    async with asyncio.timeout(PATIENCE):
+        while not true():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def ended(client: Client, tasks: list[Created]) -> None:
+    for task in tasks:
+        done = await client.wait(task, timeout=PATIENCE)
+        assert done.phase is Phase.SUCCEEDED, done.proto
+
+
+BODY = """
+echo "$TASKYARD_TASK_ID start" >> "$EFFECTS"
+flock -s "$GATE" true
+echo "$TASKYARD_TASK_ID end" >> "$EFFECTS"
+"""
+
+
+async def create(
+    client: Client, own: dict[str, str], count: int, gate: Gate, effects: Effects
+) -> list[Created]:
+    env = {"GATE": str(gate), "EFFECTS": str(effects.path)}
+    return [await client.create(script.bash(BODY, runner_labels=own, env=env)) for _ in range(count)]
+
+
+def once(tasks: list[Created]) -> Counter[str]:
+    return Counter(f"{task.id} {what}" for task in tasks for what in ("start", "end"))
+
+
+async def test_fifty_tasks_survive_a_killed_agent_and_none_runs_again(
+    client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
+) -> None:
+    runner = await start_runner()
+    gate, effects = Gate(tmp_path), Effects(tmp_path)
+    tasks = await create(client, own, 50, gate, effects)
+    await effects.has(50)
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    await runner.connected(2)
+    gate.open()
+    await ended(client, tasks)
+    assert effects.count() == once(tasks)
+    for task in tasks:
+        assert [run.state async for run in client.runs(task)] == [RunState.SUCCEEDED]
+
+
+async def test_an_upgrade_of_the_agent_under_load_loses_and_repeats_nothing(
+    client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
+) -> None:
+    runner = await start_runner("--capacity", "8")
+    effects = Effects(tmp_path)
+    body = 'echo "$TASKYARD_TASK_ID" >> "$EFFECTS"'
+    new = script.bash(body, runner_labels=own, env={"EFFECTS": str(effects.path)})
+    tasks = [await client.create(new) for _ in range(60)]
+    await effects.has(10)
+    runner.send(signal.SIGHUP)
+    await ended(client, tasks)
+    await runner.connected(2)
+    assert effects.count() == Counter(task.id for task in tasks)
+
+
+async def test_the_tasks_of_a_killed_runner_run_again_after_its_restart(
+    client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
+) -> None:
+    runner = await start_runner()
+    effects, mark = Effects(tmp_path), tmp_path / "mark"
+    body = 'echo $$ >> "$EFFECTS"; [ -e "$MARK" ] || exec sleep 600'
+    new = script.bash(body, runner_labels=own, env={"EFFECTS": str(effects.path), "MARK": str(mark)})
+    tasks = [await client.create(new) for _ in range(3)]
+    await effects.has(3)
+    await runner.kill()
+    for pid in effects.count():
+        await wait_gone(int(pid))
+    mark.touch()
+    await start_runner(id=runner.id)
+    await ended(client, tasks)
+    for task in tasks:
+        states = {run.state async for run in client.runs(task)}
+        assert states == {RunState.LOST, RunState.SUCCEEDED}
+
+
+async def test_work_outlives_a_control_plane_that_is_away_for_four_leases(
+    plane: ControlPlane, client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
+) -> None:
+    await start_runner()
+    gate, effects = Gate(tmp_path), Effects(tmp_path)
+    allowed = await create(client, own, 5, gate, effects)
+    env = {"EFFECTS": str(effects.path), "MARK": str(tmp_path / "mark")}
+    body = 'echo $$ >> "$EFFECTS"; [ -e "$MARK" ] || exec sleep 600'
+    forbidden = await client.create(script.bash(body, runner_labels=own, env=env, overlap="forbid"))
+    await effects.has(6)
+    (pid,) = [int(line) for line in effects.count() if line.isdigit()]
+    (tmp_path / "mark").touch()
+    scheduler, taskdb = plane.schedulers[0], plane.taskdbs[0]
+    scheduler.kill()
+    taskdb.kill()
+    loop = asyncio.get_running_loop()
+    away = loop.time()
+    await wait_gone(pid, seconds=LEASE + 2)
+    gate.open()
+    await effects.has(11)
+    await asyncio.sleep(max(0.0, away + 4 * LEASE - loop.time()))
+    taskdb.start()
+    scheduler.start()
+    await ended(client, [*allowed, forbidden])
+    done = effects.count()
+    assert all(done[f"{task.id} {what}"] == 1 for task in allowed for what in ("start", "end"))
+
+
+async def test_a_late_report_of_a_frozen_agent_is_rejected_and_counted(
+    client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
+) -> None:
+    first = await start_runner()
+    gate, effects = Gate(tmp_path), Effects(tmp_path)
+    body = """
+    echo "$TASKYARD_RUNNER" >> "$EFFECTS"
+    flock -s "$GATE" true
+    echo "\\"$TASKYARD_RUNNER\\"" > "$TASKYARD_RESULT_FILE"
+    """
+    env = {"GATE": str(gate), "EFFECTS": str(effects.path)}
+    task = await client.create(script.bash(body, runner_labels=own, env=env, overlap="allow"))
+    await effects.has(1)
+    agent = psutil.Process(first.agent_pid)
+    agent.suspend()
+    second = await start_runner()
+    await effects.has(2)
+    gate.open()
+    done = await client.wait(task, timeout=PATIENCE)
+    assert (done.phase, done.output) == (Phase.SUCCEEDED, second.id)
+    agent.resume()
+    await until(lambda: "report_rejected" in first.output())
+    assert (await client.get(task)).output == second.id
+    assert effects.count() == {first.id: 1, second.id: 1}
