@@ -9,9 +9,10 @@ import psycopg
 from tests.bench import raw
 from tests.bench.database import migrated, wal_position
 from tests.bench.measure import Figure, Report, median
-from tests.bench.taskdb import Load, taskdb_process
+from tests.bench.taskdb import Load
 from tests.harness.keys import make_key
 from tests.harness.postgres import PostgresServer
+from tests.harness.taskdb_process import taskdb_process
 
 
 async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:

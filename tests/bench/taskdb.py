@@ -3,9 +3,6 @@
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import grpc.aio
@@ -24,27 +21,11 @@ from taskyard.v1 import (
     task_service_pb2_grpc,
 )
 from tests.harness.keys import make_key
-from tests.harness.processes import Service, free_port
 
 PARENT = "tenants/default"
 RUNNER = "bench"
 BATCH = 1000
 CREATE = "/taskyard.v1.TaskService/BatchCreateTasks"
-
-
-@contextmanager
-def taskdb_process(url: str, directory: Path) -> Iterator[Service]:
-    """A taskdb of its own process on a free port."""
-    port = free_port()
-    arguments = ("serve", "--listen", f"127.0.0.1:{port}")
-    service = Service(
-        "taskyard_taskdb", arguments, port, directory / "taskdb.log", {"TASKYARD_DATABASE_URL": url}
-    )
-    service.start()
-    try:
-        yield service
-    finally:
-        service.stop()
 
 
 def task(**fields: Any) -> task_pb2.Task:

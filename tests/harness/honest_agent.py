@@ -18,7 +18,7 @@ FOREVER = 1e6
 
 
 class HonestAgent:
-    """Drives a LinkRunner. A task with the argument "hold" runs until `release` is set, any other for a moment."""
+    """Drives a LinkRunner. A task with the argument "hold" runs until `release` is set."""
 
     def __init__(self, runner: LinkRunner) -> None:
         self.runner = runner
@@ -26,6 +26,7 @@ class HonestAgent:
         self.release = asyncio.Event()
         self.verdicts: list[lease_pb2.LeaseVerdict] = []
         self.connects = 0
+        self._connected = asyncio.Condition()
 
     async def run(self) -> None:
         """Connect, work, and connect again whenever the stream ends or falls silent."""
@@ -36,11 +37,18 @@ class HonestAgent:
                     async with asyncio.timeout(10):
                         welcome = await self.runner.connect()
                     self.verdicts += welcome.verdicts
-                    self.connects += 1
+                    async with self._connected:
+                        self.connects += 1
+                        self._connected.notify_all()
                     await self._until_lost(3 * welcome.heartbeat_interval.ToTimedelta().total_seconds())
                 await asyncio.sleep(random.uniform(0.05, 0.3))
         finally:
             work.cancel()
+
+    async def connected(self, times: int, timeout: float = 20.0) -> None:
+        """Wait until it has connected this often."""
+        async with asyncio.timeout(timeout), self._connected:
+            await self._connected.wait_for(lambda: self.connects >= times)
 
     async def _until_lost(self, patience: float) -> None:
         """Until the stream ends, or no heartbeat was acknowledged for three intervals (rule 6)."""

@@ -310,6 +310,11 @@ class LinkRunner:
         async with asyncio.timeout(timeout), self._news:
             await self._news.wait_for(lambda: self.through_seq >= seq)
 
+    async def spool_emptied(self, timeout: float = PATIENCE) -> None:
+        """Wait until every report was acknowledged."""
+        async with asyncio.timeout(timeout), self._news:
+            await self._news.wait_for(lambda: not self.spool)
+
     async def message(self, kind: str, found: Any = None, timeout: float = PATIENCE) -> link.ConnectResponse:
         """Wait for a message of this kind among all that were and will be received on this stream."""
 

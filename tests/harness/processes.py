@@ -89,6 +89,22 @@ class Service:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def suspend(self) -> None:
+        """Freeze it with SIGSTOP; returns once it does not run any more."""
+        os.kill(self.pid, signal.SIGSTOP)
+        self.wait_suspended()
+
+    def wait_suspended(self, seconds: float = 30.0) -> None:
+        """Return once it is frozen, by its own failpoint or from outside."""
+        deadline = time.monotonic() + seconds
+        while os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG) is None:
+            assert time.monotonic() < deadline, f"{self.module} is not stopped\n{self.told()}"
+            time.sleep(0.01)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
     def terminate(self, seconds: float = 30.0) -> int:
         """Ask it to end and return its exit code."""
         assert self.process is not None

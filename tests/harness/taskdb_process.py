@@ -81,6 +81,15 @@ class CrashingTaskDb:
         except TimeoutError:
             raise AssertionError(f"never true: {sql} {params}\n{self.service.told()}") from None
 
+    async def until_told(self, words: str, seconds: float = 30.0) -> None:
+        """Returns once its log has these words."""
+        try:
+            async with asyncio.timeout(seconds):
+                while words not in self.service.log.read_text(errors="replace"):
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"it never said {words!r}\n{self.service.told()}") from None
+
     async def close(self) -> None:
         """Ends process and channels."""
         for caller in self._callers.values():

@@ -1,4 +1,4 @@
-"""A TCP proxy between two parts of a suite that can lose what it carries, in one direction or both, or reset."""
+"""A TCP proxy that can hold back what it carries, in one direction or both, and reset its connections."""
 
 from __future__ import annotations
 

@@ -16,8 +16,6 @@ PATIENT = common_pb2.RetryPolicy(max_retries=3)
 PATIENT.backoff.initial.seconds = 3600
 PATIENT.backoff.max.seconds = 3600
 
-SUCCEEDED, LOST_ATTEMPT, RELEASED = 3, 4, 8
-
 
 @pytest.fixture
 async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
@@ -48,7 +46,7 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     claimed = {a.lease.task: a for a in (await yard.pop(runner)).assignments}
     whole, plain, flaky, broken, unwanted, slotted = (claimed[name] for name in names)
     await yard.report(runner, *(started(a) for a in (plain, flaky, broken, slotted)))
-    result = task_pb2.TaskResult(content=b"42")
+    result = task_pb2.TaskResult(output=common_pb2.Payload(raw=b"42"))
     reports = [
         started(whole),
         succeeded(whole, exit_code=0, result=result),
@@ -86,7 +84,7 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     states = {f"tenants/default/tasks/{task_id}": tuple(rest) for task_id, *rest in runs}
     assert len(runs) == len(states) == len(names), "every run is recorded once"
     assert [states[name] for name in names] == [(1, 1, 3), (1, 1, 3), (1, 1, 4), (1, 1, 4), (1, 0, 8), (1, 1, 3)]
-    assert (await yard.task(names[0])).status.result.content == b"42"
+    assert (await yard.task(names[0])).status.result.output.raw == b"42"
     flaked = await yard.task(names[2])
     assert (flaked.status.attempt, flaked.status.retry_count) == (1, 1)
     # The slot went to the waiter, and what was given back is claimable again; nothing else is.

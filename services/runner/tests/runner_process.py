@@ -111,7 +111,7 @@ class RunnerProcess:
     async def connected(self, times: int = 1) -> RunnerProcess:
         """Returns once it has opened that many sessions with a scheduler."""
         async with asyncio.timeout(EXIT_SECONDS):
-            while self.output().count('"session_opened"') < times:
+            while self.output().count('"session_opened"') < times:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return self
 

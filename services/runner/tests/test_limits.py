@@ -76,6 +76,14 @@ async def test_a_file_that_grows_too_large_ends_the_task_with_the_reason(
     assert "file" in failed.error.message.lower()
 
 
+async def test_a_task_that_fills_the_disk_with_many_files_is_stopped(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    body = "for i in $(seq 100); do head -c 1000000 /dev/zero > f$i; done; echo full; exec sleep 600"
+    failed = (await peer.outcome(peer.assign(shell(body, resources=Resources(disk_mb=20))))).failed
+    assert failed.error.code == "DISK_LIMIT_REACHED"
+
+
 async def test_a_task_has_no_open_descriptors_of_the_runner_and_no_new_privileges(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:

@@ -131,7 +131,9 @@ class RunningTaskDb:
     def pool(self) -> Pool:
         return self.taskdb.pool
 
-    async def caller(self, kind: int = keys.TENANT, tenant_id: str | None = "default", **fields: Any) -> Caller:
+    async def caller(
+        self, kind: int = keys.TENANT, tenant_id: str | None = "default", **fields: Any
+    ) -> Caller:
         """A caller with a new key; tenant keys act for `tenant_id`."""
         key = await make_key(self.pool, kind, tenant_id if kind == keys.TENANT else None, **fields)
         made = Caller(self.address, key)
@@ -191,6 +193,10 @@ class RunningTaskDb:
     async def succeed(self, name: str) -> TaskState:
         """A runner runs the task, which succeeds."""
         await self.start(name)
+        return await self.end(name)
+
+    async def end(self, name: str) -> TaskState:
+        """The runner of a task says that it succeeded."""
         return await self.apply(name, lambda task, now: Succeeded(**_holder(task)))
 
     async def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
@@ -259,7 +265,9 @@ async def yard(taskdb: RunningTaskDb, tenant: Caller, scheduler: Caller) -> Yard
     return await make_yard(taskdb, scheduler, tenant)
 
 
-async def make_yard(taskdb: RunningTaskDb, scheduler: Caller, tenant: Caller, name: str = "scheduler-1") -> Yard:
+async def make_yard(
+    taskdb: RunningTaskDb, scheduler: Caller, tenant: Caller, name: str = "scheduler-1"
+) -> Yard:
     """A scheduler of its own name, with a key for its runners."""
     key = ApiKey.parse(await make_key(taskdb.pool, keys.RUNNER))
     return Yard(scheduler, tenant, key.id, name)

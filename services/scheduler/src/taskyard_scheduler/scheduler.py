@@ -28,6 +28,8 @@ from taskyard_scheduler.taskdb import Taskdb
 log = get_log(__name__)
 
 SETTLE_SECONDS = 2.0
+# Sessions opened at a time: below what taskdb has connections for, so that nothing else starves meanwhile.
+OPENINGS = 6
 
 
 class Scheduler:
@@ -59,6 +61,7 @@ class Scheduler:
         self._watch = QueueWatch(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
         self._reconnect_spread = reconnect_spread
         self._rng = rng or random.Random()
+        self._opening = asyncio.Semaphore(OPENINGS)
         self._left = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -84,6 +87,16 @@ class Scheduler:
         self.dispatcher.capacity_changed(session.runner_id)
 
     # ---- sessions coming and going
+
+    async def open_session(
+        self, request: session_service_pb2.OpenSessionRequest
+    ) -> session_service_pb2.OpenSessionResponse:
+        """Open a session; raises taskyard.errors. Few at a time: a crowd that reconnects waits here."""
+        async with self._opening:
+            try:
+                return await self.taskdb.open_session(request)
+            except errors.Overloaded as error:
+                raise errors.StorageUnavailable(retry_after=error.retry_after) from error
 
     def admit(self, session: Session) -> None:
         """A session is open and its stream ready."""

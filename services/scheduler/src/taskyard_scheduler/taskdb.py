@@ -83,6 +83,9 @@ class Taskdb:
         return await _answer(self._sessions.VerifyApiKey(request, timeout=CALL_TIMEOUT))
 
 
+_UNREACHED = (errors.Code.UNAVAILABLE, errors.Code.DEADLINE_EXCEEDED, errors.Code.CANCELLED)
+
+
 async def _answer(call: Awaitable[T]) -> T:
     try:
         return await call
@@ -102,7 +105,7 @@ async def _steps(call: Any) -> AsyncIterator[Any]:
 
 def _translate(error: grpc.RpcError) -> errors.TaskyardError:
     found = from_rpc_error(error)
-    # gRPC's own UNAVAILABLE and DEADLINE_EXCEEDED mean that taskdb was not reached, or not in time.
-    if not found.reason and found.code in (errors.Code.UNAVAILABLE, errors.Code.DEADLINE_EXCEEDED):
+    # Without a reason of ours they come from gRPC: taskdb was not reached, or went away meanwhile.
+    if not found.reason and found.code in _UNREACHED:
         return errors.StorageUnavailable("unknown", message=f"taskdb did not answer: {found.message}")
     return found

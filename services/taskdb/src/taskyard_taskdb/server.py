@@ -74,9 +74,7 @@ class TaskDb:
     def _add_internal(self, server: Server) -> None:
         """What schedulers use."""
         self.reports = ReportBatch(self.pool, self.lanes, self.hub)
-        leases = LeaseServicer(
-            self.pool, self.lanes, self.hub, self.followers, self.reports, server.draining
-        )
+        leases = LeaseServicer(self.pool, self.lanes, self.hub, self.followers, self.reports, server.draining)
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
         sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
@@ -132,4 +130,3 @@ def _add_unimplemented(server: Server) -> None:
         global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
         global_task_service_pb2_grpc.GlobalTaskServiceServicer(),
     )
-

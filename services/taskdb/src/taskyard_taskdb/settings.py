@@ -75,7 +75,9 @@ class CreateKeySettings(DatabaseSettings):
 
     about = "Make an API key and print it; it cannot be shown again."
 
-    kind: Literal["admin", "tenant", "scheduler", "runner"] = setting(help="admin, tenant, scheduler or runner")
+    kind: Literal["admin", "tenant", "scheduler", "runner"] = setting(
+        help="admin, tenant, scheduler or runner"
+    )
     tenant: str = setting("", help="tenant that a tenant key acts for; without effect on other kinds")
     id: str = setting("", help="id of the key, 4 to 32 of a-z and 0-9; made up if empty")
     read_only: bool = setting(False, help="a tenant key that may only read")

@@ -9,7 +9,7 @@ from taskyard.v1 import errors_pb2
 
 PROTOS = Path(__file__).parents[4] / "protos" / "taskyard" / "v1"
 
-_REASONS = {name.removeprefix("ERROR_REASON_") for name in errors_pb2.ErrorReason.keys()}
+_REASONS = {name.removeprefix("ERROR_REASON_") for name in list(errors_pb2.ErrorReason.keys())}
 _RPC = re.compile(r"(?P<comment>(?:^ *//[^\n]*\n)+) *rpc (?P<name>\w+)\(", re.MULTILINE)
 _ERRORS = re.compile(r"Errors: (.*)", re.DOTALL)
 # A code whose reasons follow in parentheses; NOT_FOUND and ALREADY_EXISTS are names of both.

@@ -43,7 +43,9 @@ async def test_answer_is_the_stored_task_with_defaults(taskdb: Any, tenant: Any,
     assert await taskdb.rows("SELECT task_id FROM queue") == [(task.metadata.id,)]
 
 
-async def test_given_half_second_backoff_is_not_mixed_with_the_default(tenant: Any, make_task: MakeTask) -> None:
+async def test_given_half_second_backoff_is_not_mixed_with_the_default(
+    tenant: Any, make_task: MakeTask
+) -> None:
     request = make_task()
     request.task.spec.retry.backoff.initial.nanos = 500_000_000
     request.task.spec.stop_grace_period.nanos = 1_000_000
@@ -79,7 +81,8 @@ async def test_timeouts_become_timers(taskdb: Any, tenant: Any, make_task: MakeT
         make_task(queue_timeout=Duration(seconds=60), total_timeout=Duration(seconds=600))
     )
     rows = await taskdb.rows(
-        "SELECT m.kind, m.due_time - t.create_time FROM timers m JOIN tasks t USING (tenant_id, task_id) ORDER BY 1"
+        "SELECT m.kind, m.due_time - t.create_time "
+        "FROM timers m JOIN tasks t USING (tenant_id, task_id) ORDER BY 1"
     )
     assert rows == [(2, timedelta(seconds=60)), (3, timedelta(seconds=600))]
 
@@ -161,9 +164,7 @@ async def test_replace_cancels_waiters_and_asks_the_holder(
 ) -> None:
     running, waiting = await tenant.create(slot="s"), await tenant.create(slot="s")
     await taskdb.start(running.name)
-    response = await tenant.tasks.CreateTask(
-        make_task(slot="s", admission=task_pb2.ADMISSION_POLICY_REPLACE)
-    )
+    response = await tenant.tasks.CreateTask(make_task(slot="s", admission=task_pb2.ADMISSION_POLICY_REPLACE))
     assert response.outcome == REPLACED
     assert set(response.replaced_tasks) == {running.name, waiting.name}
     assert response.task.status.pending_reason == task_pb2.PENDING_REASON_SLOT_BUSY
@@ -257,7 +258,9 @@ async def test_taken_id_is_refused(taskdb: Any, tenant: Any, make_task: MakeTask
 
 
 @pytest.mark.covers("CreateTask", "NOT_FOUND")
-async def test_unknown_and_foreign_tenants_do_not_exist(taskdb: Any, tenant: Any, make_task: MakeTask) -> None:
+async def test_unknown_and_foreign_tenants_do_not_exist(
+    taskdb: Any, tenant: Any, make_task: MakeTask
+) -> None:
     await taskdb.add_tenant("acme")
     for parent in ("tenants/acme", "tenants/nobody"):
         with pytest.raises(errors.NotFound) as refused:
@@ -337,9 +340,7 @@ BAD: list[tuple[str, Callable[[Any], Any]]] = [
     ("task.metadata.annotations.a", lambda r: r.task.metadata.annotations.update({"a": "\0"})),
     (
         "task.spec.execution.function.function",
-        lambda r: r.task.spec.execution.CopyFrom(
-            task_pb2.Execution(function=task_pb2.FunctionExecution())
-        ),
+        lambda r: r.task.spec.execution.CopyFrom(task_pb2.Execution(function=task_pb2.FunctionExecution())),
     ),
 ]
 

@@ -179,3 +179,20 @@ async def test_tasks_of_one_slot_queue_in_the_order_of_the_batch(
     assert await taskdb.rows("SELECT task_id FROM queue") == [("t0",)]
     await taskdb.succeed("tenants/default/tasks/t0")
     assert await taskdb.rows("SELECT task_id FROM queue") == [("t1",)]
+
+
+async def test_validate_only_items_store_nothing(taskdb: Any, tenant: Any, make_task: MakeTask) -> None:
+    await tenant.create(task_id="taken")
+    items = [make_task(task_id="new"), make_task(task_id="taken"), make_task(task_id="made")]
+    for item in items[:2]:
+        item.validate_only = True
+    response = await tenant.tasks.BatchCreateTasks(batch(*items, mode=PER_ITEM))
+    assert [result.WhichOneof("result") for result in response.results] == ["created", "error", "created"]
+    assert await ids(taskdb) == {"taken", "made"}
+    with pytest.raises(errors.AlreadyExists) as refused:
+        await tenant.tasks.BatchCreateTasks(batch(*items[:2], mode=ATOMIC))
+    assert refused.value.extra["index"] == "1"
+    with pytest.raises(errors.FieldInvalid) as mixed:
+        await tenant.tasks.BatchCreateTasks(batch(*items, mode=ATOMIC))
+    assert mixed.value.violations[0].field == "requests[2].validate_only"
+    assert await ids(taskdb) == {"taken", "made"}

@@ -31,7 +31,7 @@ async def ask(caller: Any, rpc: str, name: str, **fields: Any) -> Any:
     return await getattr(caller.tasks, rpc)(REQUESTS[rpc](name=name, **fields))
 
 
-async def snapshot(taskdb: Any) -> list[tuple[Any, ...]]:
+async def snapshot(taskdb: Any) -> Any:
     """Everything that an action could change."""
     return await taskdb.rows(
         "SELECT (SELECT array_agg(t.* ORDER BY task_id)::text FROM tasks t), "
@@ -273,18 +273,14 @@ async def test_batch_cancel_decides_each_task(taskdb: Any, tenant: Any) -> None:
     assert (await tenant.get(running.name)).status.requested_action.action == task_pb2.TASK_ACTION_CANCEL
 
 
-async def test_batch_cancel_by_filter_comes_to_an_end(
-    taskdb: Any, tenant: Any, make_task: MakeTask
-) -> None:
+async def test_batch_cancel_by_filter_comes_to_an_end(taskdb: Any, tenant: Any, make_task: MakeTask) -> None:
     request = task_service_pb2.BatchCreateTasksRequest(
         parent="tenants/default", requests=[make_task(task_type="a") for _ in range(1000)]
     )
     await tenant.tasks.BatchCreateTasks(request)
     running, other = await tenant.create(task_type="a"), await tenant.create(task_type="b")
     await taskdb.start(running.name)
-    cancel = task_service_pb2.BatchCancelTasksRequest(
-        parent="tenants/default", filter='spec.task_type = "a"'
-    )
+    cancel = task_service_pb2.BatchCancelTasksRequest(parent="tenants/default", filter='spec.task_type = "a"')
     first = await tenant.tasks.BatchCancelTasks(cancel)
     second = await tenant.tasks.BatchCancelTasks(cancel)
     third = await tenant.tasks.BatchCancelTasks(cancel)
@@ -315,9 +311,7 @@ async def test_batch_retry_by_filter_takes_what_did_not_succeed(taskdb: Any, ten
     failed, done = await tenant.create(task_type="a"), await tenant.create(task_type="a")
     await taskdb.fail(failed.name)
     await taskdb.succeed(done.name)
-    request = task_service_pb2.BatchRetryTasksRequest(
-        parent="tenants/default", filter='spec.task_type = "a"'
-    )
+    request = task_service_pb2.BatchRetryTasksRequest(parent="tenants/default", filter='spec.task_type = "a"')
     response = await tenant.tasks.BatchRetryTasks(request)
     assert [result.name for result in response.results] == [failed.name]
     assert (await tenant.get(done.name)).status.phase == SUCCEEDED
@@ -326,9 +320,7 @@ async def test_batch_retry_by_filter_takes_what_did_not_succeed(taskdb: Any, ten
 @pytest.mark.covers("BatchRetryTasks", "TENANT_SUSPENDED")
 async def test_suspended_tenant_does_not_retry_a_batch(taskdb: Any, admin: Any) -> None:
     await taskdb.add_tenant("acme", suspended=True)
-    request = task_service_pb2.BatchRetryTasksRequest(
-        parent="tenants/acme", names=["tenants/acme/tasks/t"]
-    )
+    request = task_service_pb2.BatchRetryTasksRequest(parent="tenants/acme", names=["tenants/acme/tasks/t"])
     with pytest.raises(errors.TenantSuspended):
         await admin.tasks.BatchRetryTasks(request)
 

@@ -21,7 +21,7 @@ def struct(**fields: Any) -> Struct:
     return made
 
 
-async def report(caller: Any, name: str, phase: int = 0, **fields: Any) -> Any:
+async def report(caller: Any, name: str, phase: Any = 0, **fields: Any) -> Any:
     """Reports on a task."""
     request = task_service_pb2.ReportTaskStatusRequest(name=name, phase=phase, **fields)
     return await caller.tasks.ReportTaskStatus(request)
@@ -110,7 +110,7 @@ async def test_enqueued_reports_are_applied_in_order(taskdb: Any, tenant: Any) -
     assert await taskdb.rows("SELECT * FROM inbox") == []
 
 
-async def store_report(taskdb: Any, name: str, phase: int, **fields: Any) -> None:
+async def store_report(taskdb: Any, name: str, phase: Any, **fields: Any) -> None:
     """What a process leaves that stored a report and ended before it was applied."""
     request = task_service_pb2.ReportTaskStatusRequest(name=name, phase=phase, **fields)
     _, tenant_id, _, task_id = name.split("/")
@@ -145,7 +145,9 @@ async def test_stored_report_that_is_no_transition_is_dropped_and_audited(taskdb
     inbox = taskdb.taskdb.tasks._inbox
     assert await inbox.apply_all() == 3
     assert await taskdb.rows("SELECT * FROM inbox") == []
-    rows = await taskdb.rows("SELECT resource_id, details ->> 'reason' FROM changes WHERE event = 23 ORDER BY id")
+    rows = await taskdb.rows(
+        "SELECT resource_id, details ->> 'reason' FROM changes WHERE event = 23 ORDER BY id"
+    )
     assert rows == [(done.metadata.id, "TASK_TERMINAL"), (ordinary.metadata.id, "PHASE_CONFLICT")]
 
 

@@ -12,7 +12,9 @@ from taskyard import errors
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 
 
-async def update(caller: Any, name: str, *paths: str, version: int = 0, request_id: str = "", **spec: Any) -> Any:
+async def update(
+    caller: Any, name: str, *paths: str, version: int = 0, request_id: str = "", **spec: Any
+) -> Any:
     """Changes a task; `labels` is metadata, everything else a field of the spec."""
     labels = spec.pop("labels", None)
     task = task_pb2.Task(name=name, spec=task_pb2.TaskSpec(**spec) if spec else None)
@@ -24,7 +26,7 @@ async def update(caller: Any, name: str, *paths: str, version: int = 0, request_
     return (await caller.tasks.UpdateTask(request)).task
 
 
-async def stored(taskdb: Any) -> list[tuple[Any, ...]]:
+async def stored(taskdb: Any) -> Any:
     """Everything an update could change."""
     return await taskdb.rows(
         "SELECT (SELECT array_agg(t.*)::text FROM tasks t), (SELECT array_agg(q.*)::text FROM queue q), "
@@ -43,7 +45,9 @@ async def test_priority_of_a_queued_task_moves_it_to_another_lane(taskdb: Any, t
 
 async def test_mask_replaces_labels_as_a_whole(tenant: Any) -> None:
     task = await tenant.create(labels={"a": "1", "b": "2"})
-    assert (await update(tenant, task.name, "metadata.labels", labels={"c": "3"})).metadata.labels == {"c": "3"}
+    assert (await update(tenant, task.name, "metadata.labels", labels={"c": "3"})).metadata.labels == {
+        "c": "3"
+    }
     assert (await update(tenant, task.name, "metadata.labels")).metadata.labels == {}
 
 
@@ -104,7 +108,9 @@ async def test_placement_of_a_queued_task_moves_it_to_another_class(taskdb: Any,
     rows = await taskdb.rows("SELECT class_id, pinned_runner FROM queue")
     assert rows == [(before[0][0], "r1")]
     await update(tenant, task.name, "spec.resources", resources=common_pb2.Resources(memory_mb=100))
-    rows = await taskdb.rows("SELECT q.class_id FROM queue q JOIN placement_classes USING (tenant_id, class_id)")
+    rows = await taskdb.rows(
+        "SELECT q.class_id FROM queue q JOIN placement_classes USING (tenant_id, class_id)"
+    )
     assert rows and rows != before
 
 
@@ -190,7 +196,15 @@ async def test_spec_of_a_started_task_is_fixed(taskdb: Any, tenant: Any) -> None
 async def test_identity_and_status_cannot_be_changed(taskdb: Any, tenant: Any) -> None:
     task, external = await tenant.create(slot="s", task_type="t"), await tenant.create(external=True)
     before = await stored(taskdb)
-    for path in ("name", "status", "status.phase", "metadata.uid", "spec.slot", "spec.task_type", "spec.entity"):
+    for path in (
+        "name",
+        "status",
+        "status.phase",
+        "metadata.uid",
+        "spec.slot",
+        "spec.task_type",
+        "spec.entity",
+    ):
         with pytest.raises(errors.FieldImmutable):
             await update(tenant, task.name, path)
     with pytest.raises(errors.FieldImmutable) as refused:

@@ -53,7 +53,9 @@ async def test_upgrade_works_inside_a_running_event_loop(empty_database_url: str
 def test_downgrade_leaves_nothing_behind(empty_database_url: str) -> None:
     migrate.upgrade(empty_database_url)
     migrate.downgrade(empty_database_url, "base")
-    left = rows(empty_database_url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")
+    left = rows(
+        empty_database_url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+    )
     assert {name for (name,) in left} == {"alembic_version", "alembic_version_pkc"}
     assert migrate.upgrade(empty_database_url) == migrate.head()
 
@@ -82,7 +84,9 @@ def test_unreachable_database_and_unknown_revision_are_one_line(empty_database_u
 
 
 def test_keys_are_printed_once_and_stored_hashed(database_url: str) -> None:
-    made = command(database_url, "keys", "create", "--kind", "tenant", "--tenant", "default", "--id", "mykey1")
+    made = command(
+        database_url, "keys", "create", "--kind", "tenant", "--tenant", "default", "--id", "mykey1"
+    )
     key = made.stdout.strip()
     assert re.fullmatch(r"ty_mykey1_[0-9a-f]{64}", key)
     stored = rows(database_url, "SELECT kind, tenant_id, secret_hash FROM api_keys")
@@ -107,7 +111,8 @@ async def test_partitions_are_made_ahead_and_rows_find_them(database_url: str) -
         assert await ensure_partitions(tx, later, months=2) == 6
         assert await ensure_partitions(tx, later, months=2) == 0
         await tx.execute(
-            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) VALUES (%s, 1, 1, 't', 'r')",
+            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
+            "VALUES (%s, 1, 1, 't', 'r')",
             (datetime(2032, 1, 1, tzinfo=UTC),),
         )
         found = await tx.fetch("SELECT tableoid::regclass::text FROM changes")
@@ -144,7 +149,7 @@ def test_every_statement_can_be_prepared(database_url: str) -> None:
     with psycopg.connect(database_url, autocommit=True) as connection:
         for name, text in statements().items():
             try:
-                connection.execute(sql.SQL(f"PREPARE {name} AS {numbered(text)}"))  # type: ignore[arg-type]
+                connection.execute(sql.SQL(f"PREPARE {name} AS {numbered(text)}"))
             except psycopg.Error as error:
                 broken.append(f"{name}: {error}")
     assert not broken

@@ -72,7 +72,7 @@ def _fields(task: Task, exact: bool) -> Iterator[tuple[str, str]]:
         yield "progress", screen.clean(f"{status.progress.percent}% {status.progress.message}")
     yield "priority", str(spec.priority)
     yield "slot", spec.slot
-    yield "labels", " ".join(f"{name}={value}" for name, value in sorted(task.labels.items()))
+    yield "labels", _labels(task)
     yield "created", screen.moment(task.create_time, exact)
     yield "started", screen.moment(task.start_time, exact)
     yield "ended", screen.moment(task.end_time, exact)
@@ -115,7 +115,7 @@ def _document(value: Any) -> str:
     "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many."
 )
 @click.option("--all", "-a", "everything", is_flag=True, help="All of them, without a limit.")
-@output_option("table", "json", "name")
+@output_option("table", "wide", "json", "name")
 @exact_option
 @with_client
 async def list_tasks(
@@ -129,33 +129,44 @@ async def list_tasks(
       taskyard list -f 'metadata.labels.team = "video"' -o json
       taskyard list --phase failed -o name | xargs taskyard retry
     """
-    table = screen.Table("TASK", "PHASE", "ATTEMPT", "CREATED", "TOOK", "RUNNER", "WHAT")
+    wide = output == "wide"
+    table = screen.Table(*_titles(wide))
     array = screen.JsonArray()
     count = 0
     async for batch in client.list(filter_, phase=phase, limit=None if everything else limit).batches:
         count += len(batch)
-        if output == "table":
-            table.add(_row(task, exact) for task in batch)
+        if output in ("table", "wide"):
+            table.add(_row(task, exact, wide) for task in batch)
         elif output == "json":
             array.add(task.proto for task in batch)
         else:
             click.echo("".join(f"{task.id}\n" for task in batch), nl=False)
     if output == "json":
         array.close()
-    elif output == "table":
+    elif output != "name":
         _tell_count(count, limit, everything)
 
 
-def _row(task: Task, exact: bool) -> tuple[str, ...]:
+def _titles(wide: bool) -> tuple[str, ...]:
+    # An id, a phase and two times leave a dozen columns of an ordinary terminal for what it is about.
+    extra = ("ATTEMPT", "RUNNER", "TYPE", "LABELS") if wide else ()
+    return ("TASK", "PHASE", "CREATED", "TOOK", *extra, "WHAT")
+
+
+def _row(task: Task, exact: bool, wide: bool) -> tuple[str, ...]:
+    extra = (str(task.attempt), task.runner, task.proto.spec.task_type, _labels(task)) if wide else ()
     return (
         task.id,
         str(task.phase),
-        str(task.attempt),
         screen.moment(task.create_time, exact),
         screen.span(screen.duration_of(task)),
-        task.runner,
-        screen.shorten(screen.what(task), 60),
+        *extra,
+        screen.shorten(screen.what(task), 200 if wide else 60),
     )
+
+
+def _labels(task: Task) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(task.labels.items()))
 
 
 def _tell_count(count: int, limit: int, everything: bool) -> None:

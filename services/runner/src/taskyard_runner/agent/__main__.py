@@ -19,6 +19,7 @@ from taskyard_runner.agent.adoption import Adoption
 from taskyard_runner.agent.agent import Agent
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.config import AgentConfig
+from taskyard_runner.agent.disk import DiskWatch
 from taskyard_runner.agent.downloads import Downloads
 from taskyard_runner.agent.drain import Drain
 from taskyard_runner.agent.leases import Leases, RunKey
@@ -87,6 +88,7 @@ class AgentProcess:
         self._hello = hello
         self._config = config
         self._changed = asyncio.Event()
+        self._runs_changed = asyncio.Event()
         self._restarting = False
         options = client_channel_options(_MAX_RECEIVE_BYTES)
         self._channel = open_channel(
@@ -135,7 +137,9 @@ class AgentProcess:
         link = asyncio.create_task(self._link.run())
         leaver = asyncio.create_task(self._leave(agent))
         self._answer_old_requests()
-        done, _ = await asyncio.wait((listener, writer, link, leaver), return_when=asyncio.FIRST_COMPLETED)
+        disk = asyncio.create_task(DiskWatch(self._runs).run(self._runs_changed))
+        parts = (listener, writer, link, leaver, disk)
+        done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
         if link in done or leaver in done:
@@ -204,6 +208,7 @@ class AgentProcess:
 
     def _touch(self) -> None:
         self._changed.set()
+        self._runs_changed.set()
         if self._link is not None:
             self._link.wake()
 

@@ -9,6 +9,7 @@
 | a process of the run killed for the memory limit         | failed OUT_OF_MEMORY      | transient |
 | not started: program, directory, script or argument bad  | failed START_FAILED       | permanent |
 | not started: the host had no processes, memory or disk   | failed START_FAILED       | transient |
+| the run's directory larger than its disk_mb              | failed DISK_LIMIT_REACHED | transient |
 | result larger than 1 MiB                                 | failed RESULT_TOO_LARGE   | permanent |
 | stopped at a timeout                                     | timed_out                 |           |
 | stopped by cancel, pause, drain                          | cancelled, released       |           |
@@ -99,6 +100,9 @@ def judge(result: Mapping[str, Any], result_file: Path, error_file: Path) -> Run
         return RunReport(cancelled=RunCancelled(exit_code=code))
     if reason in _TIMEOUTS:
         return RunReport(timed_out=RunTimedOut(code=_TIMEOUTS[reason], exit_code=code))
+    if reason == StopReason.DISK_FULL:
+        told = "the files of the task take up more than its disk_mb"
+        return failed(ERROR_CLASS_TRANSIENT, "DISK_LIMIT_REACHED", told)
     if reason in _RELEASES:
         why, message = _RELEASES[reason]
         return RunReport(released=RunReleased(reason=why, message=message))

@@ -303,7 +303,8 @@ class Runs:
         """Ask the warden to stop it; one that was not ordered yet ends here."""
         if run.ended:
             return
-        run.held.change(HELD_STATE_STOPPING)
+        if run.held.state != HELD_STATE_STOPPING:
+            run.held.change(HELD_STATE_STOPPING)
         if run.ordered:
             self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
         else:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from taskyard_runner.warden import process
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.loop import READ, WRITE, Loop
-from taskyard_runner.warden.process import Launch
+from taskyard_runner.warden.process import Berth, Launch
 from taskyard_runner.warden.protocol import AGENT_FD, Decoder, Message, encode
 
 _MESSAGE_LIMIT = 64 << 20
@@ -44,17 +44,11 @@ class AgentProcess:
     def start(self) -> None:
         """Start an agent and say hello to it."""
         ours, theirs = socket.socketpair()
-        # Above the descriptor where the agent expects it, whatever this process has open.
-        launch = Launch(
-            argv=[sys.executable, "-m", "taskyard_runner.agent"],
-            env=self._env,
-            cwd=os.getcwd(),
-            extra=theirs.fileno(),
-            confined=False,
-            nofile=self._nofile,
-        )
+        argv = [sys.executable, "-m", "taskyard_runner.agent"]
+        launch = Launch(argv, self._env, os.getcwd(), self._nofile)
+        berth = Berth(extra=theirs.fileno(), confined=False)
         try:
-            self.pid, errors = process.spawn(launch)
+            self.pid, errors = process.spawn(berth, lambda: launch)
         except OSError:
             ours.close()
             self._retry()

@@ -32,6 +32,10 @@ class Group(Protocol):
         """Files into which a process writes "0" to belong to the group."""
         ...
 
+    def limit(self, limits: Limits) -> list[str]:
+        """Set its limits; the files to join besides, for them to hold. Raises OSError if the host refuses."""
+        ...
+
     def pids(self) -> list[int]:
         """Every live process of the group."""
         ...
@@ -54,8 +58,8 @@ class Hierarchy(Protocol):
 
     version: str
 
-    def make(self, name: str, limits: Limits) -> Group:
-        """A new group; raises OSError if the host refuses."""
+    def make(self, name: str) -> Group:
+        """A new group without limits; raises OSError if the host refuses."""
         ...
 
     def leftovers(self) -> Iterator[Group]:
@@ -73,8 +77,11 @@ def find_hierarchy(owner: str) -> tuple[Hierarchy | None, str]:
     for kind in (_V2, _V1):
         try:
             hierarchy = kind(owner)
-            probe = hierarchy.make("probe", Limits(memory_bytes=64 << 20, cpu_millis=1000, pids=64))
-            probe.remove()
+            probe = hierarchy.make(f"probe-{os.getpid()}")
+            try:
+                probe.limit(Limits(memory_bytes=64 << 20, cpu_millis=1000, pids=64))
+            finally:
+                probe.remove()
             return hierarchy, ""
         except OSError as error:
             where = f" {error.filename}" if error.filename else ""
@@ -106,17 +113,9 @@ class _V2:
         os.makedirs(self._base, exist_ok=True)
         _write(f"{self._base}/cgroup.subtree_control", wanted)
 
-    def make(self, name: str, limits: Limits) -> Group:
+    def make(self, name: str) -> Group:
         path = f"{self._base}/{name}"
         os.mkdir(path)
-        if limits.memory_bytes:
-            _write(f"{path}/memory.max", str(limits.memory_bytes))
-            with contextlib.suppress(OSError):
-                _write(f"{path}/memory.swap.max", "0")
-        if limits.pids:
-            _write(f"{path}/pids.max", str(limits.pids))
-        if limits.cpu_millis:
-            _write(f"{path}/cpu.max", f"{limits.cpu_millis * _PERIOD_US // 1000} {_PERIOD_US}")
         return _V2Group(path)
 
     def leftovers(self) -> Iterator[Group]:
@@ -132,6 +131,17 @@ class _V2Group:
 
     def joins(self) -> list[str]:
         return [f"{self._path}/cgroup.procs"]
+
+    def limit(self, limits: Limits) -> list[str]:
+        if limits.memory_bytes:
+            _write(f"{self._path}/memory.max", str(limits.memory_bytes))
+            with contextlib.suppress(OSError):
+                _write(f"{self._path}/memory.swap.max", "0")
+        if limits.pids:
+            _write(f"{self._path}/pids.max", str(limits.pids))
+        if limits.cpu_millis:
+            _write(f"{self._path}/cpu.max", f"{limits.cpu_millis * _PERIOD_US // 1000} {_PERIOD_US}")
+        return []
 
     def pids(self) -> list[int]:
         return _pids(self._path)
@@ -168,23 +178,9 @@ class _V1:
             os.makedirs(base, exist_ok=True)
             self._bases[controller] = base
 
-    def make(self, name: str, limits: Limits) -> Group:
-        # Each hierarchy that a process joins costs time; every process is found by the pids controller.
-        needed = {"pids": True, "memory": limits.memory_bytes > 0, "cpu": limits.cpu_millis > 0}
-        paths = {
-            controller: f"{base}/{name}" for controller, base in self._bases.items() if needed[controller]
-        }
-        for path in paths.values():
-            os.mkdir(path)
-        if limits.memory_bytes:
-            _write(f"{paths['memory']}/memory.limit_in_bytes", str(limits.memory_bytes))
-            with contextlib.suppress(OSError):
-                _write(f"{paths['memory']}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
-        if limits.pids:
-            _write(f"{paths['pids']}/pids.max", str(limits.pids))
-        if limits.cpu_millis:
-            _write(f"{paths['cpu']}/cpu.cfs_period_us", str(_PERIOD_US))
-            _write(f"{paths['cpu']}/cpu.cfs_quota_us", str(limits.cpu_millis * _PERIOD_US // 1000))
+    def make(self, name: str) -> Group:
+        paths = {controller: f"{base}/{name}" for controller, base in self._bases.items()}
+        os.mkdir(paths["pids"])
         return _V1Group(paths)
 
     def leftovers(self) -> Iterator[Group]:
@@ -198,11 +194,32 @@ class _V1:
 
 
 class _V1Group:
+    """Found by the pids controller; the others are joined for a limit only, because each costs time."""
+
     def __init__(self, paths: Mapping[str, str]) -> None:
         self._paths = paths
 
     def joins(self) -> list[str]:
-        return [f"{path}/cgroup.procs" for path in self._paths.values()]
+        return [f"{self._paths['pids']}/cgroup.procs"]
+
+    def limit(self, limits: Limits) -> list[str]:
+        joins = []
+        if limits.pids:
+            _write(f"{self._paths['pids']}/pids.max", str(limits.pids))
+        if limits.memory_bytes:
+            memory = self._paths["memory"]
+            os.mkdir(memory)
+            _write(f"{memory}/memory.limit_in_bytes", str(limits.memory_bytes))
+            with contextlib.suppress(OSError):
+                _write(f"{memory}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
+            joins.append(f"{memory}/cgroup.procs")
+        if limits.cpu_millis:
+            cpu = self._paths["cpu"]
+            os.mkdir(cpu)
+            _write(f"{cpu}/cpu.cfs_period_us", str(_PERIOD_US))
+            _write(f"{cpu}/cpu.cfs_quota_us", str(limits.cpu_millis * _PERIOD_US // 1000))
+            joins.append(f"{cpu}/cgroup.procs")
+        return joins
 
     def pids(self) -> list[int]:
         return _pids(self._paths["pids"])
@@ -211,8 +228,7 @@ class _V1Group:
         return _kill_all(self)
 
     def out_of_memory(self) -> bool:
-        memory = self._paths.get("memory")
-        return memory is not None and _counter(f"{memory}/memory.oom_control", "oom_kill") > 0
+        return _counter(f"{self._paths['memory']}/memory.oom_control", "oom_kill") > 0
 
     def remove(self) -> bool:
         removed = [_remove(path) for path in self._paths.values()]

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Collection, Iterator, Set
 
 from taskyard_runner.warden import process
-from taskyard_runner.warden.process import Seen
+from taskyard_runner.warden.seen import Seen, all_processes, marker_of, open_files
 
 # Its value is the run's directory, which names the run and the warden's data directory.
 MARKER = "TASKYARD_RUN"
@@ -23,10 +23,10 @@ def kill_run(directory: str, session: int, pipes: Set[str], known: Collection[in
     me = os.getpid()
 
     def belongs(seen: Seen) -> bool:
-        if seen.session == session or process.marker_of(seen.pid, _MARKER) == directory:
+        if seen.session == session or marker_of(seen.pid, _MARKER) == directory:
             return True
         adopted = seen.parent == me and seen.pid not in known
-        return adopted and not pipes.isdisjoint(process.open_files(seen.pid))
+        return adopted and not pipes.isdisjoint(open_files(seen.pid))
 
     return _kill(belongs)
 
@@ -42,7 +42,7 @@ def kill_leftovers(runs_directory: str, sessions: Collection[int]) -> int:
     prefix = runs_directory.rstrip("/") + "/"
 
     def left(seen: Seen) -> bool:
-        return seen.session in sessions or process.marker_of(seen.pid, _MARKER).startswith(prefix)
+        return seen.session in sessions or marker_of(seen.pid, _MARKER).startswith(prefix)
 
     return _kill(left)
 
@@ -58,4 +58,4 @@ def _kill(chosen: Callable[[Seen], bool]) -> int:
 
 def _find(chosen: Callable[[Seen], bool]) -> Iterator[Seen]:
     me = os.getpid()
-    yield from (seen for seen in process.all_processes() if seen.pid != me and chosen(seen))
+    yield from (seen for seen in all_processes() if seen.pid != me and chosen(seen))

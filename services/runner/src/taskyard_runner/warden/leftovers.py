@@ -55,6 +55,15 @@ def kill_leftovers(runs_directory: str, lost: list[LostRun], hierarchy: Hierarch
     return left
 
 
+def remove_groups(hierarchy: Hierarchy) -> None:
+    """Remove every control group, at the end of the warden."""
+    for _ in range(_ROUNDS):
+        if all([group.kill() == 0 and group.remove() for group in hierarchy.leftovers()]):  # noqa: C419
+            break
+        time.sleep(_PAUSE_SECONDS)
+    hierarchy.close()
+
+
 def _kill_once(runs_directory: str, sessions: set[int], hierarchy: Hierarchy | None) -> int:
     left = extinction.kill_leftovers(runs_directory, sessions)
     for group in hierarchy.leftovers() if hierarchy is not None else ():

@@ -22,6 +22,7 @@ from taskyard_runner.warden.loop import Loop
 from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.protocol import VERSION, Message
 from taskyard_runner.warden.run import Run, State, forget_run
+from taskyard_runner.warden.spare import SpareStock
 from taskyard_runner.warden.task_socket import TaskSocket, log_message
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -95,6 +96,7 @@ class Warden:
         self._lost = leftovers.read_lost_runs(self._runs_directory)
         self._kill_leftovers()
         self._loop = Loop()
+        self._spares = SpareStock(self._loop, self._hierarchy)
         self._socket = TaskSocket(self._loop, config.data_dir, self._hear)
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
         self._agent.on_connect = self._hello
@@ -169,7 +171,7 @@ class Warden:
             run.refuse(StopReason.LEASE_EXPIRED)
             return
         self._by_token[order.token] = run
-        run.start(self._hierarchy, self._nofile)
+        run.start(self._spares, self._nofile)
         if run.pid:
             self._by_pid[run.pid] = run
 
@@ -223,7 +225,7 @@ class Warden:
             extinction.kill_unowned(self.known_pids())
 
     def known_pids(self) -> Collection[int]:
-        return {self._agent.pid, *self._by_pid}
+        return {self._agent.pid, self._spares.pid, *self._by_pid}
 
     # -- what workloads say
 
@@ -287,6 +289,8 @@ class Warden:
                 return
             if pid == self._agent.pid:
                 self._agent_ended(status)
+            elif pid == self._spares.pid:
+                self._spares.clear()
             elif (run := self._by_pid.get(pid)) is not None:
                 run.exited(status, usage)
 
@@ -302,8 +306,9 @@ class Warden:
         self._agent.signal(signal.SIGKILL)
         for run in list(self._by_pid.values()):
             run.stop(StopReason.SHUTDOWN, 0.0)
+        self._spares.clear()
         if self._hierarchy is not None:
-            self._hierarchy.close()
+            leftovers.remove_groups(self._hierarchy)
 
 
 def _close_on_exec() -> None:

@@ -10,11 +10,11 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Protocol
 
 from taskyard_runner.warden import extinction, process
-from taskyard_runner.warden.cgroup import Group, Hierarchy
+from taskyard_runner.warden.cgroup import Group
 from taskyard_runner.warden.deadline import Deadlines, StopReason
 from taskyard_runner.warden.journal import JournalWriter, Kind
 from taskyard_runner.warden.linux import boottime
@@ -22,6 +22,7 @@ from taskyard_runner.warden.loop import Loop, Timer
 from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.process import Launch, StartError
 from taskyard_runner.warden.protocol import Message
+from taskyard_runner.warden.spare import SpareStock, remove_group
 
 _READ_BYTES = 65536
 _TAIL_BYTES = 4096
@@ -85,45 +86,34 @@ class Run:
 
     # -- start
 
-    def start(self, hierarchy: Hierarchy | None, nofile: int) -> None:
-        """Fork the process; what goes wrong ends the run with a start error, it is never raised."""
+    def start(self, stock: SpareStock, nofile: int) -> None:
+        """Start the process; what goes wrong ends the run with a start error, it is never raised."""
         try:
-            self._spawn(hierarchy, nofile)
+            self._launch(stock, nofile)
         except OSError as error:
             self._start_error = StartError("prepare", error.errno or 0, error.strerror or str(error))
             self._finish()
             return
+        self._remember()
         self._arm()
 
-    def _spawn(self, hierarchy: Hierarchy | None, nofile: int) -> None:
+    def _launch(self, stock: SpareStock, nofile: int) -> None:
         order = self.order
-        if hierarchy is not None:
-            self._group = hierarchy.make(order.run, order.limits)
-        out_read, out_write = os.pipe2(os.O_CLOEXEC)
-        err_read, err_write = os.pipe2(os.O_CLOEXEC)
-        launch = Launch(
-            argv=order.argv,
-            env=order.env,
-            cwd=order.cwd,
-            stdout=out_write,
-            stderr=err_write,
-            joins=self._group.joins() if self._group else (),
-            rlimits=self._rlimits(weak=hierarchy is None),
-            nofile=nofile,
-        )
+        spare = stock.take()
         try:
-            self.pid, self._errors = process.spawn(launch)
+            joins = spare.group.limit(order.limits) if spare.group is not None else []
+            rlimits = self._rlimits(weak=spare.group is None)
+            launch = Launch(order.argv, order.env, order.cwd, nofile, rlimits, joins)
         except OSError:
-            os.close(out_read)
-            os.close(err_read)
+            stock.give_up(spare)
             raise
-        finally:
-            os.close(out_write)
-            os.close(err_write)
-        self._remember()
-        self._open_pipe(out_read, Kind.STDOUT)
-        self._open_pipe(err_read, Kind.STDERR)
+        self.pid, self._errors, self._group = spare.pid, spare.errors, spare.group
+        self._open_pipe(spare.stdout, Kind.STDOUT)
+        self._open_pipe(spare.stderr, Kind.STDERR)
         self._loop.watch(self._errors, self._executed)
+        # A child that is gone already is reaped like any other.
+        with contextlib.suppress(OSError):
+            spare.launch(launch)
 
     def refuse(self, reason: StopReason) -> None:
         """End the run without a process."""
@@ -327,7 +317,7 @@ class Run:
         self.journal.close()
         self.result = self._outcome(out_of_memory)
         if self._group is not None:
-            _remove_group(self._loop, self._group)
+            remove_group(self._loop, self._group)
         self._listener.wrote(self)
         self._listener.ended(self)
 
@@ -359,13 +349,6 @@ class Run:
             "notes": self.notes,
             "result": self.result,
         }
-
-
-def _remove_group(loop: Loop, group: Group, attempt: int = 0) -> None:
-    # Processes that are dead but not yet reaped keep the group for a moment.
-    if not group.remove() and attempt < 50:
-        retry: Callable[[], None] = lambda: _remove_group(loop, group, attempt + 1)  # noqa: E731
-        loop.after(_RETRY_SECONDS * (attempt + 1), retry)
 
 
 def forget_run(directory: str) -> None:

@@ -36,16 +36,23 @@ class RunnerLinkServicer(RunnerLinkServiceServicer):
         self, requests: object, context: Context
     ) -> None:
         """One runner's stream, from hello to the end of its session."""
-        if self._scheduler.draining:
+        scheduler, signal = self._scheduler, Signal()
+        try:
+            session = await self._greet(context, signal)
+        except errors.TaskyardError as error:
+            log.warning("session_refused", reason=error.reason, error=str(error))
+            raise
+        log.info("session_opened", runner=session.runner_id, epoch=session.epoch)
+        await RunnerStream(session, scheduler, context, signal).run()
+
+    async def _greet(self, context: Context, signal: Signal) -> Session:
+        scheduler = self._scheduler
+        if scheduler.draining:
             raise errors.ServerDraining()
         hello = await self._read_hello(context)
         principal = require_runner(hello.runner_id)
-        opened = await self._scheduler.taskdb.open_session(self._open_request(hello, principal))
-        signal = Signal()
-        scheduler = self._scheduler
-        session = Session(hello, opened, scheduler.config, scheduler, signal, scheduler.clock())
-        log.info("session_opened", runner=session.runner_id, epoch=session.epoch, held=len(hello.held))
-        await RunnerStream(session, scheduler, context, signal).run()
+        opened = await scheduler.open_session(self._open_request(hello, principal))
+        return Session(hello, opened, scheduler.config, scheduler, signal, scheduler.clock())
 
     async def _read_hello(self, context: Context) -> link.Hello:
         timeout = self._scheduler.config.hello_timeout

@@ -1,1 +1,1 @@
-"""The handlers of taskdb's services, one module each, and the conversion between messages and stored values."""
+"""The handlers of taskdb's services, and the conversion between messages and stored values."""

@@ -12,7 +12,7 @@ from taskyard_taskdb.domain.words import ActorType
 
 
 def visible_task(name: str, field: str = "name") -> tuple[str, str]:
-    """Tenant and task id of a name. Raises FieldInvalid, or NotFound if the caller does not see the tenant."""
+    """Tenant and task id of a name. Raises FieldInvalid, or NotFound for a tenant the caller does not see."""
     tenant_id, task_id = parse_task_name(name, field)
     require_tenant(tenant_id, "task", name)
     return tenant_id, task_id

@@ -109,9 +109,7 @@ class ActionMethods:
     ) -> task_service_pb2.BatchRetryTasksResponse:
         validate_batch(request, "names", MAX_BATCH)
         await self._tenants.admit(access.visible_tenant(request.parent))
-        event = events.RetryRequested(
-            actor=access.caller(), discard_checkpoints=request.discard_checkpoints
-        )
+        event = events.RetryRequested(actor=access.caller(), discard_checkpoints=request.discard_checkpoints)
         results, more = await self._act_on_each(request, event, listing.find_retryable)
         return task_service_pb2.BatchRetryTasksResponse(results=results, more=more)
 

@@ -8,9 +8,9 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.names import run_name
 from taskyard_taskdb.domain.words import ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
-from taskyard_taskdb.domain.names import run_name
 from taskyard_taskdb.storage.newtask import Created
 from taskyard_taskdb.storage.run_history import RunRecord
 from taskyard_taskdb.storage.tasks import TaskRecord

@@ -67,7 +67,9 @@ class CreateMethods:
             raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
         batch_hash = _hash_batch(request) if request.request_id else b""
         read = await self._read_items(request, tenant_id)
-        results = await (self._create_all(read, request, batch_hash) if atomic else self._create_each(read))
+        results = await (
+            self._create_all(read, request, batch_hash) if atomic else self._create_each(read, request)
+        )
         context.add_done_callback(_after_reply)
         records = await self._read_existing(results)
         view = convert.chosen_view(request.view, convert.NAME)
@@ -99,18 +101,47 @@ class CreateMethods:
             tasks.append(item)
         if request.request_id:
             tasks = _share_request_id(tasks, request.request_id, batch_hash)
+        checks = [item.validate_only for item in request.requests]
+        if any(checks) and not all(checks):
+            odd = checks.index(not checks[0])
+            raise FieldInvalid.of(
+                f"requests[{odd}].validate_only", "must be the same for all items of an atomic batch"
+            )
         try:
-            if any(item.validate_only for item in request.requests):
-                return [await self._creator.check(task) for task in tasks]
+            if checks[0]:
+                return [await self._check(task, index) for index, task in enumerate(tasks)]
             return list(await self._creator.create_all(tasks))
         except Refused as refused:
             index, error = min(refused.errors.items(), key=lambda entry: entry[0])
             raise at_index(error, index) from None
 
-    async def _create_each(self, read: Sequence[NewTask | TaskyardError]) -> list[CreateResult | Exception]:
-        tasks = [item for item in read if isinstance(item, NewTask)]
-        results = iter(await self._creator.create_each(tasks))
-        return [next(results) if isinstance(item, NewTask) else item for item in read]
+    async def _check(self, task: NewTask, index: int) -> CreateResult:
+        try:
+            return await self._creator.check(task)
+        except TaskyardError as error:
+            raise at_index(error, index) from None
+
+    async def _try(self, task: NewTask) -> CreateResult | Exception:
+        try:
+            return await self._creator.check(task)
+        except TaskyardError as error:
+            return error
+
+    async def _create_each(
+        self, read: Sequence[NewTask | TaskyardError], request: BatchRequest
+    ) -> list[CreateResult | Exception]:
+        decided: dict[int, CreateResult | Exception] = {}
+        fresh: dict[int, NewTask] = {}
+        for index, item in enumerate(read):
+            if isinstance(item, TaskyardError):
+                decided[index] = item
+            elif request.requests[index].validate_only:
+                decided[index] = await self._try(item)
+            else:
+                fresh[index] = item
+        results = await self._creator.create_each(list(fresh.values()))
+        decided.update(zip(fresh, results, strict=True))
+        return [decided[index] for index in range(len(read))]
 
     async def _read_existing(
         self, results: Sequence[CreateResult | Exception]
@@ -177,7 +208,9 @@ def _fill(
         response.task.CopyFrom(convert.created_message(result, view))
         if result.task.replaces:
             response.outcome = task_service_pb2.CREATE_OUTCOME_REPLACED
-            response.replaced_tasks.extend(names.task_name(result.task.tenant_id, id) for id in result.replaced)
+            response.replaced_tasks.extend(
+                names.task_name(result.task.tenant_id, id) for id in result.replaced
+            )
         return
     record = records.get((result.tenant_id, result.task_id))
     if record is None:

@@ -11,7 +11,7 @@ _LOW_BITS = (1 << 62) - 1
 
 
 class Uuid7:
-    """Draws ids whose order is that of their making (RFC 9562, method 3: milliseconds and a 12-bit fraction)."""
+    """Draws ids in ascending order (RFC 9562, method 3: milliseconds and a 12-bit fraction)."""
 
     def __init__(self) -> None:
         self._last = 0

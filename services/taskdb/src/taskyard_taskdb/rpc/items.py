@@ -12,10 +12,12 @@ log = get_log(__name__)
 
 
 def at_index(error: Exception, index: int) -> Exception:
-    """The error of an item as that of the whole call: field paths begin with the item, metadata name its index."""
+    """The error of an item as that of the whole call: paths begin with the item, metadata name its index."""
     if not isinstance(error, TaskyardError):
         return error
-    if isinstance(error, InvalidArgument) and not all(v.field.startswith("requests[") for v in error.violations):
+    if isinstance(error, InvalidArgument) and not all(
+        v.field.startswith("requests[") for v in error.violations
+    ):
         error = prefixed(error, f"requests[{index}].")
     error.extra = {**error.extra, "index": str(index)}
     return error

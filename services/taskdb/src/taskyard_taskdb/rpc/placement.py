@@ -1,4 +1,4 @@
-"""Placement classes of specs, remembered: selectors are evaluated once per class, and most specs share one."""
+"""Placement classes of specs, remembered: most specs share the class of an earlier one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ class PlacementClasses:
     def of(self, spec: task_pb2.TaskSpec, kind: Kind) -> PlacedClass:
         """The class of a spec whose defaults are filled in."""
         function = spec.execution.function.function if kind is Kind.FUNCTION else ""
-        placement = spec.placement.SerializeToString(deterministic=True) if spec.HasField("placement") else b""
-        resources = spec.resources.SerializeToString(deterministic=True) if spec.HasField("resources") else b""
+        placement = (
+            spec.placement.SerializeToString(deterministic=True) if spec.HasField("placement") else b""
+        )
+        resources = (
+            spec.resources.SerializeToString(deterministic=True) if spec.HasField("resources") else b""
+        )
         key = (kind, spec.task_type, function, placement, resources)
         found = self._known.get(key)
         if found is None:

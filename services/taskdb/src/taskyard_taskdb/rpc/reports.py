@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,22 +17,20 @@ from taskyard_taskdb.domain.event import (
     HolderEvent,
     ProgressReported,
     Released,
-    Started,
-    Succeeded,
     TimedOut,
     runner,
 )
-from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
 from taskyard_taskdb.rpc.durations import to_datetime, to_timedelta
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.reports import Outcome, Report, Reports
+from taskyard_taskdb.storage.reports import Outcome, Report, Reports, Said
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000
+_TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1,256})")
 
 
 class ReportBatch:
@@ -88,39 +87,69 @@ def _fill_result(result: lease_pb2.ReportResult, outcome: Outcome) -> None:
 
 
 def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Report:
-    """The report as the lifecycle understands it. Raises FieldInvalid."""
-    field = f"reports[{index}]"
-    if not runner_id:
-        raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
-    kind = message.WhichOneof("report")
-    if kind is None:
-        raise FieldInvalid.of(f"{field}.report.report", "must have one of its kinds")
+    """The report as storage takes it. Raises FieldInvalid."""
     lease = message.lease
-    common = {
+    kind = message.WhichOneof("report")
+    named = _TASK_NAME.fullmatch(lease.task)
+    if named is None or kind is None or not runner_id:
+        raise _invalid(runner_id, message, kind, index)
+    time = to_datetime(message.time) if message.HasField("time") else None
+    details = message.details.SerializeToString() if message.HasField("details") else None
+    log_sequence = message.log_sequence if message.HasField("log_sequence") else None
+    key = (named[1], named[2])
+    if kind == "started":
+        begun = message.started.checkpoint_sequence
+        return Report(
+            key, runner_id, lease.generation, lease.lease_id, Said.STARTED, time, begun, details=details
+        )
+    if kind == "succeeded":
+        told = message.succeeded
+        return Report(
+            key,
+            runner_id,
+            lease.generation,
+            lease.lease_id,
+            Said.SUCCEEDED,
+            time,
+            0,
+            told.result.SerializeToString() if told.HasField("result") else None,
+            told.exit_code if told.HasField("exit_code") else None,
+            details,
+            log_sequence,
+        )
+    holder = {
         "actor": runner(runner_id),
         "runner_id": runner_id,
         "generation": lease.generation,
         "lease_id": lease.lease_id,
-        "time": to_datetime(message.time) if message.HasField("time") else None,
+        "time": time,
     }
-    event = _EVENTS[kind](getattr(message, kind), common, f"{field}.report.{kind}")
-    details = message.details.SerializeToString() if message.HasField("details") else None
-    key = parse_task_name(lease.task, f"{field}.report.lease.task")
-    return Report(key, event, details, message.log_sequence if message.HasField("log_sequence") else None)
+    event = _EVENTS[kind](getattr(message, kind), holder, f"reports[{index}].report.{kind}")
+    return Report(
+        key,
+        runner_id,
+        lease.generation,
+        lease.lease_id,
+        Said.OTHER,
+        details=details,
+        log_sequence=log_sequence,
+        other=event,
+    )
 
 
-def _started(told: lease_pb2.RunStarted, common: Mapping[str, Any], field: str) -> HolderEvent:
-    return Started(checkpoint_sequence=told.checkpoint_sequence, **common)
+def _invalid(runner_id: str, message: lease_pb2.RunReport, kind: str | None, index: int) -> FieldInvalid:
+    field = f"reports[{index}]"
+    if not runner_id:
+        return FieldInvalid.of(f"{field}.runner_id", "must not be empty")
+    if kind is None:
+        return FieldInvalid.of(f"{field}.report.report", "must have one of its kinds")
+    told = f"must be tenants/{{tenant}}/tasks/{{task}}, not {message.lease.task[:80]!r}"
+    return FieldInvalid.of(f"{field}.report.lease.task", told)
 
 
 def _progress(told: Any, common: Mapping[str, Any], field: str) -> HolderEvent:
     observed = {"time": to_datetime(told.observe_time)} if told.HasField("observe_time") else {}
     return ProgressReported(progress=told.SerializeToString(), **{**common, **observed})
-
-
-def _succeeded(told: lease_pb2.RunSucceeded, common: Mapping[str, Any], field: str) -> HolderEvent:
-    result = told.result.SerializeToString() if told.HasField("result") else None
-    return Succeeded(result=result, exit_code=_exit_code(told), **common)
 
 
 def _failed(told: lease_pb2.RunFailed, common: Mapping[str, Any], field: str) -> HolderEvent:
@@ -151,9 +180,7 @@ def _released(told: lease_pb2.RunReleased, common: Mapping[str, Any], field: str
 
 
 _EVENTS: Mapping[str, Callable[[Any, Mapping[str, Any], str], HolderEvent]] = {
-    "started": _started,
     "progress": _progress,
-    "succeeded": _succeeded,
     "failed": _failed,
     "timed_out": _timed_out,
     "cancelled": _cancelled,

@@ -22,7 +22,7 @@ from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.leased import Verdict
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.renewals import Renewal, Renewed, Return
-from taskyard_taskdb.storage.reports import Report
+from taskyard_taskdb.storage.reports import Report, Said
 from taskyard_taskdb.storage.sessions import Hello, Opened
 from taskyard_taskdb.watch.hub import Hub
 
@@ -213,7 +213,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
         time=to_datetime(observed) if item.progress.HasField("observe_time") else None,
         progress=item.progress.SerializeToString(),
     )
-    return Report(lease.key, event)
+    return Report(lease.key, runner_id, lease.generation, lease.lease_id, Said.OTHER, other=event)
 
 
 def _key_answer(found: keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:

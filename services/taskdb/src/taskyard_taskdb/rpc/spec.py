@@ -1,7 +1,8 @@
-"""From a CreateTaskRequest to what is stored: validated, defaults filled in, slot derived, policy and class decided.
+"""From a CreateTaskRequest to what is stored: validated, defaults filled in, slot derived, policy and class
+decided.
 
-Most tasks differ from earlier ones in their payload alone. What follows from the rest of a spec, its validation
-included, is worked out once per distinct spec and remembered.
+Most tasks differ from earlier ones in their payload alone. What follows from the rest of a spec, its
+validation included, is worked out once per distinct spec and remembered.
 """
 
 from __future__ import annotations
@@ -193,7 +194,8 @@ def _take_payload(spec: task_pb2.TaskSpec) -> bytes:
         return b""
     payload = spec.payload
     encoded = payload.SerializeToString()
-    # The rules of a payload limit the lengths of its two fields; a small one without a type cannot break them.
+    # The rules of a payload limit the lengths of its two fields; a small one without a type cannot break
+    # them.
     if payload.content_type or len(encoded) > _SMALL_PAYLOAD:
         validate(payload, "task.spec.payload.")
     check_payload(payload, "task.spec.payload")
@@ -263,7 +265,9 @@ def policy_of(spec: task_pb2.TaskSpec, kind: Kind) -> TaskPolicy:
         silence_timeout=_optional(spec, "silence_timeout"),
         queue_timeout=_optional(spec, "queue_timeout"),
         total_timeout=_optional(spec, "total_timeout"),
-        report_timeout=_optional(spec.execution.external, "report_timeout") if kind is Kind.EXTERNAL else None,
+        report_timeout=_optional(spec.execution.external, "report_timeout")
+        if kind is Kind.EXTERNAL
+        else None,
         stop_grace_period=spec.stop_grace_period.ToTimedelta(),
         overlap=Overlap(spec.overlap),
         on_runner_lost=RunnerLostPolicy(spec.on_runner_lost),

@@ -75,7 +75,9 @@ class UpdateMethods:
         after.ClearField("status")
         validate(after, "task.")
         if (kind is Kind.EXTERNAL) != task.external:
-            raise FieldImmutable.of("task.spec.execution", "external work and runners' work are not exchanged")
+            raise FieldImmutable.of(
+                "task.spec.execution", "external work and runners' work are not exchanged"
+            )
         if after.spec == before.spec and _same_metadata(before, after):
             return None
         return self._edit(request, actor, before.spec, after, kind, task)
@@ -92,7 +94,9 @@ class UpdateMethods:
         spec = after.spec
         placed = self._specs.classes.of(spec, kind)
         heavy = _heavy(before) != _heavy(spec)
-        policy = policy_of(spec, kind) if heavy else replace(task.policy, has_callback=spec.HasField("callback"))
+        policy = (
+            policy_of(spec, kind) if heavy else replace(task.policy, has_callback=spec.HasField("callback"))
+        )
         event = Edited(
             actor=actor,
             request_id=request.request_id or None,
@@ -135,7 +139,7 @@ def _same_metadata(before: task_pb2.Task, after: task_pb2.Task) -> bool:
 
 
 def _paths(request: task_service_pb2.UpdateTaskRequest) -> list[Path]:
-    """The fields to change. Raises FieldInvalid for one that does not exist, FieldImmutable for one that is fixed."""
+    """The fields to change. Raises FieldInvalid for an unknown one, FieldImmutable for one that is fixed."""
     if not request.update_mask.paths:
         spec = [("spec", field.name) for field, _ in request.task.spec.ListFields()]
         metadata = [("metadata", field.name) for field, _ in request.task.metadata.ListFields()]

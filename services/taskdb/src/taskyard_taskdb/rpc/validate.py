@@ -26,9 +26,7 @@ def validate(message: Message, prefix: str = "") -> None:
     try:
         validation.validate(message)
     except FieldInvalid as error:
-        violations = tuple(
-            FieldViolation(prefix + v.field, v.description, v.rule) for v in error.violations
-        )
+        violations = tuple(FieldViolation(prefix + v.field, v.description, v.rule) for v in error.violations)
         kind = TooLarge if all(_is_size(v) for v in violations) else FieldInvalid
         raise kind(violations) from None
 
@@ -37,7 +35,9 @@ def validate_batch(message: Message, items: str, limit: int) -> None:
     """Like validate, and BatchTooLarge for more than `limit` items."""
     count = len(getattr(message, items))
     if count > limit:
-        raise BatchTooLarge.of(items, f"{count} items; at most {limit} go into one batch", "repeated.max_items")
+        raise BatchTooLarge.of(
+            items, f"{count} items; at most {limit} go into one batch", "repeated.max_items"
+        )
     validate(message)
 
 
@@ -110,7 +110,9 @@ def check_payload(payload: common_pb2.Payload, path: str) -> None:
 def check_struct(value: struct_pb2.Struct, path: str) -> None:
     """Raises TooLarge, or FieldInvalid for a document that is too deep or holds a NUL."""
     if (size := value.ByteSize()) > MAX_STRUCT_BYTES:
-        raise TooLarge.of(path, f"{size} bytes encoded; at most {MAX_STRUCT_BYTES}, larger ones go as raw bytes")
+        raise TooLarge.of(
+            path, f"{size} bytes encoded; at most {MAX_STRUCT_BYTES}, larger ones go as raw bytes"
+        )
     _walk(value, path, 1)
 
 
@@ -129,7 +131,9 @@ def _walk_value(value: struct_pb2.Value, path: str, depth: int) -> None:
         _walk(value.struct_value, path, depth + 1)
     elif kind == "list_value":
         if depth + 1 > MAX_STRUCT_DEPTH:
-            raise FieldInvalid.of(path, f"is nested deeper than {MAX_STRUCT_DEPTH} levels", "struct.max_depth")
+            raise FieldInvalid.of(
+                path, f"is nested deeper than {MAX_STRUCT_DEPTH} levels", "struct.max_depth"
+            )
         for index, item in enumerate(value.list_value.values):
             _walk_value(item, f"{path}[{index}]", depth + 1)
     elif kind == "string_value" and "\0" in value.string_value:

@@ -1,8 +1,8 @@
 """Columns of a batch as binary PostgreSQL arrays, for `unnest`.
 
-psycopg's own list dumper asks for the type of each element, and so a batch's content would decide the parameter
-types of the statement. Here the column says its type once, which is several times as fast and keeps one prepared
-statement per query.
+psycopg's own list dumper asks for the type of each element, and so a batch's content would decide the
+parameter types of the statement. Here the column says its type once, which is several times as fast and
+keeps one prepared statement per query.
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ class Batcher(Generic[Item, Result]):
         if self._closed:
             raise ServerDraining()
         if len(self._waiting) >= self._max_waiting:
-            raise Overloaded("the server", f"{self._max_waiting} waiting items", retry_after=timedelta(seconds=1))
+            raise Overloaded(
+                "the server", f"{self._max_waiting} waiting items", retry_after=timedelta(seconds=1)
+            )
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if len(self._running) < self._in_flight:
@@ -81,8 +83,8 @@ class Batcher(Generic[Item, Result]):
             while batch := self._take():
                 await self._flush_batch(batch)
         finally:
-            # In the step that found nothing more: a caller that was just answered runs before any callback of this
-            # task, and its next item must not be left to a task that is over.
+            # In the step that found nothing more: a caller that was just answered runs before any callback
+            # of this task, and its next item must not be left to a task that is over.
             task = asyncio.current_task()
             assert task is not None
             self._running.discard(task)

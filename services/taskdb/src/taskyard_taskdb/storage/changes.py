@@ -1,4 +1,4 @@
-"""Writes the change log: one row per change, its id drawn under the shared lock that the log's reader waits for."""
+"""Writes the change log; ids are drawn under the shared lock that the log's reader waits for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 
-# Every writer holds this transaction-level advisory lock in shared mode from before it draws an id to the end of
-# its transaction. It is taken after the row locks: a writer that waits for a row would hold up every watch.
+# Every writer holds this transaction-level advisory lock in shared mode from before it draws an id to the
+# end of its transaction. It is taken after the row locks: a writer that waits for a row would hold up every
+# watch.
 LOG_LOCK = 0x7461736B79617264
 
 TASK = 1

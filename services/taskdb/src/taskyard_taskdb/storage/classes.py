@@ -20,8 +20,8 @@ ClassKey = tuple[str, int]
 class ClassCache:
     """Which classes the database has, as far as this process has seen within `ttl`.
 
-    Classes without live tasks are removed when a tenant reaches its limit, and only those older than `ttl` twice,
-    so that none is removed that a process still takes for stored.
+    Classes without live tasks are removed when a tenant reaches its limit, and only those older than `ttl`
+    twice, so that none is removed that a process still takes for stored.
     """
 
     def __init__(self, pool: Pool, ttl: timedelta = timedelta(minutes=5)) -> None:
@@ -30,7 +30,7 @@ class ClassCache:
         self._known: dict[ClassKey, float] = {}
 
     async def ensure(self, classes: Iterable[tuple[str, int, bytes]]) -> dict[ClassKey, PlacementClassLimit]:
-        """Stores what is not stored yet; classes that their tenant may not add are returned with the error."""
+        """Stores what is not stored yet; classes that their tenant may not add come back with the error."""
         now = time.monotonic()
         missing = {
             (tenant, class_id): definition
@@ -54,7 +54,10 @@ class ClassCache:
         refused: dict[ClassKey, PlacementClassLimit] = {}
         for tenant in sorted({tenant for tenant, _ in missing}):
             own = {key: definition for key, definition in missing.items() if key[0] == tenant}
-            if await self._insert(tx, tenant, own) > MAX_CLASSES and await self._prune(tx, tenant) > MAX_CLASSES:
+            if (
+                await self._insert(tx, tenant, own) > MAX_CLASSES
+                and await self._prune(tx, tenant) > MAX_CLASSES
+            ):
                 # The new ones are taken back; those of other tenants stay.
                 await tx.execute(statement("delete_new_classes"), (tenant, _ids(own)))
                 stored = {row[0] for row in await tx.fetch(statement("find_classes"), (tenant, _ids(own)))}

@@ -122,7 +122,12 @@ def in_phases(phases: set[Phase]) -> Sql:
     if live == LIVE:
         parts.append(LIVE_TASKS)
     elif live:
-        parts.append(and_(LIVE_TASKS, func.coalesce(leases.c.phase, tasks.c.phase).in_([int(phase) for phase in sorted(live)])))
+        parts.append(
+            and_(
+                LIVE_TASKS,
+                func.coalesce(leases.c.phase, tasks.c.phase).in_([int(phase) for phase in sorted(live)]),
+            )
+        )
     return or_(*parts) if parts else false()
 
 

@@ -1,7 +1,7 @@
 """Stores new tasks, many in one transaction, each with its own result.
 
-A flush that the database refuses is tried again without the items at fault: those that it names, or else half by half,
-so that one poisoned item never fails its neighbours.
+A flush that the database refuses is tried again without the items at fault: those that it names, or else
+half by half, so that one poisoned item never fails its neighbours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.classes import ClassCache
 from taskyard_taskdb.storage.flush import is_single, write
-from taskyard_taskdb.storage.newtask import CreateResult, Created, NewTask, Refused, Replayed
+from taskyard_taskdb.storage.newtask import Created, CreateResult, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transitions import Written
@@ -52,11 +52,13 @@ class TaskCreator:
         return [results[index] for index in range(len(tasks))]
 
     async def create_all(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
-        """A result for each task; or Refused, which names at least one task at fault, and then none is stored."""
+        """A result for each task; or Refused, which names one at fault, and then none is stored."""
         _, followers = _elect(tasks, range(len(tasks)))
         if followers:
             again, _ = followers[0]
-            raise Refused({again: FieldInvalid.of("request_id", "another item of the batch has this id as well")})
+            raise Refused(
+                {again: FieldInvalid.of("request_id", "another item of the batch has this id as well")}
+            )
         try:
             return await self._transact(tasks)
         except pg.UniqueViolation:
@@ -82,14 +84,18 @@ class TaskCreator:
             raise AlreadyExists("task", task.name) from None
         raise AssertionError("a rehearsal ends with its exception")
 
-    async def _settle(self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]) -> None:
+    async def _settle(
+        self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
+    ) -> None:
         alone = [index for index in indices if tasks[index].replaces]
         together = [index for index in indices if not tasks[index].replaces]
         # A replacement locks the tasks that it cancels; on its own it holds up nobody else's flush.
         for group in (together, *([index] for index in alone)):
             await self._bisect(tasks, group, results)
 
-    async def _bisect(self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]) -> None:
+    async def _bisect(
+        self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
+    ) -> None:
         if not indices:
             return
         chosen = [tasks[index] for index in indices]
@@ -167,7 +173,7 @@ class _Rehearsed(Exception):
 
 
 def _elect(tasks: Sequence[NewTask], indices: Iterable[int]) -> tuple[list[int], list[tuple[int, int]]]:
-    """The first task of each request id and task id, and every other one with the first that it depends on."""
+    """The first task of each request id and task id, and all others with the one they depend on."""
     first: dict[object, int] = {}
     leaders: list[int] = []
     followers: list[tuple[int, int]] = []

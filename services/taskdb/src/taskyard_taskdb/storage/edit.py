@@ -47,8 +47,8 @@ class Editor:
         self._after_commit = after_commit
 
     async def edit(self, key: Key, resource_version: int, decide: Decide, request: Request | None) -> None:
-        """Changes a task as `decide` says. Raises NotFound, ResourceVersionMismatch, RequestIdReused, what `decide`
-        raises and what the lifecycle refuses with."""
+        """Changes a task as `decide` says. Raises NotFound, ResourceVersionMismatch, RequestIdReused, what
+        `decide` raises and what the lifecycle refuses with."""
 
         async def work(tx: Tx) -> Written:
             if request is not None and await is_repeat(tx, Method.UPDATE_TASK, request):

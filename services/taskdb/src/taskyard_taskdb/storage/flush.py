@@ -46,7 +46,8 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
 
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], Written]:
-    """Stores what is new. Raises Refused for tasks whose slot is full or whose request id was used differently.
+    """Stores what is new. Raises Refused for tasks whose slot is full or whose request id was used
+    differently.
 
     Raises UniqueViolation for a taken task id, and what the database says of values it cannot store.
     """

@@ -37,11 +37,13 @@ class Request:
         return self.tenant_id, self.request_id
 
 
-async def claim(tx: Tx, method: Method, requests: Sequence[Request]) -> dict[tuple[str, str], str | RequestIdReused]:
+async def claim(
+    tx: Tx, method: Method, requests: Sequence[Request]
+) -> dict[tuple[str, str], str | RequestIdReused]:
     """Records the requests that are new; for each of the others the task of then, or RequestIdReused.
 
-    Waits for concurrent requests of the same ids. The answer is read in a second statement: the snapshot of the
-    one that lost the race is older than the winner.
+    Waits for concurrent requests of the same ids. The answer is read in a second statement: the snapshot of
+    the one that lost the race is older than the winner.
     """
     ordered = sorted(requests, key=lambda request: request.key)
     tenants, ids = [r.tenant_id for r in ordered], [r.request_id for r in ordered]

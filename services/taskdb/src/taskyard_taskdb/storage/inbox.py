@@ -1,4 +1,4 @@
-"""Reports of external tasks: applied at once, or stored and applied later, per task in the order of their arrival."""
+"""Reports of external tasks: applied at once, or stored and applied later, per task in order."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ReportInbox:
     async def _drain(
         self, tx: Tx, task: TaskState, loaded: Loaded, counted: list[int] | None = None
     ) -> list[Transition]:
-        """The transitions of the stored reports, which are removed; one that is none is dropped and audited."""
+        """The transitions of the stored reports, which are removed; what is none is dropped and audited."""
         rows = await tx.fetch(statement("take_reports"), (task.tenant_id, task.task_id, _PAGE))
         transitions: list[Transition] = []
         rejected: list[ChangeRow] = []

@@ -56,7 +56,7 @@ class StoredKey:
 
 
 async def insert_key(tx: Tx, key: StoredKey) -> datetime:
-    """Stores a new key and returns its creation time. Raises NotFound for the tenant, AlreadyExists for the id."""
+    """Stores a new key; its creation time. Raises NotFound for the tenant, AlreadyExists for the id."""
     scope = key.runner_scope.pack() if key.kind == RUNNER else None
     values = (
         key.key_id,

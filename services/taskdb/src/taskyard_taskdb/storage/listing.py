@@ -72,7 +72,8 @@ async def list_page(tx: Tx, query: Query, after: Position | None, limit: int) ->
     order = ", ".join(f"t.{c.key} {direction}" for c in _order(query))
     rows = await _fetch(
         tx,
-        f"SELECT {COLUMNS} FROM ({sql}) k JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id "
+        f"SELECT {COLUMNS} FROM ({sql}) k "
+        "JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id "
         f"LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id {_SESSIONS} "
         f"ORDER BY {order}",
         params,
@@ -123,8 +124,8 @@ def _matching(query: Query) -> Select[Any]:
 def _keys(query: Query, after: Position | None, limit: int) -> Select[Any]:
     """The keys of a page.
 
-    No index spans live and ended tasks, tenants, or the ends of several phases: each part has a page of its own, of
-    which the first rows are taken together.
+    No index spans live and ended tasks, tenants, or the ends of several phases: each part has a page of its
+    own, of which the first rows are taken together.
     """
     parts = [_part(query, side, after, limit) for side in _sides(query)]
     if len(parts) == 1:
@@ -169,8 +170,10 @@ def _behind(order: Sequence[ColumnElement[Any]], after: Position, descending: bo
 
 
 def _groups(query: Query) -> tuple[FromClause, ColumnElement[bool]]:
-    """A row per tenant and, where tasks are ordered by their end, per phase; and what ties a task to its row."""
-    phases = sqlalchemy.values(column("phase", SmallInteger), name="phases").data([(int(p),) for p in TERMINAL])
+    """A row per tenant and, for an order by end, per phase; and what ties a task to its row."""
+    phases = sqlalchemy.values(column("phase", SmallInteger), name="phases").data(
+        [(int(p),) for p in TERMINAL]
+    )
     if query.tenant_id is not None:
         return phases, tasks.c.phase == phases.c.phase
     tenants = table("tenants", column("tenant_id"))

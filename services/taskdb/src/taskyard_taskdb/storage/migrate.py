@@ -25,8 +25,8 @@ logging.getLogger("alembic").setLevel(logging.WARNING)
 _MIGRATION_LOCK = 0x7461736B6D696772
 
 _TENANTS = """
-    INSERT INTO tenants (tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth, rate_limit_per_sec)
-    VALUES ('default', 'Default', 4, 0, 0, 0), ('system', 'Shared task types', 4, 0, 0, 0)
+    INSERT INTO tenants (tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth,
+    rate_limit_per_sec) VALUES ('default', 'Default', 4, 0, 0, 0), ('system', 'Shared task types', 4, 0, 0, 0)
     ON CONFLICT DO NOTHING
 """
 
@@ -38,8 +38,8 @@ class SchemaError(Exception):
 def upgrade(url: str) -> str:
     """Applies every missing migration and returns the revision; safe to repeat and to run concurrently.
 
-    Also makes the tenants and partitions that every database has. Raises SchemaError for a database of a newer
-    version or one that cannot be reached.
+    Also makes the tenants and partitions that every database has. Raises SchemaError for a database of a
+    newer version or one that cannot be reached.
     """
     with _connect(url) as connection:
         _refuse_newer(connection)

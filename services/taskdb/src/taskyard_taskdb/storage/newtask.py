@@ -79,7 +79,7 @@ class NewTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The task was stored, in this state; `replaced` are the ids of the tasks that are being cancelled for it."""
+    """The task was stored, in this state; `replaced` are the tasks that are being cancelled for it."""
 
     task: NewTask
     create_time: datetime
@@ -112,4 +112,3 @@ class Refused(Exception):
     def __init__(self, errors: Mapping[int, Exception]) -> None:
         super().__init__(f"{len(errors)} tasks refused")
         self.errors = dict(errors)
-

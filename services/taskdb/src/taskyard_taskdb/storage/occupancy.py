@@ -21,8 +21,8 @@ class Occupancy:
 
 
 async def lock_and_read(tx: Tx, keys: Iterable[SlotKey]) -> dict[SlotKey, Occupancy]:
-    """Locks the slots, then reads who is alive in them: the snapshot of one statement for both would predate a
-    task that was committed while it waited for the lock."""
+    """Locks the slots, then reads who is alive in them: the snapshot of one statement for both would predate
+    a task that was committed while it waited for the lock."""
     heads = await slots.lock(tx, keys)
     if not heads:
         return {}
@@ -46,4 +46,7 @@ async def set_heads(tx: Tx, heads: Sequence[tuple[SlotKey, str]]) -> None:
 
 
 def _columns(keys: Sequence[SlotKey]) -> dict[str, object]:
-    return {"tenant_ids": arrays.texts([key[0] for key in keys]), "slots": arrays.texts([key[1] for key in keys])}
+    return {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "slots": arrays.texts([key[1] for key in keys]),
+    }

@@ -33,8 +33,9 @@ def missing_partitions(existing: Set[str], now: datetime, months: int = 3) -> It
 
 
 def _create(table: str, name: str, start: datetime, end: datetime) -> tuple[str, str]:
-    # Attaching a finished table locks out no writer of the parent, as creating a partition in place would. The
-    # default partition is scanned for rows of the month: it is empty unless partitions were missing before.
+    # Attaching a finished table locks out no writer of the parent, as creating a partition in place would.
+    # The default partition is scanned for rows of the month: it is empty unless partitions were missing
+    # before.
     return (
         f"CREATE TABLE {name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)",
         f"ALTER TABLE {table} ATTACH PARTITION {name} "

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: transactions, their retries, and the one translation of the database's errors."""
+"""Connections to PostgreSQL: transactions, their retries, and the one translation of errors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ class Pool:
         """A transaction that commits at the end of the block and rolls back on any exception.
 
         Raises StorageUnavailable if the database is away (its `outcome` says whether the commit may have
-        happened), Overloaded if no connection becomes free. Other errors of PostgreSQL are raised as they are.
+        happened), Overloaded if no connection becomes free. Other errors of PostgreSQL are raised as they
+        are.
         """
         async with self._connection(reserve) as connection:
             try:
@@ -114,7 +115,7 @@ class Pool:
 
     @asynccontextmanager
     async def single(self) -> AsyncIterator[Tx]:
-        """For one statement that is a transaction by itself: one exchange with the server instead of three."""
+        """For one statement that is a transaction by itself: one exchange with the server, not three."""
         async with self._autocommitting("unknown") as tx:
             yield tx
 
@@ -130,13 +131,11 @@ class Pool:
                 if not connection.closed:
                     await connection.set_autocommit(False)
 
-    async def run(
-        self, work: Callable[[Tx], Awaitable[T]], *, reserve: bool = False, attempts: int = 5
-    ) -> T:
-        """The result of `work` in a transaction, repeated after a deadlock, a lost race or a broken connection.
+    async def run(self, work: Callable[[Tx], Awaitable[T]], *, reserve: bool = False, attempts: int = 5) -> T:
+        """The result of `work` in a transaction, repeated after a deadlock or on a broken connection.
 
-        The transaction is not interrupted when the caller is cancelled. Raises what `work` raises, and Overloaded
-        after too many attempts or a lock that was not to be had.
+        The transaction is not interrupted when the caller is cancelled. Raises what `work` raises, and
+        Overloaded after too many attempts or a lock that was not to be had.
         """
         return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts)))
 

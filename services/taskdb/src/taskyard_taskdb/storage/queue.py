@@ -22,7 +22,7 @@ from taskyard_taskdb.storage.claim import Grant, RunnerGrants, RunnerWant
 from taskyard_taskdb.storage.keys import RunnerScope
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.lanes import Lanes, lane_arrays
-from taskyard_taskdb.storage.merge import Candidate, Merge, Page
+from taskyard_taskdb.storage.merge import BEGINNING, Candidate, Merge, Page, sole_lanes
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.statements import statement
 
@@ -66,26 +66,57 @@ class _Pop:
     async def run(self, tx: Tx) -> list[RunnerGrants]:
         results = [RunnerGrants() for _ in self._wants]
         self._taken, self._skipped = [], []
-        open_wants = await self._admit(tx, results)
-        merge = Merge(open_wants, self._lanes.bounds, lambda pages: _read_pages(tx, pages))
-        has_lease: dict[Candidate, bool] = {}
+        wants = await self._admit(tx, results)
+        sole = sole_lanes(wants)
+        taken = (
+            await self._merge(tx, wants, results) if sole is None else await self._drain(tx, sole, results)
+        )
+        self._taken = list(taken)
+        await self._grant(tx, taken, results)
+        return results
+
+    async def _drain(
+        self, tx: Tx, sole: Mapping[LaneKey, Sequence[tuple[int, int]]], results: list[RunnerGrants]
+    ) -> dict[Candidate, bool]:
+        """Take the heads of lanes that need not be compared: what is found is what is claimed."""
+        taken: dict[Candidate, bool] = {}
+        for lane in sorted(sole):
+            positions = [position for position, count in sole[lane] for _ in range(count)]
+            params = {
+                **lane._asdict(),
+                "after_time": self._lanes.bounds.get(lane, BEGINNING),
+                "at_most": len(positions),
+            }
+            rows = await tx.fetch(statement("take_lane"), params)
+            # The delete does not keep the order.
+            for position, (ready_time, task_id, has_lease) in zip(positions, sorted(rows), strict=False):
+                taken[Candidate(lane, ready_time, task_id, position)] = has_lease
+            if len(rows) < len(positions):
+                for position, _ in sole[lane]:
+                    results[position].drained = [lane]
+        return taken
+
+    async def _merge(
+        self, tx: Tx, wants: Sequence[tuple[int, RunnerWant]], results: list[RunnerGrants]
+    ) -> dict[Candidate, bool]:
+        """Choose among the heads of lanes, then lock what was chosen."""
+        merge = Merge(wants, self._lanes.bounds, lambda pages: _read_pages(tx, pages))
+        taken: dict[Candidate, bool] = {}
         for _ in range(_ROUNDS):
             chosen = await merge.choose()
             if not chosen:
                 break
-            taken = await _take(tx, chosen)
-            has_lease |= taken
-            skipped = [candidate for candidate in chosen if candidate not in taken]
+            ours = await _take(tx, chosen)
+            taken |= ours
+            skipped = [candidate for candidate in chosen if candidate not in ours]
             self._skipped += skipped
             if not skipped:
                 break
             merge.refuse(skipped)
-        self._taken = list(has_lease)
-        await self._grant(tx, has_lease, results)
-        for position, want in open_wants:
+        for position, want in wants:
             lanes = (offer.lane for tenant in want.tenants for offer in tenant.lanes)
             results[position].drained = merge.drained(lanes)
-        return results
+        return taken
 
     def committed(self) -> None:
         """Raise the bounds of the lanes to what was popped, and tell who watches them."""

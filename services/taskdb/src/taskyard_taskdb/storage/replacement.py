@@ -14,6 +14,7 @@ from taskyard_taskdb.storage.newtask import NewTask
 from taskyard_taskdb.storage.occupancy import Occupancy
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slots import SlotKey
+from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transitions import StateMoved, Written, load_for_update, write
 
 _rng = random.Random()
@@ -27,6 +28,8 @@ async def cancel_live(tx: Tx, tasks: Sequence[NewTask]) -> tuple[dict[SlotKey, l
     replacing = {(task.tenant_id, task.slot): task for task in tasks if task.slot is not None}
     if not replacing:
         return {}, Written()
+    for key in sorted(replacing):
+        await tx.execute(statement("take_turn"), ("/".join(key),))
     live = await occupancy.read_live(tx, list(replacing))
     loaded = await load_for_update(tx, [(key[0], task_id) for key, ids in live.items() for task_id in ids])
     transitions = []

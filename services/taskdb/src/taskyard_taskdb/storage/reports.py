@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import IntEnum
 from random import Random
+from typing import Any, NamedTuple
 
-import psycopg
-from psycopg import errors as pg
-
-from taskyard.errors import LeaseNotHeld, NotFound, StaleGeneration, TaskTerminal, TaskyardError
+from taskyard.errors import (
+    FieldInvalid,
+    LeaseNotHeld,
+    NotFound,
+    StaleGeneration,
+    StorageUnavailable,
+    TaskTerminal,
+    TaskyardError,
+)
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -25,6 +33,7 @@ from taskyard_taskdb.domain.event import (
     Started,
     Succeeded,
     TimedOut,
+    runner,
 )
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
@@ -32,6 +41,7 @@ from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.changes import LOG_LOCK
 from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.poison import POISON, isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runs import EndedRun, find_runs
 from taskyard_taskdb.storage.statements import statement
@@ -42,14 +52,47 @@ from taskyard_taskdb.storage.transitions import StateMoved, Written, load_for_up
 MergeDetails = Callable[[bytes | None, bytes], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One report; `details` are those of the report alone, the event's are not set yet."""
+class Said(IntEnum):
+    """What a report says, as far as the common path has to know."""
+
+    STARTED = 1
+    SUCCEEDED = 2
+    OTHER = 3
+
+
+class Report(NamedTuple):
+    """One report. A start or a success is told in columns; whatever else is said is in `other`.
+
+    `details` are those of the report alone, the event's are set when they are merged with the stored ones.
+    """
 
     key: Key
-    event: HolderEvent
+    runner_id: str
+    generation: int
+    lease_id: int
+    said: Said
+    time: datetime | None = None
+    checkpoint_sequence: int = 0
+    result: bytes | None = None
+    exit_code: int | None = None
     details: bytes | None = None
     log_sequence: int | None = None
+    other: HolderEvent | None = None
+
+    def event(self) -> HolderEvent:
+        """The report as the lifecycle understands it."""
+        if self.other is not None:
+            return self.other
+        holder: dict[str, Any] = {
+            "actor": runner(self.runner_id),
+            "runner_id": self.runner_id,
+            "generation": self.generation,
+            "lease_id": self.lease_id,
+            "time": self.time,
+        }
+        if self.said is Said.STARTED:
+            return Started(checkpoint_sequence=self.checkpoint_sequence, **holder)
+        return Succeeded(result=self.result, exit_code=self.exit_code, **holder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +105,9 @@ class Applied:
 
 Outcome = Applied | TaskyardError
 
+_STARTED = Applied(Phase.RUNNING)
+_SUCCEEDED = Applied(Phase.SUCCEEDED)
+
 _RUN_STATES = {
     Succeeded: (RunState.SUCCEEDED,),
     Failed: (RunState.FAILED,),
@@ -70,7 +116,6 @@ _RUN_STATES = {
     Released: (RunState.RELEASED, RunState.LOST),
 }
 _REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
-_POISON = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.QueryCanceled)
 
 
 class Reports:
@@ -85,34 +130,42 @@ class Reports:
         """One outcome per report, in order. An error is final for its report."""
         outcomes: dict[int, Outcome] = {}
         groups = _by_task(reports)
-        plain = {key: group for key, group in groups.items() if _is_plain([reports[n] for n in group])}
+        plain = {key: group for key, group in groups.items() if _is_plain(reports, group)}
         if plain:
-            done = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
-            await failpoints.REPORT_AFTER_COMMIT.reach()
+            done = await self._complete(reports, plain)
             for key in done:
-                *started, last = groups.pop(key)
-                outcomes.update((n, Applied(Phase.RUNNING)) for n in started)
-                outcomes[last] = Applied(Phase.SUCCEEDED)
+                group = groups.pop(key)
+                outcomes[group[0]] = _STARTED
+                outcomes[group[-1]] = _SUCCEEDED
         if groups:
             await self._decide(reports, groups, outcomes)
         return [outcomes[n] for n in range(len(reports))]
+
+    async def _complete(self, reports: Sequence[Report], plain: Mapping[Key, list[int]]) -> list[Key]:
+        """The tasks of plain successes that are done; the others are decided one by one."""
+        try:
+            done = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+        except POISON:
+            return []
+        await failpoints.REPORT_AFTER_COMMIT.reach()
+        return done
 
     async def _decide(
         self, reports: Sequence[Report], groups: Mapping[Key, list[int]], outcomes: dict[int, Outcome]
     ) -> None:
         """Apply the groups in one transaction; one that the database refuses does not fail the others."""
-        try:
-            found, written = await self._pool.run(lambda tx: self._transact(tx, reports, groups))
-        except _POISON:
-            if len(groups) == 1:
-                raise
-            keys = sorted(groups)
-            for half in (keys[: len(keys) // 2], keys[len(keys) // 2 :]):
-                await self._decide(reports, {key: groups[key] for key in half}, outcomes)
-            return
-        await failpoints.REPORT_AFTER_COMMIT.reach()
-        outcomes.update(found)
-        self._lanes.committed(written)
+
+        async def apply(keys: Sequence[Key]) -> None:
+            part = {key: groups[key] for key in keys}
+            found, written = await self._pool.run(lambda tx: self._transact(tx, reports, part))
+            await failpoints.REPORT_AFTER_COMMIT.reach()
+            outcomes.update(found)
+            self._lanes.committed(written)
+
+        def give_up(key: Key, error: Exception) -> None:
+            outcomes.update((n, _refusal(error)) for n in groups[key])
+
+        await isolate(sorted(groups), apply, give_up)
 
     async def _transact(
         self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
@@ -143,9 +196,17 @@ class Reports:
         return outcomes, written
 
     def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
+        event = report.event()
         if report.details is None:
-            return report.event
-        return replace(report.event, details=self._merge_details(task.details, report.details))
+            return event
+        return replace(event, details=self._merge_details(task.details, report.details))
+
+
+def _refusal(error: Exception) -> TaskyardError:
+    """Why reports of one task could not be stored: a lock that was not to be had passes, a value does not."""
+    if isinstance(error, TaskyardError):
+        return StorageUnavailable("not applied")
+    return FieldInvalid.of("report", f"cannot be stored: {str(error).splitlines()[0]}")
 
 
 async def _recognise_repeats(
@@ -155,11 +216,11 @@ async def _recognise_repeats(
     rejected = [n for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)]
     if not rejected:
         return
-    runs = await find_runs(tx, [(*reports[n].key, reports[n].event.generation) for n in rejected])
+    runs = await find_runs(tx, [(*reports[n].key, reports[n].generation) for n in rejected])
     for n in rejected:
         report = reports[n]
-        run = runs.get((*report.key, report.event.generation))
-        if run is not None and _was_applied(report.event, run):
+        run = runs.get((*report.key, report.generation))
+        if run is not None and _was_applied(report.event(), run):
             outcomes[n] = Applied(tasks[report.key].phase, duplicate=True)
 
 
@@ -178,15 +239,15 @@ def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
     return groups
 
 
-def _is_plain(group: Sequence[Report]) -> bool:
+def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
     """A success, alone or right after its start, that says nothing else."""
-    first, last = group[0], group[-1]
-    if type(last.event) is not Succeeded or len(group) > 2 or last.details is not None:
+    last = reports[group[-1]]
+    if last.said is not Said.SUCCEEDED or last.details is not None or len(group) > 2:
         return False
     if len(group) == 1:
         return True
-    same = (first.event.generation, first.event.lease_id) == (last.event.generation, last.event.lease_id)
-    return type(first.event) is Started and first.details is None and same
+    first = reports[group[0]]
+    return first.said is Said.STARTED and first.details is None and first.lease_id == last.lease_id
 
 
 async def _complete_plain(tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]) -> list[Key]:
@@ -205,20 +266,19 @@ async def _complete_plain(tx: Tx, reports: Sequence[Report], groups: Mapping[Key
 
 
 def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:
-    starts = [report.event if isinstance(report.event, Started) else None for report in first]
-    ends = [report.event for report in last if isinstance(report.event, Succeeded)]
+    starts = [report if report.said is Said.STARTED else None for report in first]
     return {
         "log_lock": LOG_LOCK,
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "task_ids": arrays.texts([key[1] for key in keys]),
-        "generations": arrays.bigints([event.generation for event in ends]),
-        "lease_ids": arrays.bigints([event.lease_id for event in ends]),
-        "runner_ids": arrays.texts([event.runner_id for event in ends]),
+        "generations": arrays.bigints([report.generation for report in last]),
+        "lease_ids": arrays.bigints([report.lease_id for report in last]),
+        "runner_ids": arrays.texts([report.runner_id for report in last]),
         "starts": arrays.bools([start is not None for start in starts]),
         "start_times": arrays.timestamps([start.time if start else None for start in starts]),
-        "end_times": arrays.timestamps([event.time for event in ends]),
-        "results": arrays.byteas([event.result for event in ends]),
-        "exit_codes": arrays.integers([event.exit_code for event in ends]),
+        "end_times": arrays.timestamps([report.time for report in last]),
+        "results": arrays.byteas([report.result for report in last]),
+        "exit_codes": arrays.integers([report.exit_code for report in last]),
         "checkpoints": arrays.bigints([start.checkpoint_sequence if start else 0 for start in starts]),
         "log_sequences": arrays.bigints([report.log_sequence for report in last]),
         "started_event": ChangeEvent.TASK_STARTED.value,

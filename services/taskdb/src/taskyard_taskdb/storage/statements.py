@@ -1,7 +1,7 @@
 """The named statements of storage/sql/*.sql, read once.
 
-A file holds the statements of one table. Each begins with a line `-- name: claim_tasks`, followed by a comment on
-its locking and the index it uses, then the SQL with psycopg's `%(name)s` placeholders.
+A file holds the statements of one table. Each begins with a line `-- name: claim_tasks`, followed by a
+comment on its locking and the index it uses, then the SQL with psycopg's `%(name)s` placeholders.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def parse(text: str, source: str) -> dict[str, str]:
 def _strip_comments(name: str, body: str, source: str) -> str:
     lines = body.strip().splitlines()
     if not lines or not lines[0].startswith("--"):
-        raise StatementError(f"{source}: statement {name!r} does not say how it locks and which index it uses")
+        raise StatementError(
+            f"{source}: statement {name!r} does not say how it locks and which index it uses"
+        )
     # A percent sign in a comment would be taken for a placeholder.
     return "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip().rstrip(";")

@@ -19,8 +19,8 @@ Key = tuple[str, str]
 class TaskRecord:
     """A task in effect, in the order of the columns of COLUMNS. Serialised messages are left as they are.
 
-    The fields from `runner_id` on are set only while a lease exists; expire_time is that of the session where the
-    lease follows one.
+    The fields from `runner_id` on are set only while a lease exists; expire_time is that of the session
+    where the lease follows one.
     """
 
     tenant_id: str
@@ -93,9 +93,9 @@ COLUMNS = """t.tenant_id, t.task_id, t.uid, coalesce(l.version, t.version), t.cr
     coalesce(l.start_time, t.start_time), t.end_time, t.checkpoint_sequence, t.exit_code, t.error_code,
     coalesce(l.runner_id, t.last_runner_id), t.kind, t.priority, t.class_id, t.pinned_runner, t.task_type,
     t.task_type_tenant, t.slot, t.entity_type, t.entity_id, t.parent_task_id, t.creator_type, t.creator_id,
-    t.traceparent, t.spec, t.callback, t.annotations, t.labels, t.result, t.error, coalesce(l.progress, t.progress),
-    coalesce(l.details, t.details), l.runner_id, l.lease_id, coalesce(l.expire_time, s.expire_time),
-    coalesce(l.requested_action, 0), l.action, l.action_deadline"""
+    t.traceparent, t.spec, t.callback, t.annotations, t.labels, t.result, t.error, coalesce(l.progress,
+    t.progress), coalesce(l.details, t.details), l.runner_id, l.lease_id, coalesce(l.expire_time,
+    s.expire_time), coalesce(l.requested_action, 0), l.action, l.action_deadline"""
 
 JOINS = """LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
     LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch"""
@@ -109,7 +109,8 @@ def record(row: Row) -> TaskRecord:
 async def read(tx: Tx, tenant_id: str, task_id: str) -> TaskRecord | None:
     """One task, or None."""
     row = await tx.fetch_row(
-        f"SELECT {COLUMNS} FROM tasks t {JOINS} WHERE t.tenant_id = %s AND t.task_id = %s", (tenant_id, task_id)
+        f"SELECT {COLUMNS} FROM tasks t {JOINS} WHERE t.tenant_id = %s AND t.task_id = %s",
+        (tenant_id, task_id),
     )
     return None if row is None else record(row)
 
@@ -137,8 +138,6 @@ async def scan(tx: Tx, tenant_id: str | None, after: Key | None, limit: int) -> 
         params,
     )
     return [record(row) for row in rows]
-
-
 
 
 def filter_fields(task: TaskRecord) -> dict[str, Any]:

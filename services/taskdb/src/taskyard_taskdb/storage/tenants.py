@@ -35,7 +35,9 @@ class TenantCache:
     async def admit(self, tenant_id: str) -> Tenant:
         """The tenant, which may submit work. Raises NotFound or TenantSuspended."""
         found = self._known.get(tenant_id)
-        tenant = found[1] if found is not None and found[0] > time.monotonic() else await self._load(tenant_id)
+        tenant = (
+            found[1] if found is not None and found[0] > time.monotonic() else await self._load(tenant_id)
+        )
         if tenant.suspended:
             raise TenantSuspended(tenant.name)
         return tenant

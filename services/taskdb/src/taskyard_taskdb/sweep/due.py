@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import psycopg
-
-from taskyard.errors import Overloaded
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain.event import (
     Due,
@@ -18,6 +15,7 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.words import TimerKind
 from taskyard_taskdb.storage import overdue, timers
+from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.timers import Timer
 from taskyard_taskdb.storage.transitions import Written, load_for_update, write
@@ -64,22 +62,18 @@ class TimerSweep:
                 return LONGEST_SECONDS if left is None else min(max(left, 0.0), LONGEST_SECONDS)
 
     async def _fire(self, office: Office, found: Sequence[Timer]) -> None:
-        async def work(tx: Tx) -> Written:
-            await office.stand(tx)
-            return await fire(tx, found)
+        async def apply(part: Sequence[Timer]) -> None:
+            self._told(await self._pool.run(lambda tx: work(tx, part)))
 
-        try:
-            written = await self._pool.run(work)
-        except (psycopg.DataError, psycopg.IntegrityError, Overloaded) as error:
-            if len(found) == 1:
-                logger.error("timer %r cannot be fired: %r", found[0], error)
-                self._stuck.add(found[0])
-                return
-            middle = len(found) // 2
-            await self._fire(office, found[:middle])
-            await self._fire(office, found[middle:])
-            return
-        self._told(written)
+        async def work(tx: Tx, part: Sequence[Timer]) -> Written:
+            await office.stand(tx)
+            return await fire(tx, part)
+
+        await isolate(found, apply, self._give_up)
+
+    def _give_up(self, timer: Timer, error: Exception) -> None:
+        logger.error("timer %r cannot be fired: %r", timer, error)
+        self._stuck.add(timer)
 
 
 async def fire(tx: Tx, found: Sequence[Timer]) -> Written:

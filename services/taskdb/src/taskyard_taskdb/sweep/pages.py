@@ -6,14 +6,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
-import psycopg
-
-from taskyard.errors import Overloaded
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.storage.overdue import BEFORE_ALL, OverdueLease
+from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.task_rows import Key
 from taskyard_taskdb.storage.transitions import Loaded, Written, load_for_update, write
@@ -58,22 +56,19 @@ class LeasePages:
     async def _apply(
         self, office: Office, found: Sequence[OverdueLease], event_of: Callable[[OverdueLease], Event]
     ) -> None:
-        async def work(tx: Tx) -> Written:
-            await office.stand(tx)
-            loaded = await load_for_update(tx, [lease.key for lease in found])
-            return await write(tx, judge(loaded, [(lease.key, event_of(lease)) for lease in found]))
+        async def apply(part: Sequence[OverdueLease]) -> None:
+            self._told(await self._pool.run(lambda tx: work(tx, part)))
 
-        try:
-            written = await self._pool.run(work)
-        except (psycopg.DataError, psycopg.IntegrityError, Overloaded) as error:
-            if len(found) == 1:
-                logger.error("lease of task %s/%s cannot be swept: %r", *found[0].key, error)
-                return
-            middle = len(found) // 2
-            await self._apply(office, found[:middle], event_of)
-            await self._apply(office, found[middle:], event_of)
-            return
-        self._told(written)
+        async def work(tx: Tx, part: Sequence[OverdueLease]) -> Written:
+            await office.stand(tx)
+            loaded = await load_for_update(tx, [lease.key for lease in part])
+            return await write(tx, judge(loaded, [(lease.key, event_of(lease)) for lease in part]))
+
+        await isolate(found, apply, _give_up)
+
+
+def _give_up(found: OverdueLease, error: Exception) -> None:
+    logger.error("the lease of task %s/%s cannot be swept: %r", *found.key, error)
 
 
 def judge(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Transition]:

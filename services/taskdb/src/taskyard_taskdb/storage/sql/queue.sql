@@ -44,6 +44,23 @@ CROSS JOIN LATERAL (
 WHERE NOT coalesce(t.suspended OR t.queue_paused, false)
 ORDER BY lane.n, q.ready_time, q.task_id
 
+-- name: take_lane
+-- Locks and deletes the head of one lane from its bound on, skipping what another transaction has: for pops that have no
+-- other lane to compare with. Primary key of queue.
+WITH locked AS MATERIALIZED (
+    SELECT ctid AS at, ready_time, task_id, has_lease
+    FROM queue
+    WHERE tenant_id = %(tenant_id)s AND class_id = %(class_id)s AND priority = %(priority)s::smallint
+        AND pinned_runner = %(pinned_runner)s AND ready_time >= %(after_time)s
+        AND NOT EXISTS (SELECT FROM tenants WHERE tenants.tenant_id = %(tenant_id)s AND (suspended OR queue_paused))
+    ORDER BY ready_time, task_id
+    LIMIT %(at_most)s
+    FOR UPDATE OF queue SKIP LOCKED
+), gone AS (
+    DELETE FROM queue USING locked WHERE queue.ctid = locked.at
+)
+SELECT ready_time, task_id, has_lease FROM locked
+
 -- name: take_from_queue
 -- Locks the chosen rows, skipping those another transaction has, and deletes them; primary key of queue.
 WITH locked AS MATERIALIZED (

@@ -60,3 +60,8 @@ SELECT k.tenant_id, k.slot,
         ) t
     )
 FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
+
+-- name: take_turn
+-- Waits for other replacements in the same slot, which would find each other's tasks and start over again and again;
+-- nobody else takes this advisory lock, and it comes before all row locks.
+SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))

@@ -10,7 +10,7 @@ JOIN queue q ON q.tenant_id = t.tenant_id AND q.class_id = t.class_id AND q.prio
 -- Locks the leases of tasks in key order; primary key of leases. The session is read, not locked.
 SELECT l.tenant_id, l.task_id, l.generation, l.version, l.phase, l.attempt, l.progress, l.details,
     l.lease_id, l.runner_id, l.session_epoch, l.claim_request_id, l.schedule_time,
-    coalesce(l.expire_time, s.expire_time, '-infinity') AS expire_time, l.expire_time IS NULL AS follows_session,
+    coalesce(l.expire_time, s.expire_time, 'epoch') AS expire_time, l.expire_time IS NULL AS follows_session,
     l.start_time, l.sign_time, l.progress_time, l.deadline_time, l.deadline_code, l.requested_action,
     l.action_deadline, l.action, l.start_checkpoint, l.task_type_revision
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)

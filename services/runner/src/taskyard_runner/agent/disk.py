@@ -1,0 +1,57 @@
+"""Scratch disk: what a run's directory holds is measured now and then, and too much ends the run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from taskyard_kit.logs import get_log
+from taskyard_runner.agent.run import AgentRun
+from taskyard_runner.agent.runs import Runs
+from taskyard_runner.warden.deadline import StopReason
+
+_INTERVAL = 1.0
+# Measuring takes at most this part of the time, however many files there are.
+_SHARE = 0.1
+_MIB = 1 << 20
+
+log = get_log(__name__)
+
+
+class DiskWatch:
+    """Measures runs that have a limit; costs nothing while there are none."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    async def run(self, changed: asyncio.Event) -> None:
+        """Watch for ever; `changed` tells that there may be another run."""
+        while True:
+            limited = [run for run in self._runs.live() if run.resources.disk_mb and run.started]
+            if not limited:
+                changed.clear()
+                await changed.wait()
+                continue
+            began = time.monotonic()
+            for run in limited:
+                await self._measure(run)
+            await asyncio.sleep(max(_INTERVAL, (time.monotonic() - began) / _SHARE))
+
+    async def _measure(self, run: AgentRun) -> None:
+        used = await asyncio.to_thread(disk_usage, str(run.directory.root))
+        if used > run.resources.disk_mb * _MIB and not run.ended:
+            log.warning("disk_limit_reached", task=run.lease.task, used_bytes=used)
+            self._runs.stop(run, StopReason.DISK_FULL, 0.0)
+
+
+def disk_usage(folder: str) -> int:
+    """Bytes that a folder takes up on disk; what vanishes meanwhile does not count."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(f"{path}/{name}").st_blocks * 512
+            except OSError:
+                continue
+    return total

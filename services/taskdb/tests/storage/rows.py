@@ -1,0 +1,70 @@
+"""Tasks put into the database in any state, for tests of what storage does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from taskyard_taskdb.domain.effect import SetTimer
+from taskyard_taskdb.domain.task import TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.task_status import timed
+
+INSERT = """
+INSERT INTO tasks (tenant_id, task_id, version, phase, pending_reason, class_id, create_time, update_time, ready_time,
+    next_attempt_time, total_deadline, uid, max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost,
+    timed, pinned_runner, slot, policy, callback, spec)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, gen_random_uuid(), %s, %s, %s, 4, %s, %s, %s, %s, %s, %s, %s, %s, '')
+"""
+
+
+async def insert_created(tx: Tx, created: Sequence[Transition]) -> None:
+    """Store new tasks with their queue rows, timers and slots, row by row."""
+    for transition in created:
+        task = transition.task
+        await tx.execute(INSERT, _values(task))
+        if task.queue_key is not None:
+            await tx.execute(
+                "INSERT INTO queue (tenant_id, task_id, class_id, priority, pinned_runner, ready_time) "
+                "VALUES (%s, %s, %s, %s, %s, %s)",
+                (task.tenant_id, task.task_id, task.class_id, task.priority, task.pinned_runner, task.ready_time),
+            )
+        if task.heads_slot:
+            await tx.execute(
+                "INSERT INTO slots (tenant_id, slot, head_task_id) VALUES (%s, %s, %s)",
+                (task.tenant_id, task.slot, task.task_id),
+            )
+        for effect in transition.effects:
+            if isinstance(effect, SetTimer):
+                await tx.execute(
+                    "INSERT INTO timers (tenant_id, task_id, kind, due_time) VALUES (%s, %s, %s, %s)",
+                    (task.tenant_id, task.task_id, effect.kind.value, effect.due_time),
+                )
+
+
+def _values(task: TaskState) -> tuple[object, ...]:
+    policy = task.policy
+    return (
+        task.tenant_id,
+        task.task_id,
+        task.version,
+        task.phase.value,
+        task.pending_reason.value,
+        task.class_id,
+        task.create_time,
+        task.update_time,
+        task.ready_time,
+        task.next_attempt_time,
+        task.total_deadline,
+        policy.max_retries,
+        task.kind.value,
+        task.priority,
+        policy.restart.value,
+        policy.overlap.value,
+        policy.on_runner_lost.value,
+        timed(policy),
+        task.pinned_runner,
+        task.slot,
+        policy.pack(),
+        b"x" if policy.has_callback else None,
+    )

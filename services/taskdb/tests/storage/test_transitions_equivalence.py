@@ -1,0 +1,259 @@
+"""SQL and the pure lifecycle agree: random lives are replayed through the database, step by step, and compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from services.taskdb.tests.effect_model import EffectModel
+from services.taskdb.tests.lifecycle_sequences import EPOCH, SCHEDULER, Life, draw_policy, live
+from services.taskdb.tests.storage.rows import insert_created
+from taskyard_taskdb.domain import event as events
+from taskyard_taskdb.domain.effect import DeleteTask
+from taskyard_taskdb.domain.lifecycle import apply, create
+from taskyard_taskdb.domain.task import RunError, TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.words import PendingReason, RunState, TimerKind
+from taskyard_taskdb.storage import transitions as transitions_module
+from taskyard_taskdb.storage.claim import LaneOffer, RunnerWant, TenantWant
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.queue import Queue
+from taskyard_taskdb.storage.reports import Report, Reports, Said
+from taskyard_taskdb.storage.steps import Steps
+from taskyard_taskdb.storage.transitions import load_for_update, write
+
+LIVES = 1000
+LENGTH = 25
+
+
+@dataclass
+class Replay:
+    """A life on its way through the database."""
+
+    life: Life
+    task: TaskState
+    model: EffectModel
+    created: Transition
+    step: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.task.tenant_id, self.task.task_id
+
+
+def begin(seed: int) -> Replay:
+    life = live(Random(seed), LENGTH, task_id=f"t{seed}")
+    # Each life has a slot to itself: its events say when it is promoted.
+    made = replace(life.created, task=_own_slot(life.created.task))
+    model = EffectModel()
+    model.write(made)
+    return Replay(life, made.task, model, made)
+
+
+def _own_slot(task: TaskState) -> TaskState:
+    return task if task.slot is None else replace(task, slot=f"slot-{task.task_id}")
+
+
+@pytest.fixture
+async def pool(database_url: str) -> Pool:
+    pool = Pool(database_url)
+    await pool.open()
+    return pool
+
+
+async def test_a_thousand_lives_are_the_same_in_sql(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nobody(tx: Tx, free: object) -> list[Steps]:
+        return []
+
+    # Promotions are events of these lives; that storage chooses successors has tests of its own.
+    monkeypatch.setattr(transitions_module, "_promote", nobody)
+    replays = [begin(seed) for seed in range(LIVES)]
+    async with pool.transaction() as tx:
+        await insert_created(tx, [replay.created for replay in replays])
+    rows: Counter[str] = Counter()
+    going = replays
+    while going := [replay for replay in going if replay.step < len(replay.life.steps)]:
+        async with pool.transaction() as tx:
+            rows.update(await advance(tx, going))
+        async with pool.transaction() as tx:
+            await compare_rows(tx, going)
+    await pool.close()
+    assert sum(rows.values()) >= 10_000
+    assert len(rows) >= 60, sorted(rows)
+
+
+async def advance(tx: Tx, going: list[Replay]) -> Counter[str]:
+    """The next step of each life: what is loaded is what the pure function left, and what it makes is written."""
+    loaded = await load_for_update(tx, [replay.key for replay in going])
+    made: list[Transition] = []
+    rows: Counter[str] = Counter()
+    for replay in going:
+        stored = with_session(loaded.tasks[replay.key], replay.task)
+        assert comparable(stored) == comparable(replay.task), (replay.key, replay.step)
+        step = replay.life.steps[replay.step]
+        replay.step += 1
+        if step.transition is None:
+            continue
+        # The same event on the stored task and on the pure one: the state in memory never sees the database.
+        transition = apply(stored, step.event, step.now, Random(step.seed))
+        pure = apply(replay.task, step.event, step.now, Random(step.seed))
+        assert transition.rows == pure.rows
+        made.append(transition)
+        rows.update(pure.rows)
+        replay.model.write(pure)
+        replay.task = pure.task
+        if DeleteTask() in pure.effects:
+            replay.step = len(replay.life.steps)
+    await write(tx, made)
+    return rows
+
+
+def with_session(stored: TaskState, pure: TaskState) -> TaskState:
+    """The expiry of a lease that follows its session is stored with the session, which these lives do not have."""
+    if stored.lease is None or pure.lease is None or not stored.lease.follows_session:
+        return stored
+    return replace(stored, lease=replace(stored.lease, expire_time=pure.lease.expire_time))
+
+
+def comparable(task: TaskState) -> TaskState:
+    """Without what is stored in another form: the text of an error, and the time of a change that a lease carries."""
+    error = RunError(task.error.code) if task.error else None
+    told = replace(task, error=error, update_time=None)
+    return told if task.lease is None else replace(told, lease=task.lease)
+
+
+async def compare_rows(tx: Tx, replays: list[Replay]) -> None:
+    """The tables beside `tasks` hold what the model of the effects holds."""
+    queue = {row[0]: row[1:] for row in await tx.fetch("SELECT task_id, class_id, priority, ready_time FROM queue")}
+    runs: dict[str, dict[int, RunState]] = {}
+    for task_id, generation, state in await tx.fetch("SELECT task_id, generation, state FROM runs"):
+        runs.setdefault(task_id, {})[generation] = RunState(state)
+    timers: dict[str, dict[TimerKind, datetime]] = {}
+    for task_id, kind, due in await tx.fetch("SELECT task_id, kind, due_time FROM timers"):
+        timers.setdefault(task_id, {})[TimerKind(kind)] = due
+    heads = {row[0] for row in await tx.fetch("SELECT head_task_id FROM slots WHERE head_task_id IS NOT NULL")}
+    for replay in replays:
+        model, task_id = replay.model, replay.key[1]
+        if model.deleted:
+            assert task_id not in queue and task_id not in runs and task_id not in timers
+            continue
+        expected = {(key.class_id, key.priority, key.ready_time) for key in model.queue}
+        assert ({queue[task_id]} if task_id in queue else set()) == expected, replay.key
+        assert runs.get(task_id, {}) == model.runs, replay.key
+        assert timers.get(task_id, {}) == model.timers, replay.key
+        assert (task_id in heads) == model.head, replay.key
+
+
+async def test_claims_and_plain_successes_decided_in_sql_are_those_of_the_lifecycle(pool: Pool) -> None:
+    rng = Random(7)
+    now = datetime.now(UTC)
+    tasks: dict[tuple[str, str], TaskState] = {}
+    made: list[Transition] = []
+    for n in range(300):
+        policy = replace(draw_policy(rng), not_before=None, has_callback=rng.random() < 0.1)
+        task = TaskState("acme", f"t{n:04}", EPOCH, class_id=n % 3, priority=10, policy=policy)
+        task = replace(task, slot=f"s{n}" if rng.random() < 0.1 else None)
+        transition = create(task, events.Created(actor=SCHEDULER), now, slot_free=True)
+        assert transition.task.pending_reason is PendingReason.QUEUED
+        made.append(transition)
+        tasks[("acme", task.task_id)] = transition.task
+    async with pool.transaction() as tx:
+        await insert_created(tx, made)
+    lanes = Lanes()
+    reports = Reports(pool, lanes, lambda old, new: new)
+    claimed = await claim_all(pool, lanes, tasks)
+    assert claimed == len(tasks)
+    # Every second one has started before its outcome comes.
+    early = [key for n, key in enumerate(sorted(tasks)) if n % 2]
+    await tell(pool, reports, tasks, early, (Said.STARTED,), rng)
+    await tell(pool, reports, tasks, early, (Said.SUCCEEDED,), rng)
+    late = [key for key in tasks if key not in set(early)]
+    await tell(pool, reports, tasks, late, (Said.STARTED, Said.SUCCEEDED), rng)
+    await pool.close()
+
+
+async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskState]) -> int:
+    """Pop from three lanes at once for two runners, and compare each lease with the pure claim."""
+    offers = tuple(LaneOffer(LaneKey("acme", class_id, 10, "")) for class_id in range(3))
+    wants = [
+        RunnerWant(f"pull-{n}", 0, 200, timedelta(seconds=15), (TenantWant("acme", 200, offers),)) for n in range(2)
+    ]
+    results = await Queue(pool, lanes).pop("scheduler-1", "pop-1", wants)
+    async with pool.transaction() as tx:
+        loaded = await load_for_update(tx, tasks)
+    for want, result in zip(wants, results, strict=True):
+        for grant in result.grants:
+            key = (grant.tenant_id, grant.task_id)
+            stored = loaded.tasks[key]
+            assert stored.lease is not None
+            event = events.Claim(
+                actor=SCHEDULER,
+                request_id="pop-1",
+                runner_id=want.runner_id,
+                lease_id=grant.lease_id,
+                session_epoch=0,
+                expire_time=stored.lease.expire_time,
+            )
+            pure = apply(tasks[key], event, stored.lease.schedule_time, Random(0))
+            assert comparable(stored) == comparable(pure.task)
+            assert stored.lease.expire_time - stored.lease.schedule_time == want.lease_duration
+            tasks[key] = stored
+    await compare_changes(pool, tasks)
+    return sum(len(result.grants) for result in results)
+
+
+async def tell(
+    pool: Pool,
+    reports: Reports,
+    tasks: dict[tuple[str, str], TaskState],
+    keys: list[tuple[str, str]],
+    kinds: tuple[Said, ...],
+    rng: Random,
+) -> None:
+    """Report and compare the stored state with what the pure function makes of the same events at that time."""
+    told: list[Report] = []
+    for key in keys:
+        lease = tasks[key].lease
+        assert lease is not None
+        for said in kinds:
+            time = rng.choice((None, lease.schedule_time - timedelta(hours=1), datetime.now(UTC)))
+            result, code = (b"42", rng.choice((None, 0))) if said is Said.SUCCEEDED else (None, None)
+            told.append(
+                Report(key, lease.runner_id, tasks[key].generation, lease.lease_id, said, time, 0, result, code)
+            )
+    outcomes = await reports.apply(told)
+    async with pool.transaction() as tx:
+        loaded = await load_for_update(tx, keys)
+    phases = {report.key: outcome for report, outcome in zip(told, outcomes, strict=True)}
+    for key in keys:
+        stored, state = loaded.tasks[key], tasks[key]
+        now = stored.update_time if stored.lease is None else stored.lease.sign_time
+        assert now is not None
+        for report in told:
+            if report.key == key:
+                state = apply(state, report.event(), now, Random(0)).task
+        # Back-off is drawn at random; everything else has to agree.
+        state = replace(state, retry_delay=stored.retry_delay, next_attempt_time=stored.next_attempt_time)
+        assert comparable(with_session(stored, state)) == comparable(state)
+        assert getattr(phases[key], "phase", None) == stored.phase
+        tasks[key] = stored
+    await compare_changes(pool, tasks)
+
+
+async def compare_changes(pool: Pool, tasks: dict[tuple[str, str], TaskState]) -> None:
+    """The newest change of each task is its state, and the versions have no gap."""
+    async with pool.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT resource_id, array_agg(version ORDER BY id), (array_agg(phase ORDER BY id DESC))[1] "
+            "FROM changes GROUP BY resource_id"
+        )
+    for task_id, versions, phase in rows:
+        task = tasks[("acme", task_id)]
+        assert versions == list(range(2, task.version + 1))
+        assert phase == task.phase

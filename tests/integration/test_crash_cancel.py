@@ -1,0 +1,94 @@
+"""taskdb killed after a cancel was committed: its holder is told by the next life, no attempt follows (FAULTS 9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.taskdb.tests.yard import Assignment, duration, failed, released, started, succeeded
+from taskyard.errors import Unavailable
+from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
+from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+
+CANCELLED, SUCCEEDED = task_pb2.TASK_PHASE_CANCELLED, task_pb2.TASK_PHASE_SUCCEEDED
+
+
+@pytest.fixture
+async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
+    async with crashing_taskdb(database_url, tmp_path, "--reap-grace", "0s") as made:
+        yield made
+
+
+def cancelled(assignment: Assignment) -> lease_pb2.RunReport:
+    return lease_pb2.RunReport(lease=assignment.lease, cancelled=lease_pb2.RunCancelled(exit_code=143))
+
+
+def told_to_cancel(verdicts: object) -> set[str]:
+    """The tasks that the holder is told to cancel; it is told nothing else."""
+    told = list(verdicts)  # type: ignore[call-overload]
+    assert {verdict.action for verdict in told} <= {lease_pb2.LEASE_ACTION_CANCEL}
+    return {verdict.lease.task for verdict in told}
+
+
+async def test_a_holder_learns_of_a_cancel_that_a_crash_kept_from_it_and_the_outcome_rules_hold(
+    taskdb: CrashingTaskDb,
+) -> None:
+    await taskdb.start("cancel.after_commit=kill")
+    yard = taskdb.yard
+    held = await yard.create(5)
+    runner, _ = await yard.hello()
+    claimed = {a.lease.task: a for a in (await yard.pop(runner)).assignments}
+    obedient, quick, clumsy, draining, unstarted = (claimed[name] for name in held)
+    await yard.report(runner, *(started(a) for a in (obedient, quick, clumsy, draining)))
+    (waiting,) = await yard.create()
+    everything = task_service_pb2.BatchCancelTasksRequest(parent="tenants/default", names=[*held, waiting])
+    with pytest.raises(Unavailable):
+        await taskdb.tasks.BatchCancelTasks(everything)
+    await taskdb.killed()
+    await taskdb.start()
+
+    assert told_to_cancel((await yard.renew(runner)).verdicts) == set(held)
+    # The agent comes back with a new stream: it is told again.
+    _, opened = await yard.hello(runner, held=[a.lease for a in claimed.values()])
+    assert told_to_cancel(opened.verdicts) == set(held)
+    assert not (await yard.pop(runner)).assignments
+    versions = [(await yard.task(name)).metadata.resource_version for name in (*held, waiting)]
+    repeated = await taskdb.tasks.BatchCancelTasks(everything)
+    assert [result.status.code for result in repeated.results[:-1]] == [0] * len(held)
+    assert [(await yard.task(name)).metadata.resource_version for name in (*held, waiting)] == versions
+
+    reports = [cancelled(obedient), succeeded(quick), failed(clumsy), released(draining), cancelled(unstarted)]
+    reports[3].released.reason = lease_pb2.RELEASE_REASON_DRAINED
+    results = await yard.report(runner, *reports)
+    assert [result.phase for result in results] == [CANCELLED, SUCCEEDED, CANCELLED, CANCELLED, CANCELLED]
+    assert (await yard.task(waiting)).status.phase == CANCELLED
+    assert not (await yard.pop(runner)).assignments
+    attempts = await taskdb.value("SELECT max(generation) FROM tasks")
+    assert attempts == 1, "no new attempt starts after a cancel"
+
+
+async def test_a_cancel_whose_holder_is_gone_takes_effect_after_its_grace(taskdb: CrashingTaskDb) -> None:
+    await taskdb.start("cancel.after_commit=kill")
+    yard = taskdb.yard
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (claimed,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(claimed))
+    cancel = task_service_pb2.CancelTaskRequest(name=name, grace_period=duration(0.5), reason="enough")
+    with pytest.raises(Unavailable):
+        await taskdb.tasks.CancelTask(cancel)
+    await taskdb.killed()
+    assert await taskdb.value("SELECT requested_action FROM leases") == lease_pb2.LEASE_ACTION_CANCEL
+    await taskdb.vacate_office()
+    await taskdb.start()
+
+    await taskdb.until("SELECT end_time IS NOT NULL FROM tasks")
+    assert (await yard.task(name)).status.phase == CANCELLED
+    (late,) = await yard.report(runner, succeeded(claimed))
+    assert "TASK_TERMINAL" in str(late.error)
+    (verdict,) = (await yard.renew(runner)).verdicts
+    assert (verdict.lease.task, verdict.action) == (name, lease_pb2.LEASE_ACTION_ABORT)
+    assert not (await yard.pop(runner)).assignments
+    assert (await yard.task(name)).status.phase == CANCELLED

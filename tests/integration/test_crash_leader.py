@@ -1,0 +1,105 @@
+"""A leader that is frozen for longer than its term: another replica goes on, and it writes nothing more (FAULTS 17)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from taskyard.v1 import task_pb2
+from tests.harness.pause import Pause
+from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+
+SWEEP = "sweep.between_select_and_update"
+EPOCH = "SELECT epoch FROM coordinator_state WHERE key = 'leader_lock'"
+READIED = "SELECT count(*) FROM changes WHERE event = 24"
+
+
+@asynccontextmanager
+async def frozen(taskdb: CrashingTaskDb) -> AsyncIterator[None]:
+    """The process does not run inside the block."""
+    taskdb.service.suspend()
+    try:
+        yield
+    finally:
+        taskdb.service.resume()
+
+
+@pytest.fixture
+async def replicas(database_url: str, tmp_path: Path) -> AsyncIterator[tuple[CrashingTaskDb, CrashingTaskDb]]:
+    """Two taskdbs over one database, neither started yet."""
+    async with (
+        crashing_taskdb(database_url, tmp_path, name="former") as former,
+        crashing_taskdb(database_url, tmp_path, name="latter") as latter,
+    ):
+        yield former, latter
+
+
+async def create_delayed(taskdb: CrashingTaskDb) -> str:
+    """A task that its timer makes ready in a moment."""
+    moment = Timestamp()
+    moment.FromDatetime(datetime.now(UTC) + timedelta(seconds=1))
+    (name,) = await taskdb.yard.create(not_before=moment)
+    return name
+
+
+async def runs_once(taskdb: CrashingTaskDb, name: str) -> None:
+    """The task became ready once and is there for one claim."""
+    runner, _ = await taskdb.yard.hello()
+    (claimed,) = (await taskdb.yard.pop(runner)).assignments
+    assert (claimed.lease.task, claimed.lease.generation) == (name, 1)
+    assert not (await taskdb.yard.pop(runner)).assignments
+    assert await taskdb.value(READIED) == 1
+
+
+async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_had_read(
+    replicas: tuple[CrashingTaskDb, CrashingTaskDb], tmp_path: Path
+) -> None:
+    former, latter = replicas
+    pauses = [Pause(tmp_path / name, SWEEP) for name in ("former", "latter")]
+    await former.start(pauses[0].setting)
+    name = await create_delayed(former)
+    await pauses[0].reached()
+    assert await former.value(EPOCH) == 1
+    async with frozen(former):
+        await former.until("SELECT expires_at < clock_timestamp() FROM coordinator_state")
+        # The new leader is held up before its write, so that only its office keeps the former one from writing.
+        await latter.start(pauses[1].setting)
+        await pauses[1].reached()
+        assert await latter.value(EPOCH) == 2
+    await pauses[0].release()
+    await former.until_told("term 1 of ")
+    assert await latter.value(READIED) == 0, "a superseded leader has written"
+    assert (await latter.yard.task(name)).status.phase == task_pb2.TASK_PHASE_PENDING
+    assert await latter.value("SELECT count(*) FROM timers") == 1
+    await pauses[1].release()
+    await latter.until("SELECT count(*) = 1 FROM queue")
+    await runs_once(latter, name)
+    assert await latter.value(EPOCH) == 2
+
+
+async def test_a_leader_frozen_in_the_middle_of_a_write_is_rolled_back_and_followed(
+    replicas: tuple[CrashingTaskDb, CrashingTaskDb],
+) -> None:
+    former, latter = replicas
+    await former.start("timer.before_commit=stop")
+    name = await create_delayed(former)
+    await asyncio.to_thread(former.service.wait_suspended)
+    # It holds the leader row and the task; PostgreSQL ends its transaction, which does nothing any more.
+    await latter.until(
+        "SELECT count(*) = 0 FROM pg_stat_activity "
+        "WHERE datname = current_database() AND state = 'idle in transaction'"
+    )
+    assert await latter.value("SELECT count(*) FROM queue") == 0
+    await latter.start()
+    await latter.until("SELECT count(*) = 1 FROM queue")
+    assert await latter.value(EPOCH) == 2
+    former.service.resume()
+    await former.until_told("sweep timers failed")
+    await runs_once(latter, name)
+    assert await latter.value(EPOCH) == 2
