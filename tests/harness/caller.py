@@ -1,4 +1,4 @@
-"""A caller of taskdb with a key: the stubs that tests use, over one channel that outlives a restart of the server."""
+"""A caller of taskdb with a key: the stubs that tests use, over one channel that outlives the server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from taskyard.v1 import (
 
 Metadata = tuple[tuple[str, str], ...]
 
-# A call that a crash has cut off must fail, never be repeated behind the test's back; the next one waits for the
-# server to be back.
+# A call that a crash has cut off must fail, never be repeated behind the test's back; the next one waits for
+# the server to be back.
 _OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),

@@ -13,10 +13,10 @@ from typing import Any
 
 from taskyard import Client
 from taskyard_taskdb.storage import keys
+from tests.harness.keys import insert_key
 from tests.harness.link_runner import LinkRunner
 from tests.harness.postgres import PostgresServer
 from tests.harness.processes import Service, free_port
-from tests.harness.taskdb_process import insert_key
 
 DATABASE = "TASKYARD_DATABASE_URL"
 KINDS = {"tenant": keys.TENANT, "admin": keys.ADMIN, "scheduler": keys.SCHEDULER, "runner": keys.RUNNER}

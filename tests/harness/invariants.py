@@ -1,7 +1,7 @@
-"""What must be true of a database of taskdb at any moment, whatever was killed: asked of the tables themselves.
+"""What must be true of a database of taskdb at any moment, whatever was killed: asked of the tables.
 
-Each rule is a sentence and a query for the rows that break it. They hold between transactions, so a test may ask
-while services run.
+Each rule is a sentence and a query for the rows that break it. They hold between transactions, so a test may
+ask while services run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Rule:
     breaches: str
 
 
-# A task in effect: while it is leased, the lease row has its phase, version, generation and attempt. Phases are
-# 1 PENDING, 2 SCHEDULED, 3 RUNNING, 4 PAUSED, 5 REDISTRIBUTING, from 10 on ended; kind 6 is external work.
+# A task in effect: while it is leased, the lease row has its phase, version, generation and attempt. Phases
+# are 1 PENDING, 2 SCHEDULED, 3 RUNNING, 4 PAUSED, 5 REDISTRIBUTING, from 10 on ended; kind 6 is external.
 EFFECTIVE = """
 CREATE TEMPORARY VIEW effective AS
 SELECT t.tenant_id, t.task_id, t.kind, t.slot, t.end_time, t.retry_count, t.checkpoint_sequence,
@@ -32,7 +32,8 @@ SELECT t.tenant_id, t.task_id, t.kind, t.slot, t.end_time, t.retry_count, t.chec
     l.task_id IS NOT NULL AS leased, l.start_time IS NOT NULL AS started,
     coalesce(l.requested_action, 0) <> 0 AS asked,
     EXISTS (SELECT FROM queue q WHERE (q.tenant_id, q.task_id) = (t.tenant_id, t.task_id)) AS queued,
-    EXISTS (SELECT FROM timers d WHERE (d.tenant_id, d.task_id, d.kind) = (t.tenant_id, t.task_id, 1)) AS timed
+    EXISTS (SELECT FROM timers d
+        WHERE (d.tenant_id, d.task_id, d.kind) = (t.tenant_id, t.task_id, 1)) AS timed
 FROM tasks t LEFT JOIN leases l USING (tenant_id, task_id);
 CREATE TEMPORARY VIEW steps AS
 SELECT c.*, lag(c.phase) OVER task AS phase_before, lag(c.version) OVER task AS version_before,
@@ -40,7 +41,8 @@ SELECT c.*, lag(c.phase) OVER task AS phase_before, lag(c.version) OVER task AS 
 FROM changes c JOIN tasks t ON (t.tenant_id, t.task_id) = (c.tenant_id, c.resource_id)
 WHERE c.resource_kind = 1 AND NOT EXISTS (SELECT FROM changes d
     -- An id that was given to a second task after the first was deleted.
-    WHERE (d.tenant_id, d.resource_id, d.resource_kind, d.event) = (c.tenant_id, c.resource_id, 1, 21) AND d.id >= c.id)
+    WHERE (d.tenant_id, d.resource_id, d.resource_kind, d.event) = (c.tenant_id, c.resource_id, 1, 21)
+        AND d.id >= c.id)
 WINDOW task AS (PARTITION BY c.tenant_id, c.resource_id ORDER BY c.id)
 """
 
@@ -54,8 +56,8 @@ RULES = (
     ),
     Rule(
         "the place in which a task waits is the one of its phase",
-        """SELECT tenant_id, task_id, phase, reason, queued, leased, timed FROM effective WHERE kind <> 6 AND (
-            queued <> (phase = 1 AND reason = 1 OR phase = 5 AND NOT asked)
+        """SELECT tenant_id, task_id, phase, reason, queued, leased, timed FROM effective
+        WHERE kind <> 6 AND (queued <> (phase = 1 AND reason = 1 OR phase = 5 AND NOT asked)
             OR timed <> (phase = 1 AND reason IN (2, 3))
             OR leased AND phase NOT IN (2, 3, 5) OR NOT leased AND phase IN (2, 3))""",
     ),
@@ -117,14 +119,13 @@ RULES = (
     Rule(
         "every claim is one run or the current lease",
         """SELECT e.tenant_id, e.task_id, e.generation, e.leased,
-            (SELECT count(*) FROM runs r WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id)) AS runs,
-            (SELECT count(*) FROM steps s WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 2))
-                AS claims
+            (SELECT count(*) FROM runs r WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id)) AS runs
         FROM effective e WHERE kind <> 6 AND NOT (
             e.generation = (SELECT count(*) FROM steps s
                 WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 2))
             AND e.generation = e.leased::int + (SELECT count(*) FROM runs r
-                WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id) AND r.generation <= e.generation))""",
+                WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id)
+                    AND r.generation <= e.generation))""",
     ),
     Rule(
         "an attempt is charged for a start and for nothing else, and has one run",
@@ -140,7 +141,8 @@ RULES = (
     Rule(
         "a retry is charged one at a time, by a run that failed",
         """SELECT tenant_id, resource_id, id, event, retry_count, retry_count_before FROM steps
-        WHERE retry_count > retry_count_before AND (event NOT IN (6, 19) OR retry_count > retry_count_before + 1)""",
+        WHERE retry_count > retry_count_before
+            AND (event NOT IN (6, 19) OR retry_count > retry_count_before + 1)""",
     ),
     Rule(
         "a stored checkpoint is whole, and the task names the newest",

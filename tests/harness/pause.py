@@ -45,7 +45,8 @@ class Pause:
                 break
             except OSError as error:
                 # The process has not opened its end yet.
-                assert error.errno == errno.ENXIO and time.monotonic() < deadline, f"nobody is at {self.setting}"
+                waits = error.errno == errno.ENXIO and time.monotonic() < deadline
+                assert waits, f"nobody is at {self.setting}"
                 time.sleep(0.01)
         os.write(writer, b"go on")
         os.close(writer)

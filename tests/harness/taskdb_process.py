@@ -1,4 +1,4 @@
-"""taskdb as a process of its own over a test's database: killed at failpoints, started again on the same port."""
+"""taskdb as a process of its own over a test's database: killed at failpoints, started on the same port."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 import psycopg
 
 from services.taskdb.tests.yard import Yard
-from taskyard_kit.keys import ApiKey
 from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.pool import Tx
 from tests.harness.caller import Caller
 from tests.harness.invariants import assert_invariants
+from tests.harness.keys import insert_key
 from tests.harness.processes import Service, free_port
 
 MODULE = "taskyard_taskdb"
+# For what another process does to the database or says in its log: half a minute of short waits.
+POLL_SECONDS = 0.05
+POLLS = 600
 
 
 def taskdb_service(url: str, directory: Path, *flags: str, name: str = "taskdb") -> Service:
@@ -72,23 +74,21 @@ class CrashingTaskDb:
         ((found,),) = await self.rows(sql, *params)
         return found
 
-    async def until(self, sql: str, *params: Any, seconds: float = 30.0) -> None:
+    async def until(self, sql: str, *params: Any) -> None:
         """Returns once the query, which asks a yes-or-no question of the database, says yes."""
-        try:
-            async with asyncio.timeout(seconds):
-                while not await self.value(sql, *params):
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"never true: {sql} {params}\n{self.service.told()}") from None
+        for _ in range(POLLS):
+            if await self.value(sql, *params):
+                return
+            await asyncio.sleep(POLL_SECONDS)
+        raise AssertionError(f"never true: {sql} {params}\n{self.service.told()}")
 
-    async def until_told(self, words: str, seconds: float = 30.0) -> None:
+    async def until_told(self, words: str) -> None:
         """Returns once its log has these words."""
-        try:
-            async with asyncio.timeout(seconds):
-                while words not in self.service.log.read_text(errors="replace"):
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"it never said {words!r}\n{self.service.told()}") from None
+        for _ in range(POLLS):
+            if words in self.service.log.read_text(errors="replace"):
+                return
+            await asyncio.sleep(POLL_SECONDS)
+        raise AssertionError(f"it never said {words!r}\n{self.service.told()}")
 
     async def close(self) -> None:
         """Ends process and channels."""
@@ -111,12 +111,3 @@ async def crashing_taskdb(
         await asyncio.to_thread(assert_invariants, url)
     finally:
         await taskdb.close()
-
-
-async def insert_key(url: str, kind: int) -> ApiKey:
-    """A new key; a tenant's acts for "default". The command would take a process of its own for each."""
-    key = ApiKey.make()
-    tenant_id = "default" if kind == keys.TENANT else None
-    async with await psycopg.AsyncConnection.connect(url) as connection:
-        await keys.insert_key(Tx(connection), keys.StoredKey(key.id, kind, key.digest, tenant_id=tenant_id))
-    return key

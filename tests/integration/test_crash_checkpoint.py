@@ -1,4 +1,4 @@
-"""taskdb killed around a checkpoint: the stored one is whole and never older than the last acknowledged (FAULTS 8)."""
+"""taskdb killed around a checkpoint: what is stored is whole and no older than acknowledged."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ async def read(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef) -> tuple[int, 
     return answers[0].checkpoint.sequence, b"".join(answer.data for answer in answers)
 
 
-@pytest.mark.parametrize(("failpoint", "stored"), [("checkpoint.before_commit", 1), ("checkpoint.after_commit", 2)])
+@pytest.mark.parametrize(
+    ("failpoint", "stored"), [("checkpoint.before_commit", 1), ("checkpoint.after_commit", 2)]
+)
 async def test_a_checkpoint_that_a_crash_cut_off_is_stored_as_a_whole_or_not_at_all(
     taskdb: CrashingTaskDb, failpoint: str, stored: int
 ) -> None:

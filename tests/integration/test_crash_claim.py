@@ -1,4 +1,4 @@
-"""taskdb killed after a claim was committed: its repeat finds it, or the short first lease gives it back (FAULTS 2)."""
+"""taskdb killed after a claim was committed: its repeat finds it, or the first lease gives it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""taskdb killed around a create: what was acknowledged exists, and a repeat finds or makes one task (FAULTS 1)."""
+"""taskdb killed around a create: what was acknowledged exists, a repeat finds or makes one task."""
 
 from __future__ import annotations
 

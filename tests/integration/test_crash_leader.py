@@ -1,4 +1,4 @@
-"""A leader that is frozen for longer than its term: another replica goes on, and it writes nothing more (FAULTS 17)."""
+"""A leader frozen for longer than its term: another replica goes on, and it writes nothing more."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_h
     assert await former.value(EPOCH) == 1
     async with frozen(former):
         await former.until("SELECT expires_at < clock_timestamp() FROM coordinator_state")
-        # The new leader is held up before its write, so that only its office keeps the former one from writing.
+        # The new leader is held up before its write: only the lost office keeps the former one from writing.
         await latter.start(pauses[1].setting)
         await pauses[1].reached()
         assert await latter.value(EPOCH) == 2

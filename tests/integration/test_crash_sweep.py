@@ -1,4 +1,4 @@
-"""The sweeps of taskdb, killed and held up in the middle: timers fire once, outcomes stay (FAULTS 10 and 11)."""
+"""The sweeps of taskdb, killed and held up halfway: timers fire once, outcomes stay."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ async def test_a_retry_whose_timer_was_firing_in_a_crash_becomes_ready_once(task
     assert (await taskdb.value(waiting), await taskdb.value("SELECT count(*) FROM queue")) == (1, 0)
     # The next leader does not get to the end either: it is killed once it has proved its office.
     await taskdb.vacate_office()
-    await asyncio.to_thread(
-        taskdb.service.start, wait=False, TASKYARD_FAILPOINTS="leader.before_write=kill"
-    )
+    await asyncio.to_thread(taskdb.service.start, wait=False, TASKYARD_FAILPOINTS="leader.before_write=kill")
     await taskdb.killed()
     assert (await taskdb.value(waiting), await taskdb.value("SELECT count(*) FROM queue")) == (1, 0)
     await taskdb.vacate_office()
@@ -78,7 +76,9 @@ async def test_a_retry_whose_timer_was_firing_in_a_crash_becomes_ready_once(task
     assert await taskdb.value(readied) == 1, "it becomes ready once"
 
 
-async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(taskdb: CrashingTaskDb, tmp_path: Path) -> None:
+async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(
+    taskdb: CrashingTaskDb, tmp_path: Path
+) -> None:
     pause = Pause(tmp_path / "sweep", SWEEP)
     await taskdb.start(pause.setting)
     yard = taskdb.yard
@@ -112,7 +112,9 @@ async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(taskdb: Crash
     assert (result.duplicate, result.phase) == (False, task_pb2.TASK_PHASE_SUCCEEDED)
 
 
-async def test_what_lands_while_a_sweep_of_timers_is_held_up_stays(taskdb: CrashingTaskDb, tmp_path: Path) -> None:
+async def test_what_lands_while_a_sweep_of_timers_is_held_up_stays(
+    taskdb: CrashingTaskDb, tmp_path: Path
+) -> None:
     pause = Pause(tmp_path / "sweep", SWEEP)
     await taskdb.start(pause.setting)
     yard = taskdb.yard

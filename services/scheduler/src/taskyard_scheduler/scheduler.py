@@ -28,8 +28,9 @@ from taskyard_scheduler.taskdb import Taskdb
 log = get_log(__name__)
 
 SETTLE_SECONDS = 2.0
-# Sessions opened at a time: below what taskdb has connections for, so that nothing else starves meanwhile.
+# Sessions opened and closed at a time: below the connections of a taskdb, so that nothing else starves.
 OPENINGS = 6
+CLOSINGS = 2
 
 
 class Scheduler:
@@ -62,6 +63,7 @@ class Scheduler:
         self._reconnect_spread = reconnect_spread
         self._rng = rng or random.Random()
         self._opening = asyncio.Semaphore(OPENINGS)
+        self._closing = asyncio.Semaphore(CLOSINGS)
         self._left = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -109,7 +111,13 @@ class Scheduler:
         self._left.set()
         self.give_back(session.runner_id, session.outbox.withdraw_assignments())
         if disconnected:
-            self.in_background(self.close_session(session, disconnected=True))
+            self.in_background(self._tell_disconnected(session))
+
+    async def _tell_disconnected(self, session: Session) -> None:
+        """Start taskdb's count of the runner's absence; few at a time, and not if it is back already."""
+        async with self._closing:
+            if session.runner_id not in self.fleet.sessions:
+                await self.close_session(session, disconnected=True)
 
     async def close_session(
         self, session: Session, *, release: bool = False, disconnected: bool = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
@@ -26,7 +27,7 @@ from taskyard.v1.log_pb2 import (
     LogLevel,
 )
 from taskyard_runner.agent.outcome import cut
-from taskyard_runner.warden.journal import Kind, Record
+from taskyard_runner.warden.journal import Kind, Record, read_journal
 
 MAX_MESSAGE_BYTES = 65536
 # Room for the note that says how much of a line was cut.
@@ -125,6 +126,29 @@ class LineReader:
         entry.sequence = self._sequence
         entry.time.CopyFrom(timestamp(time))
         return entry
+
+
+def count_entries(journal: Path) -> int:
+    """How many entries a complete journal gives, without making them."""
+    count = 0
+    unfinished = {Kind.STDOUT: False, Kind.STDERR: False}
+    for record in read_journal(journal):
+        if record.kind == Kind.DROPPED:
+            count += 1
+        elif record.kind == Kind.MESSAGE:
+            count += _is_json(record.data)
+        elif record.data:
+            count += record.data.count(b"\n")
+            unfinished[record.kind] = not record.data.endswith(b"\n")
+    return count + sum(unfinished.values())
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parse_line(text: str, kind: Kind) -> LogEntry:

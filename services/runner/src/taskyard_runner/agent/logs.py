@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 from taskyard.v1.lease_pb2 import LeaseRef, LogBatch
 from taskyard.v1.log_pb2 import LogEntry
 from taskyard_runner.agent.leases import RunKey, key_of
-from taskyard_runner.agent.log_lines import LineReader
+from taskyard_runner.agent.log_lines import LineReader, count_entries
 from taskyard_runner.warden.journal import JournalReader
 
 _READ_BYTES = 128 * 1024
@@ -27,7 +28,7 @@ class _Tail:
         self.lease = lease
         self.acked = acked
         self.ended = False
-        self._path = path
+        self.path = path
         self._reader: JournalReader | None = None
         self._lines = LineReader()
         self._waiting: deque[LogEntry] = deque()
@@ -73,7 +74,7 @@ class _Tail:
             return False
         if self._reader is None:
             try:
-                self._reader = JournalReader(str(self._path))
+                self._reader = JournalReader(str(self.path))
             except OSError:
                 # Nothing was written yet.
                 self._complete = self.ended
@@ -151,6 +152,12 @@ class LogShipper:
         if (tail := self._tails.get(key)) is not None:
             tail.end()
             self._queue(key)
+
+    async def last_sequence(self, key: RunKey) -> int:
+        """The sequence of the last entry of a run that has ended; 0 if it wrote none."""
+        if (tail := self._tails.get(key)) is None:
+            return 0
+        return await asyncio.to_thread(count_entries, tail.path)
 
     def acked(self, key: RunKey) -> int:
         """The sequence up to which the run's entries are stored."""

@@ -182,6 +182,7 @@ class Runs:
         self._changed()
 
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
+        report.log_sequence = await self._logs.last_sequence(run.key)
         if report.WhichOneof("report") != "succeeded":
             await self._flush_checkpoint(run)
         self._report(run.held, report)

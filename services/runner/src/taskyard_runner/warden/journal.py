@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import os
 import struct
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -103,3 +104,15 @@ class JournalReader:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def read_journal(path: str | os.PathLike[str]) -> Iterator[Record]:
+    """All records of a complete journal; none if nothing was ever written."""
+    try:
+        reader = JournalReader(os.fspath(path))
+    except FileNotFoundError:
+        return
+    try:
+        yield from reader.read(sys.maxsize)
+    finally:
+        reader.close()

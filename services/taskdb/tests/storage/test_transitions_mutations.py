@@ -1,0 +1,306 @@
+"""Each guard of the hot statements is needed: without it, a test that passes with it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from psycopg.errors import DeadlockDetected
+
+from services.taskdb.tests.storage.rows import insert_created
+from taskyard.errors import TaskyardError
+from taskyard_taskdb.domain import event as events
+from taskyard_taskdb.domain.lifecycle import apply, create
+from taskyard_taskdb.domain.policy import TaskPolicy
+from taskyard_taskdb.domain.task import TaskState
+from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.storage import slots, transitions
+from taskyard_taskdb.storage.claim import LaneOffer, RunnerWant, TenantWant
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.queue import Queue
+from taskyard_taskdb.storage.reports import Applied, Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.statements import statements
+from taskyard_taskdb.storage.transitions import StateMoved, load_for_update, write
+
+RUNNER = "pull-1"
+Scenario = Callable[[Pool], Awaitable[None]]
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    pool = Pool(database_url)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+async def make(pool: Pool, count: int = 1, slot: str | None = None, **policy: object) -> list[tuple[str, str]]:
+    """New tasks, claimable; of a slot only the first is."""
+    now = datetime.now(UTC)
+    created = []
+    for n in range(count):
+        task = TaskState("acme", f"t{n:04}", now, class_id=1, slot=slot, policy=TaskPolicy(**policy))  # type: ignore[arg-type]
+        created.append(create(task, events.Created(), now, slot_free=n == 0))
+    async with pool.transaction() as tx:
+        await insert_created(tx, created)
+    return [("acme", transition.task.task_id) for transition in created]
+
+
+async def claim(pool: Pool, count: int = 1) -> list[Report]:
+    """Claimed tasks, each as the report of its success."""
+    offer = LaneOffer(LaneKey("acme", 1, 10, ""))
+    want = RunnerWant(RUNNER, 0, count, timedelta(minutes=1), (TenantWant("acme", count, (offer,)),))
+    (result,) = await Queue(pool, Lanes()).pop("s", f"pop-{random_id()}", [want])
+    return [
+        Report((g.tenant_id, g.task_id), RUNNER, g.generation, g.lease_id, Said.SUCCEEDED) for g in result.grants
+    ]
+
+
+def random_id() -> str:
+    return f"{Random().getrandbits(64):x}"
+
+
+async def tell(pool: Pool, *reports: Report) -> list[Outcome]:
+    return await Reports(pool, Lanes(), lambda old, new: new).apply(reports)
+
+
+async def phase_of(pool: Pool, key: tuple[str, str]) -> Phase:
+    async with pool.transaction() as tx:
+        return (await load_for_update(tx, [key])).tasks[key].phase
+
+
+async def another_generation_is_refused(pool: Pool) -> None:
+    await make(pool)
+    (report,) = await claim(pool)
+    for change in (1, -1):
+        forged = report._replace(generation=report.generation + change)
+        outcomes = await tell(pool, forged._replace(said=Said.STARTED), forged)
+        assert not any(isinstance(outcome, Applied) for outcome in outcomes)
+        assert await phase_of(pool, report.key) is Phase.SCHEDULED
+
+
+async def another_lease_id_is_refused(pool: Pool) -> None:
+    await make(pool)
+    (report,) = await claim(pool)
+    forged = report._replace(lease_id=report.lease_id ^ 1)
+    outcomes = await tell(pool, forged._replace(said=Said.STARTED), forged)
+    assert not any(isinstance(outcome, Applied) for outcome in outcomes)
+    assert await phase_of(pool, report.key) is Phase.SCHEDULED
+
+
+async def an_ended_task_is_not_overwritten(pool: Pool) -> None:
+    """A lease that stands for an ended task, as a failover that lost writes may leave it."""
+    await make(pool)
+    (report,) = await claim(pool)
+    async with pool.transaction() as tx:
+        await tx.execute("UPDATE tasks SET phase = 13, end_time = now()")
+    try:
+        await tell(pool, report._replace(said=Said.STARTED), report)
+    except TaskyardError:
+        pass
+    async with pool.transaction() as tx:
+        assert await tx.fetch("SELECT phase FROM tasks") == [(13,)]
+
+
+async def a_stale_decision_is_not_written(pool: Pool) -> None:
+    """What one transaction decided about a state that another has left behind."""
+    (key,) = await make(pool, slot="s")
+    (report,) = await claim(pool)
+    async with pool.transaction() as tx:
+        stale = (await load_for_update(tx, [key])).tasks[key]
+    await tell(pool, report)
+    late = apply(stale, report.event(), datetime.now(UTC), Random(0))
+    with pytest.raises(StateMoved):
+        async with pool.transaction() as tx:
+            await write(tx, [late])
+
+
+async def a_claim_by_another_generation_is_not_ended(pool: Pool) -> None:
+    """A transition of the first lease must not end the second one."""
+    (key,) = await make(pool, slot="s")
+    (first,) = await claim(pool)
+    async with pool.transaction() as tx:
+        stale = (await load_for_update(tx, [key])).tasks[key]
+    release = events.Released(
+        runner_id=RUNNER,
+        generation=first.generation,
+        lease_id=first.lease_id,
+        reason=events.ReleaseReason.NO_CAPACITY,
+        actor=events.runner(RUNNER),
+    )
+    async with pool.transaction() as tx:
+        await write(tx, [apply(stale, release, datetime.now(UTC), Random(0))])
+    (second,) = await claim(pool)
+    # As after a failover that rolled the version back.
+    async with pool.transaction() as tx:
+        await tx.execute("UPDATE leases SET version = %s", (stale.version,))
+    late = apply(stale, first.event(), datetime.now(UTC), Random(0))
+    try:
+        async with pool.transaction() as tx:
+            await write(tx, [late])
+    except StateMoved:
+        pass
+    async with pool.transaction() as tx:
+        rows = await tx.fetch("SELECT generation, lease_id FROM leases")
+    assert rows == [(second.generation, second.lease_id)]
+
+
+async def a_waiter_that_arrives_while_the_slot_is_freed_is_promoted(pool: Pool) -> None:
+    """The creator holds the slot's lock while the freer waits for it."""
+    await make(pool, slot="s")
+    (report,) = await claim(pool)
+    waiter = TaskState("acme", "waiter", datetime.now(UTC), class_id=1, slot="s")
+    created = create(waiter, events.Created(), datetime.now(UTC))
+    async with pool.transaction() as tx:
+        await slots.lock(tx, [("acme", "s")])
+        await insert_created(tx, [created])
+        freer = asyncio.create_task(tell(pool, report))
+        await somebody_waits_for_a_lock(pool)
+    await freer
+    assert [r.key[1] for r in await claim(pool)] == ["waiter"]
+
+
+async def somebody_waits_for_a_lock(pool: Pool) -> None:
+    """Return once another transaction of this database is held up."""
+    async with asyncio.timeout(10), pool.reading() as tx:
+        while not await tx.fetch(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ):
+            await asyncio.sleep(0.005)
+
+
+async def many_lock_the_same_tasks_without_a_deadlock(pool: Pool) -> None:
+    """Transactions that lock the same tasks, leases and queue rows, over and over."""
+    keys = await make(pool, 120)
+    await claim(pool, 60)
+
+    async def lock(n: int) -> None:
+        for _ in range(4):
+            async with pool.transaction() as tx:
+                await load_for_update(tx, keys if n % 2 else reversed(keys))
+
+    try:
+        await asyncio.gather(*(lock(n) for n in range(6)))
+    except DeadlockDetected as error:
+        raise AssertionError("a deadlock") from error
+
+
+async def one_statement_for_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose the successor in the statement that locks the slot, as if the second were not needed."""
+    chosen: list[TaskState] = []
+    columns = statements()["choose_heads"].partition("FROM unnest")[0]
+    combined = f"""
+        WITH locked AS (
+            INSERT INTO slots AS s (tenant_id, slot)
+            SELECT * FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[])
+            ON CONFLICT (tenant_id, slot) DO UPDATE SET waiting_count = s.waiting_count
+            RETURNING s.tenant_id, s.slot, s.head_task_id
+        )
+        {columns}, locked.head_task_id, locked.tenant_id, locked.slot
+        FROM locked LEFT JOIN tasks t ON t.tenant_id = locked.tenant_id AND t.slot = locked.slot
+            AND t.end_time IS NULL AND t.phase = 1 AND t.pending_reason = 4
+    """
+
+    async def lock(tx: Tx, keys: object) -> dict[slots.SlotKey, str | None]:
+        wanted = sorted(set(keys))  # type: ignore[call-overload]
+        rows = await tx.fetch(combined, slots._arrays(wanted))
+        chosen.extend(slots.read_task(row[:-3]) for row in rows if row[0] is not None)
+        return {(row[-2], row[-1]): row[-3] for row in rows}
+
+    async def choose(tx: Tx, free: object) -> list[TaskState]:
+        return chosen
+
+    async def nobody(tx: Tx, keys: object) -> bool:
+        return False
+
+    real = slots.lock
+    used = [real]
+
+    async def first_real_then_mutated(tx: Tx, keys: object) -> dict[slots.SlotKey, str | None]:
+        # The test's own creator locks as it should; the freer does not.
+        return await (used.pop() if used else lock)(tx, keys)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(slots, "lock", first_real_then_mutated)
+    monkeypatch.setattr(slots, "choose", choose)
+    monkeypatch.setattr(slots, "have_waiters", nobody)
+
+
+def without(monkeypatch: pytest.MonkeyPatch, name: str, *fragments: str, instead: str = "") -> None:
+    """Take fragments out of a named statement; each has to be there."""
+    sql = statements()[name]
+    for fragment in fragments:
+        assert fragment in sql, f"{name} has no {fragment!r}"
+        sql = sql.replace(fragment, instead)
+    monkeypatch.setitem(statements(), name, sql)  # type: ignore[arg-type]
+
+
+def in_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each backend locks in an order of its own."""
+    scrambled = "ORDER BY md5({0}.task_id || pg_backend_pid()::text)"
+    without(monkeypatch, "lock_leases", "ORDER BY l.tenant_id, l.task_id", instead=scrambled.format("l"))
+    without(monkeypatch, "lock_tasks", "ORDER BY t.tenant_id, t.task_id", instead=scrambled.format("t"))
+    key_order = "ORDER BY q.tenant_id, q.class_id, q.priority, q.pinned_runner, q.ready_time, q.task_id"
+    without(monkeypatch, "lock_queue", key_order, instead=scrambled.format("q"))
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    another_generation_is_refused,
+    another_lease_id_is_refused,
+    an_ended_task_is_not_overwritten,
+    a_stale_decision_is_not_written,
+    a_claim_by_another_generation_is_not_ended,
+    a_waiter_that_arrives_while_the_slot_is_freed_is_promoted,
+    many_lock_the_same_tasks_without_a_deadlock,
+)
+
+MUTATIONS: dict[str, tuple[Scenario, Callable[[pytest.MonkeyPatch], object]]] = {
+    "success without the generation": (
+        another_generation_is_refused,
+        lambda patch: without(patch, "complete_plain", "l.generation = i.generation AND "),
+    ),
+    "success without the lease_id": (
+        another_lease_id_is_refused,
+        lambda patch: without(patch, "complete_plain", "l.lease_id = i.lease_id AND "),
+    ),
+    "success without the terminal guard": (
+        an_ended_task_is_not_overwritten,
+        lambda patch: without(patch, "complete_plain", " AND t.end_time IS NULL"),
+    ),
+    "a written decision without its versions and lease": (
+        a_stale_decision_is_not_written,
+        lambda patch: _unguarded(patch),
+    ),
+    "an end of a run without generation and lease_id": (
+        a_claim_by_another_generation_is_not_ended,
+        lambda patch: without(patch, "end_runs", "l.generation = c.generation AND l.lease_id = c.lease_id AND "),
+    ),
+    "one statement for the slot": (
+        a_waiter_that_arrives_while_the_slot_is_freed_is_promoted,
+        one_statement_for_the_slot,
+    ),
+    "no lock order": (many_lock_the_same_tasks_without_a_deadlock, in_no_order),
+}
+
+
+def _unguarded(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(transitions, "_expect", lambda expected, found, what: None)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+async def test_the_guards_hold(pool: Pool, scenario: Scenario) -> None:
+    await scenario(pool)
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+async def test_each_mutation_is_caught(pool: Pool, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    scenario, mutate = MUTATIONS[name]
+    outcome = mutate(monkeypatch)
+    if outcome is not None:
+        await outcome  # type: ignore[misc]
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        await scenario(pool)
