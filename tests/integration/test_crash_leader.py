@@ -15,6 +15,7 @@ from taskyard.v1 import task_pb2
 from tests.harness.pause import Pause
 from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
 
+IMPATIENT = ("--idle-in-transaction-timeout", "1s")
 SWEEP = "sweep.between_select_and_update"
 EPOCH = "SELECT epoch FROM coordinator_state WHERE key = 'leader_lock'"
 READIED = "SELECT count(*) FROM changes WHERE event = 24"
@@ -34,8 +35,8 @@ async def frozen(taskdb: CrashingTaskDb) -> AsyncIterator[None]:
 async def replicas(database_url: str, tmp_path: Path) -> AsyncIterator[tuple[CrashingTaskDb, CrashingTaskDb]]:
     """Two taskdbs over one database, neither started yet."""
     async with (
-        crashing_taskdb(database_url, tmp_path, name="former") as former,
-        crashing_taskdb(database_url, tmp_path, name="latter") as latter,
+        crashing_taskdb(database_url, tmp_path, *IMPATIENT, name="former") as former,
+        crashing_taskdb(database_url, tmp_path, *IMPATIENT, name="latter") as latter,
     ):
         yield former, latter
 
@@ -96,6 +97,7 @@ async def test_a_leader_frozen_in_the_middle_of_a_write_is_rolled_back_and_follo
         "WHERE datname = current_database() AND state = 'idle in transaction'"
     )
     assert await latter.value("SELECT count(*) FROM queue") == 0
+    await latter.vacate_office()
     await latter.start()
     await latter.until("SELECT count(*) = 1 FROM queue")
     assert await latter.value(EPOCH) == 2

@@ -70,6 +70,7 @@ async def start_runner(
     yield start
     for runner in started:
         await runner.kill()
+        runner.clean()
         print(runner.output())
     print(plane.logs())
 

@@ -65,6 +65,7 @@ async def start_runner(
     yield start
     for runner in started:
         await runner.kill()
+        runner.clean()
         print(runner.output())
 
 

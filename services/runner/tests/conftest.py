@@ -25,9 +25,10 @@ async def start_runner(peer: SchedulerPeer, tmp_path: Path) -> AsyncIterator[Sta
     runners: list[RunnerProcess] = []
 
     async def start(
-        *arguments: str, data_dir: str = "data", welcomed: bool = True, **environment: str
+        *arguments: str, welcomed: bool = True, program: tuple[str, ...] = (), **environment: str
     ) -> RunnerProcess:
-        runner = RunnerProcess(tmp_path / data_dir, peer.address, **environment)
+        runner = RunnerProcess(tmp_path / "data", peer.address, **environment)
+        runner.program = program or runner.program
         runners.append(runner)
         before = len(peer.sessions)
         await runner.start("--capacity", "10", *arguments)
@@ -38,6 +39,7 @@ async def start_runner(peer: SchedulerPeer, tmp_path: Path) -> AsyncIterator[Sta
     yield start
     for runner in runners:
         await runner.kill()
+        runner.clean()
         print(runner.output())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import os
 import signal
 import sys
@@ -20,6 +21,8 @@ from taskyard.v1.task_pb2 import (
     ScriptExecution,
     TaskSpec,
 )
+from taskyard_runner.warden.cgroup import find_hierarchy
+from taskyard_runner.warden.leftovers import remove_groups
 
 EXIT_SECONDS = 30.0
 
@@ -57,6 +60,7 @@ class RunnerProcess:
         self.key = key
         self.environment = environment
         self.log = data_dir.parent / f"{data_dir.name}.log"
+        self.program: tuple[str, ...] = (sys.executable,)
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self, *arguments: str, **environment: str) -> RunnerProcess:
@@ -65,7 +69,7 @@ class RunnerProcess:
         flags = ("--scheduler", self.address, "--id", self.id, "--data-dir", str(self.data_dir))
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
+                *self.program,
                 "-m",
                 "taskyard_runner",
                 *flags,
@@ -107,6 +111,13 @@ class RunnerProcess:
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
             await self.process.wait()
+
+    def clean(self) -> None:
+        """Remove the control groups that a killed warden leaves for the next one on its directory."""
+        owner = hashlib.sha256(str(self.data_dir).encode()).hexdigest()[:12]
+        hierarchy, _ = find_hierarchy(owner)
+        if hierarchy is not None:
+            remove_groups(hierarchy)
 
     async def connected(self, times: int = 1) -> RunnerProcess:
         """Returns once it has opened that many sessions with a scheduler."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,31 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(arguments: list[str], told: s
     assert ended.returncode == 2
     assert ended.stderr.startswith(f"taskyard-runner: {told}")
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--scheduler", "192.0.2.1:7421"], "192.0.2.1:7421 is not on this machine"),
+        (["--metrics-listen", "127.0.0.1:{port}"], "Address already in use"),
+        (["--otlp-endpoint", "nowhere"], "otlp_endpoint = 'nowhere': must begin with http://"),
+    ],
+    ids=["plaintext", "port in use", "bad endpoint"],
+)
+def test_what_only_the_agent_can_find_is_one_line_too(
+    arguments: list[str], told: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        flags = [argument.format(port=taken.getsockname()[1]) for argument in arguments]
+        ended = subprocess.run(
+            [sys.executable, "-m", "taskyard_runner", "--data-dir", str(tmp_path), *flags],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    assert ended.returncode == 1
+    (line,) = [line for line in ended.stderr.splitlines() if not line.startswith("{")]
+    assert line.startswith("taskyard-runner: ") and told in line
 
 
 def test_a_data_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:

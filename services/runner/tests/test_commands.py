@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 from services.runner.tests.conftest import StartRunner
-from services.runner.tests.runner_process import RunnerProcess, command, shell, variables
-from services.runner.tests.scheduler_peer import SchedulerPeer
+from services.runner.tests.runner_process import Gate, RunnerProcess, command, shell, variables
+from services.runner.tests.scheduler_peer import SchedulerPeer, Task
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Payload
 from taskyard.v1.log_pb2 import LOG_SOURCE_STDERR, LOG_SOURCE_STDOUT
 
@@ -91,3 +93,42 @@ async def test_payload_and_fresh_directory(peer: SchedulerPeer, runner: RunnerPr
     payload, pwd = await peer.lines(task, 2)
     assert payload.message == '{"a": 1}'
     assert pwd.message.startswith(str(runner.data_dir))
+
+
+async def test_two_hundred_commands_at_once(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    await start_runner("--capacity", "200")
+    gate = Gate(tmp_path)
+    body = 'echo ready; exec flock -s "$GATE" true'
+    tasks = [peer.task(command("bash", "-c", body, env=variables(GATE=str(gate)))) for _ in range(200)]
+    peer.send(*tasks)
+    for task in tasks:
+        await peer.line(task, "ready")
+    gate.open()
+    for task in tasks:
+        assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
+
+
+async def test_a_runner_short_of_descriptors_fails_some_tasks_and_recovers(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    await start_runner("--capacity", "40", program=("prlimit", "--nofile=80:80", sys.executable))
+    gate = Gate(tmp_path)
+    body = 'exec flock -s "$GATE" true'
+    tasks = [peer.task(command("bash", "-c", body, env=variables(GATE=str(gate)))) for _ in range(40)]
+    peer.send(*tasks)
+    failed = [task for task in tasks if await _fails_to_start(peer, task)]
+    gate.open()
+    assert 0 < len(failed) < 40
+    for task in tasks:
+        await peer.outcome(task)
+    assert (await peer.outcome(peer.assign(command("true")))).WhichOneof("report") == "succeeded"
+
+
+async def _fails_to_start(peer: SchedulerPeer, task: Task) -> bool:
+    """Whether it failed for want of descriptors; a start failure counts as an attempt too."""
+    await peer.report(task, "started")
+    failures = [r.failed.error for r in peer.reports[task.key] if r.WhichOneof("report") == "failed"]
+    assert all((e.code, e.error_class) == ("START_FAILED", ERROR_CLASS_TRANSIENT) for e in failures)
+    return bool(failures)

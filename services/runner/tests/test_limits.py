@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -11,13 +14,17 @@ from services.runner.tests.runner_process import RunnerProcess, command, script,
 from services.runner.tests.scheduler_peer import SchedulerPeer
 from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT, Resources
 from taskyard.v1.task_pb2 import INTERPRETER_PYTHON
-from taskyard_runner.warden.cgroup import find_hierarchy
+from taskyard_runner.warden.cgroup import Limits, V2Group, find_hierarchy
 
 _hierarchy, _why = find_hierarchy(f"test-{os.getpid()}")
 if _hierarchy is not None:
     _hierarchy.close()
 # Allowed where the host delegates no control groups; listed in docs/howto/run-a-runner.md.
 needs_cgroups = pytest.mark.skipif(_hierarchy is None, reason=f"no control groups: {_why}")
+
+
+def _is_v2(path: str) -> bool:
+    return os.path.exists(f"{path}/cgroup.controllers")
 
 
 @needs_cgroups
@@ -92,3 +99,38 @@ async def test_a_task_has_no_open_descriptors_of_the_runner_and_no_new_privilege
     await peer.outcome(task)
     lines = [entry.message for entry in await peer.lines(task, 2)]
     assert lines == ["0 1 2 3 NoNewPrivs:\t1", "0"]
+
+
+UNIFIED = next((path for path in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup") if _is_v2(path)), "")
+
+
+@pytest.mark.skipif(not os.access(UNIFIED or "/nowhere", os.W_OK), reason="no cgroup v2 that can be written")
+def test_a_v2_group_is_killed_whole_and_removed() -> None:
+    path = f"{UNIFIED}/taskyard-test-{os.getpid()}"
+    os.mkdir(path)
+    group = V2Group(path)
+    try:
+        (join,) = group.joins()
+        body = f"echo 0 > {join}; setsid sleep 600 & sleep 600"
+        with subprocess.Popen(["bash", "-c", body], stdout=subprocess.PIPE) as started:
+            while len(group.pids()) < 3:
+                assert started.poll() is None
+            group.kill()
+            assert started.wait(10) == -signal.SIGKILL
+    finally:
+        while not group.remove():
+            group.kill()
+    assert not os.path.exists(path)
+
+
+def test_v2_limits_are_written_as_the_kernel_wants_them(tmp_path: Path) -> None:
+    for name in ("memory.max", "memory.swap.max", "pids.max", "cpu.max"):
+        (tmp_path / name).touch()
+    V2Group(str(tmp_path)).limit(Limits(memory_bytes=64 << 20, cpu_millis=500, pids=10))
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert written == {
+        "memory.max": "67108864",
+        "memory.swap.max": "0",
+        "pids.max": "10",
+        "cpu.max": "50000 100000",
+    }

@@ -187,6 +187,15 @@ async def test_a_busy_runner_that_is_refused_later_keeps_its_work(
     gate.open()
 
 
+async def test_a_superseded_runner_does_not_take_the_id_back(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    peer.session.outbox.put_nowait(None)
+    session = await peer.next_session(2)
+    assert not session.hello.takeover
+    assert session.hello.instance_id == peer.sessions[0].hello.instance_id
+
+
 async def test_the_key_is_hidden_from_tasks(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     assert "ty_test_secret" not in runner.output()
     environ = await asyncio.to_thread(Path(f"/proc/{runner.agent_pid}/environ").read_bytes)

@@ -67,7 +67,7 @@ def test_forbid_work_gets_no_grace_beyond_its_lease() -> None:
 
 
 def test_timers_fire_in_order_and_cancelled_ones_do_not() -> None:
-    loop, fired = Loop(), list[str]()
+    loop, fired = Loop(_raise), list[str]()
     now = linux.boottime()
     loop.at(now + 0.03, loop.stop)
     loop.at(now + 0.02, lambda: fired.append("b"))
@@ -75,6 +75,19 @@ def test_timers_fire_in_order_and_cancelled_ones_do_not() -> None:
     loop.at(now + 0.015, lambda: fired.append("never")).cancel()
     loop.run()
     assert fired == ["a", "b"]
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def test_a_failing_call_does_not_end_the_loop() -> None:
+    failures: list[Exception] = []
+    loop = Loop(failures.append)
+    loop.after(0, lambda: _raise(ValueError("of one run")))
+    loop.after(0.01, loop.stop)
+    loop.run()
+    assert [str(error) for error in failures] == ["of one run"]
 
 
 def test_messages_are_cut_out_of_the_stream() -> None:

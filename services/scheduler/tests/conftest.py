@@ -92,13 +92,18 @@ async def make_site(taskdb: FakeTaskdb) -> AsyncIterator[SiteMaker]:
             scheduler = make_scheduler(settings, Taskdb(channel))
             server = make_server(settings, scheduler)
             working = asyncio.create_task(scheduler.run())
-            stack.callback(working.cancel)
+            stack.push_async_callback(_end, working)
             await server.start()
             stack.push_async_callback(server.stop_now)
             key = taskdb.add_key(api_key_pb2.PRINCIPAL_KIND_RUNNER)
             return Site(taskdb, scheduler, server, key, stack)
 
         yield make
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from services.scheduler.tests.conftest import Site, SiteMaker
 from taskyard import errors
-from taskyard.v1 import common_pb2, lease_pb2, runner_pb2
+from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, runner_pb2
 from tests.harness.link_runner import registration
 
 
@@ -304,3 +304,27 @@ async def test_rule_13_an_agent_that_drains_on_its_own_account_gets_no_work(site
     runner.draining = False
     await runner.heartbeat()
     assert await runner.next_assignment()
+
+
+async def test_rule_13_a_lost_lease_is_told_until_the_agent_has_dropped_it(site: Site) -> None:
+    runner = await site.runner(heartbeats=False)
+    (name,) = site.taskdb.add_tasks()
+    assignment = await runner.next_assignment()
+    await runner.heartbeat_acked(await runner.heartbeat())
+    aborted = lease_pb2.LeaseVerdict(lease=assignment.lease, action=lease_pb2.LEASE_ACTION_ABORT)
+    told = lease_service_pb2.RunnerVerdicts(runner_id="runner-1", verdicts=[aborted])
+    held = dict(runner.held)
+    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(verdicts=[told]))
+    await runner.message("command")
+    # As if the agent had not heard it.
+    runner.held.update(held)
+    runner._dropped.clear()
+    for _ in range(2):
+        ack = await runner.heartbeat_acked(await runner.heartbeat())
+        assert [v.lease.task for v in ack.verdicts] == [name]
+        runner.held.update(held)
+        runner._dropped.clear()
+    runner._drop(assignment.lease)
+    await runner.heartbeat_acked(await runner.heartbeat())
+    ack = await runner.heartbeat_acked(await runner.heartbeat())
+    assert list(ack.verdicts) == []

@@ -10,6 +10,7 @@ from typing import Any
 from google.protobuf.duration_pb2 import Duration
 
 from taskyard.v1 import (
+    common_pb2,
     lease_pb2,
     lease_service_pb2,
     runner_pb2,
@@ -45,7 +46,9 @@ class Yard:
         """Names of new tasks."""
         made = []
         for _ in range(count):
-            spec.setdefault("execution", task_pb2.Execution(command=task_pb2.CommandExecution(program="true")))
+            spec.setdefault(
+                "execution", task_pb2.Execution(command=task_pb2.CommandExecution(program="true"))
+            )
             request = task_service_pb2.CreateTaskRequest(
                 parent="tenants/default", task=task_pb2.Task(spec=task_pb2.TaskSpec(**spec))
             )
@@ -79,6 +82,10 @@ class Yard:
         runner.epoch = response.session_epoch
         return runner, response
 
+    async def lane_pops(self) -> list[lease_service_pb2.LanePop]:
+        """All lanes, to take from without an advantage."""
+        return [lease_service_pb2.LanePop(lane=lane.key) for lane in await self.lanes()]
+
     async def lanes(self) -> list[lease_service_pb2.Lane]:
         """The lanes of a full queue watch."""
         call = self.scheduler.leases.WatchQueue(
@@ -99,7 +106,7 @@ class Yard:
     ) -> lease_service_pb2.PopResult:
         """Claim for one runner from these lanes, or from all there are."""
         if lanes is None:
-            lanes = [lease_service_pb2.LanePop(lane=lane.key) for lane in await self.lanes()]
+            lanes = await self.lane_pops()
         if not lanes:
             return lease_service_pb2.PopResult()
         response = await self.scheduler.leases.PopTasks(
@@ -122,7 +129,9 @@ class Yard:
         result: lease_service_pb2.PopResult = response.results[0]
         return result
 
-    async def report(self, runner: Runner | str, *reports: lease_pb2.RunReport) -> list[lease_pb2.ReportResult]:
+    async def report(
+        self, runner: Runner | str, *reports: lease_pb2.RunReport
+    ) -> list[lease_pb2.ReportResult]:
         """Results of reports."""
         runner_id = runner if isinstance(runner, str) else runner.id
         response = await self.scheduler.leases.ReportRuns(
@@ -176,14 +185,19 @@ def succeeded(assignment: Assignment, **fields: Any) -> lease_pb2.RunReport:
     return lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded(**fields))
 
 
-def failed(assignment: Assignment, code: str = "EXIT_NONZERO", *, permanent: bool = False) -> lease_pb2.RunReport:
+def failed(
+    assignment: Assignment, code: str = "EXIT_NONZERO", *, permanent: bool = False
+) -> lease_pb2.RunReport:
     report = lease_pb2.RunReport(lease=assignment.lease)
     report.failed.error.code = code
-    report.failed.error.error_class = 2 if permanent else 1
+    permanence = common_pb2.ERROR_CLASS_PERMANENT if permanent else common_pb2.ERROR_CLASS_TRANSIENT
+    report.failed.error.error_class = permanence
     return report
 
 
-def released(assignment: Assignment, reason: int = lease_pb2.RELEASE_REASON_NO_CAPACITY) -> lease_pb2.RunReport:
+def released(
+    assignment: Assignment, reason: int = lease_pb2.RELEASE_REASON_NO_CAPACITY
+) -> lease_pb2.RunReport:
     return lease_pb2.RunReport(
         lease=assignment.lease,
         released=lease_pb2.RunReleased(reason=lease_pb2.ReleaseReason.ValueType(reason)),

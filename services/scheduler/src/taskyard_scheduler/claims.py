@@ -55,6 +55,8 @@ class Claim:
         self._settled.set()
         if not self.answer.done():
             self.answer.set_exception(error)
+            # The caller may be gone, and nobody ask for it.
+            self.answer.exception()
 
     async def wait(self, seconds: float) -> None:
         """Until an answer or the end of the time. A pop under way is waited for: it may grant leases."""

@@ -14,12 +14,14 @@ from taskyard.v1 import lease_pb2
 from taskyard.v1.lease_service_pb2 import PopResult, PopTasksRequest, PopTasksResponse
 from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import instrument
 from taskyard_scheduler.backoff import Backoff
 from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.plan import Offer, RunnerPlan, make_plan
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
+from taskyard_scheduler.metric_names import ASSIGNED, CLAIM_DURATION
 from taskyard_scheduler.pops import note_result, runner_pop
 from taskyard_scheduler.session import Session
 
@@ -31,6 +33,9 @@ MAX_RUNNERS = 1000
 CLAIMED = failpoint.declare("dispatch.claimed")
 
 log = get_log(__name__)
+
+_assigned = instrument(ASSIGNED)
+_claim_duration = instrument(CLAIM_DURATION)
 
 
 class PopClient(Protocol):
@@ -152,6 +157,7 @@ class Dispatcher:
                 await asyncio.sleep(self._backoff.next())
             else:
                 self._backoff.reset()
+                _claim_duration.add(self._clock() - claim_time, {})
                 return response
 
     def _hand_out(self, session: Session, result: PopResult, heartbeat_id: int, claim_time: float) -> None:
@@ -165,6 +171,7 @@ class Dispatcher:
         if tracing.enabled():
             for assignment in assignments:
                 _trace(assignment, session.runner_id)
+        _assigned.add(len(assignments), {"way": "link"})
         unsent = session.assign(assignments, heartbeat_id, claim_time)
         if unsent:
             self._give_back(session.runner_id, unsent)
@@ -205,6 +212,7 @@ class Dispatcher:
                 _trace(assignment, claim.worker_id)
         if not note_result(self._board, plan, result, version):
             self._hold_back(claim.key)
+        _assigned.add(len(result.assignments), {"way": "pull"})
         claim.resolve(result.assignments)
         self.wake()
 

@@ -13,7 +13,9 @@ from taskyard import errors
 from taskyard.status import to_status
 from taskyard.v1 import lease_pb2, lease_service_pb2
 from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import instrument
 from taskyard_scheduler.backoff import Backoff
+from taskyard_scheduler.metric_names import REPORTS_REJECTED
 
 MAX_REPORTS = 1000
 # Below taskdb's message limit of 4 MiB.
@@ -22,6 +24,8 @@ MAX_BYTES = 3 * 1024 * 1024
 RETRY_SECONDS = 5.0
 
 log = get_log(__name__)
+
+_rejected = instrument(REPORTS_REJECTED)
 
 
 class Reporter(Protocol):
@@ -65,11 +69,12 @@ class Entry:
         self.duplicate = result.duplicate
         self.phase = result.phase
         if result.HasField("error"):
-            self.error = result.error
+            self.reject(result.error)
 
     def reject(self, error: Status) -> None:
         self.decided = True
         self.error = error
+        _rejected.add(1, {"code": errors.Code(error.code).name})
 
 
 class ReportClient(Protocol):

@@ -13,12 +13,14 @@ from taskyard import errors
 from taskyard.v1 import lease_pb2, session_service_pb2
 from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, ServerGoodbyeReason
 from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.logs import LogFlush
 from taskyard_scheduler.loop import Dispatcher
+from taskyard_scheduler.metric_names import CAPACITY, GIVEN_BACK, LANES, SESSIONS
 from taskyard_scheduler.queue_watch import QueueWatch
 from taskyard_scheduler.renewals import RenewalFlush
 from taskyard_scheduler.reports import Entry, ReportFlush
@@ -66,6 +68,18 @@ class Scheduler:
         self._closing = asyncio.Semaphore(CLOSINGS)
         self._left = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
+        self._observe()
+
+    def _observe(self) -> None:
+        observe(SESSIONS, lambda: [(len(self.fleet.sessions), {})])
+        observe(LANES, lambda: [(len(self.board), {})])
+        observe(CAPACITY, self._read_capacity)
+
+    def _read_capacity(self) -> list[tuple[float, dict[str, str]]]:
+        sessions = list(self.fleet.sessions.values())
+        used = sum(session.capacity.used for session in sessions)
+        total = sum(session.capacity.capacity for session in sessions)
+        return [(used, {"state": "used"}), (max(0, total - used), {"state": "free"})]
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -154,6 +168,9 @@ class Scheduler:
 
     def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None:
         """Return claimed tasks that no runner has seen, so that they need not wait for their lease to end."""
+        if not assignments:
+            return
+        instrument(GIVEN_BACK).add(len(assignments), {})
         released = lease_pb2.RunReleased(
             reason=lease_pb2.RELEASE_REASON_NO_CAPACITY, message="the runner's stream ended before dispatch"
         )

@@ -226,10 +226,12 @@ class Session:
 
     def _keep_verdicts(self, stored: Iterable[lease_pb2.LeaseVerdict], asked_time: float) -> None:
         """What taskdb says now replaces what it said before; a lost lease stays lost until it is dropped."""
+        aborted, capacity = lease_pb2.LEASE_ACTION_ABORT, self.capacity
         self._verdicts = {
             key: (time, verdict)
             for key, (time, verdict) in self._verdicts.items()
-            if time > asked_time or verdict.action == lease_pb2.LEASE_ACTION_ABORT
+            if time > asked_time
+            or (verdict.action == aborted and (key in capacity.held or key in capacity.sent))
         }
         for verdict in stored:
             self._verdicts.setdefault(convert.run_key(verdict.lease), (asked_time, verdict))

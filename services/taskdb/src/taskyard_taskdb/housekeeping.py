@@ -1,4 +1,4 @@
-"""The part of a taskdb process that nobody calls: the sweeps of the leader, and what each replica does for itself."""
+"""What a taskdb process does uncalled: the sweeps of the leader, and what each replica does for itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages, Told
 from taskyard_taskdb.sweep.slots import SlotSweep
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
-from taskyard_taskdb.sweep.tidy import InboxSweep, PartitionSweep, RevocationSweep
+from taskyard_taskdb.sweep.tidy import InboxSweep, PartitionSweep, RequestSweep, RevocationSweep
 
 BOUNDS_SECONDS = 3.0
 
@@ -45,6 +45,7 @@ class Housekeeping:
             SlotSweep(pool, told),
             InboxSweep(apply_reports),
             RevocationSweep(pool),
+            RequestSweep(pool),
             PartitionSweep(pool),
         )
         self.sweeper = Sweeper(self.office, sweeps)

@@ -45,6 +45,11 @@ class ServerSettings(DatabaseSettings, ServeSettings, TelemetrySettings):
     lock_timeout: timedelta = setting(
         timedelta(seconds=2), min=timedelta(milliseconds=10), help="longest wait for one row lock"
     )
+    idle_in_transaction_timeout: timedelta = setting(
+        timedelta(seconds=15),
+        min=timedelta(milliseconds=100),
+        help="longest pause within a transaction; PostgreSQL ends it, and frees its locks, after that",
+    )
     housekeeping: bool = setting(True, help="take part in the election of the replica that sweeps")
     reap_grace: timedelta = setting(
         timedelta(seconds=40),
@@ -59,6 +64,7 @@ class ServerSettings(DatabaseSettings, ServeSettings, TelemetrySettings):
             acquire_timeout=self.pool_timeout,
             statement_timeout=self.statement_timeout,
             lock_timeout=self.lock_timeout,
+            idle_in_transaction_timeout=self.idle_in_transaction_timeout,
         )
 
 

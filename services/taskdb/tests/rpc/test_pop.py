@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-import pytest
-
-from services.taskdb.tests.conftest import Caller, RunningTaskDb
+from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, released, started, succeeded
-from taskyard.v1 import lease_pb2, task_pb2
-from taskyard_taskdb.storage import keys
+from taskyard.v1 import task_pb2
 
 
 async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
@@ -41,7 +36,9 @@ async def test_start_and_outcome_together_are_two_changes(yard: Yard, taskdb: Ru
     results = await yard.report(runner, *reports)
     assert [r.phase for r in results] == [3, 10] * 3
     assert [(await yard.task(name)).metadata.resource_version for name in names] == [4, 4, 4]
-    rows = await taskdb.rows("SELECT resource_id, version FROM changes WHERE resource_kind = 1 ORDER BY resource_id, id")
+    rows = await taskdb.rows(
+        "SELECT resource_id, version FROM changes WHERE resource_kind = 1 ORDER BY resource_id, id"
+    )
     assert [version for _, version in rows] == [1, 2, 3, 4] * 3
 
 
@@ -74,7 +71,7 @@ async def test_a_released_task_is_claimed_again_with_the_next_generation(yard: Y
 async def test_a_repeated_pop_returns_the_leases_of_the_first(yard: Yard) -> None:
     await yard.create(3)
     runner, _ = await yard.hello()
-    lanes = [_pop(lane) for lane in await yard.lanes()]
+    lanes = await yard.lane_pops()
     first = await yard.pop(runner, 2, lanes=lanes, request_id="once")
     again = await yard.pop(runner, 2, lanes=lanes, request_id="once")
     assert [a.lease for a in again.assignments] == [a.lease for a in first.assignments]
@@ -84,14 +81,8 @@ async def test_a_repeated_pop_returns_the_leases_of_the_first(yard: Yard) -> Non
 async def test_a_session_that_does_not_stand_gets_nothing(yard: Yard) -> None:
     await yard.create()
     runner, _ = await yard.hello()
-    lanes = [_pop(lane) for lane in await yard.lanes()]
+    lanes = await yard.lane_pops()
     runner.epoch += 1
     result = await yard.pop(runner, lanes=lanes)
     assert not result.assignments
     assert "SESSION_SUPERSEDED" in str(result.error)
-
-
-def _pop(lane):
-    from taskyard.v1 import lease_service_pb2
-
-    return lease_service_pb2.LanePop(lane=lane.key)

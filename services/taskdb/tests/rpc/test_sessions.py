@@ -6,13 +6,21 @@ import asyncio
 
 import pytest
 
-from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.conftest import RunningTaskDb, run_taskdb
 from services.taskdb.tests.yard import Yard, started, succeeded
-from taskyard.errors import PermissionDenied, RunnerIdInUse, SessionSuperseded, Unauthenticated
-from taskyard.v1 import lease_pb2, lease_service_pb2, runner_pb2, session_service_pb2, task_pb2, task_service_pb2
+from taskyard.errors import PermissionDenied, RunnerIdInUse, SessionSuperseded, Unauthenticated, Unavailable
+from taskyard.v1 import (
+    lease_pb2,
+    lease_service_pb2,
+    runner_pb2,
+    session_service_pb2,
+    task_pb2,
+    task_service_pb2,
+)
 from taskyard_taskdb.storage import keys
 
 
+@pytest.mark.covers("OpenSession", "RUNNER_ID_IN_USE")
 async def test_a_second_agent_needs_takeover_and_then_supersedes(yard: Yard) -> None:
     first, opened = await yard.hello("r1")
     assert (opened.session_epoch, opened.runner.state) == (1, runner_pb2.RUNNER_STATE_HEALTHY)
@@ -44,7 +52,9 @@ async def test_the_same_agent_reconnects_and_keeps_what_it_lists(yard: Yard, tas
     assert run == (1, 7)
 
 
-async def test_forbidden_overlap_keeps_an_unlisted_lease_until_its_expiry(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_forbidden_overlap_keeps_an_unlisted_lease_until_its_expiry(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
     (name,) = await yard.create(overlap=task_pb2.OVERLAP_POLICY_FORBID)
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments
@@ -94,6 +104,7 @@ async def test_a_renewal_tells_of_cancels_until_they_are_confirmed(yard: Yard) -
     assert not (await yard.renew(runner)).verdicts
 
 
+@pytest.mark.covers("CloseSession", "SESSION_SUPERSEDED")
 async def test_a_closed_session_gives_back_what_it_held(yard: Yard) -> None:
     names = await yard.create(2)
     runner, _ = await yard.hello()
@@ -115,7 +126,9 @@ async def test_a_closed_session_gives_back_what_it_held(yard: Yard) -> None:
 
 
 async def test_a_key_may_only_be_the_runner_of_its_scope(yard: Yard, taskdb: RunningTaskDb) -> None:
-    stored = keys.StoredKey("scoped1", keys.RUNNER, b"x" * 32, runner_scope=keys.RunnerScope("gpu-*", ("other",)))
+    stored = keys.StoredKey(
+        "scoped1", keys.RUNNER, b"x" * 32, runner_scope=keys.RunnerScope("gpu-*", ("other",))
+    )
     await taskdb.pool.run(lambda tx: keys.insert_key(tx, stored))
     yard.key_id = "scoped1"
     with pytest.raises(PermissionDenied):
@@ -127,6 +140,7 @@ async def test_a_key_may_only_be_the_runner_of_its_scope(yard: Yard, taskdb: Run
     assert not (await yard.pop(runner)).assignments
 
 
+@pytest.mark.covers("VerifyApiKey", "UNAUTHENTICATED")
 async def test_verify_api_key_says_whose_it_is(yard: Yard, taskdb: RunningTaskDb) -> None:
     from services.taskdb.tests.conftest import make_key
 
@@ -167,3 +181,32 @@ async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None
         assert told.runner_id == runner.id
         assert told.verdicts[0].lease == assignment.lease
     call.cancel()
+
+
+@pytest.mark.covers("WatchQueue", "SERVER_DRAINING")
+async def test_a_queue_watch_says_that_it_is_closing(yard: Yard, taskdb: RunningTaskDb) -> None:
+    call = yard.scheduler.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
+    assert (await call.read()).full
+    drain = asyncio.create_task(taskdb.taskdb.server.drain())
+    async with asyncio.timeout(5):
+        while not (await call.read()).closing:
+            pass
+    await drain
+    # A new watch is refused: this server is going.
+    with pytest.raises(Unavailable):
+        await yard.scheduler.leases.PopTasks(lease_service_pb2.PopTasksRequest())
+
+
+async def test_other_replicas_hear_of_new_work_at_once(
+    taskdb: RunningTaskDb, yard: Yard, database_url: str
+) -> None:
+    async for other in run_taskdb(database_url, housekeeping=False):
+        far = await other.caller(keys.SCHEDULER)
+        call = far.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
+        assert (await call.read()).full
+        async with asyncio.timeout(10):
+            await yard.create()
+            while not (news := await call.read()).lanes:
+                pass
+        assert news.lanes[0].backlog == 1
+        call.cancel()

@@ -11,10 +11,11 @@ from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.task_status import timed
 
 INSERT = """
-INSERT INTO tasks (tenant_id, task_id, version, phase, pending_reason, class_id, create_time, update_time, ready_time,
-    next_attempt_time, total_deadline, uid, max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost,
-    timed, pinned_runner, slot, policy, callback, spec)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, gen_random_uuid(), %s, %s, %s, 4, %s, %s, %s, %s, %s, %s, %s, %s, '')
+INSERT INTO tasks (tenant_id, task_id, version, phase, pending_reason, class_id, create_time, update_time,
+    ready_time, next_attempt_time, total_deadline, uid, max_retries, kind, priority, creator_type, restart,
+    overlap, on_runner_lost, timed, pinned_runner, slot, policy, callback, spec)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, gen_random_uuid(), %s, %s, %s, 4, %s, %s, %s, %s, %s,
+    %s, %s, %s, '')
 """
 
 
@@ -27,7 +28,14 @@ async def insert_created(tx: Tx, created: Sequence[Transition]) -> None:
             await tx.execute(
                 "INSERT INTO queue (tenant_id, task_id, class_id, priority, pinned_runner, ready_time) "
                 "VALUES (%s, %s, %s, %s, %s, %s)",
-                (task.tenant_id, task.task_id, task.class_id, task.priority, task.pinned_runner, task.ready_time),
+                (
+                    task.tenant_id,
+                    task.task_id,
+                    task.class_id,
+                    task.priority,
+                    task.pinned_runner,
+                    task.ready_time,
+                ),
             )
         if task.heads_slot:
             await tx.execute(

@@ -1,4 +1,4 @@
-"""SQL and the pure lifecycle agree: random lives are replayed through the database, step by step, and compared."""
+"""SQL and the pure lifecycle agree: random lives are replayed through the database and compared."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_thousand_lives_are_the_same_in_sql(pool: Pool, monkeypatch: pyt
 
 
 async def advance(tx: Tx, going: list[Replay]) -> Counter[str]:
-    """The next step of each life: what is loaded is what the pure function left, and what it makes is written."""
+    """The next step of each life: what is loaded is what the pure function left; what it makes is written."""
     loaded = await load_for_update(tx, [replay.key for replay in going])
     made: list[Transition] = []
     rows: Counter[str] = Counter()
@@ -115,14 +115,14 @@ async def advance(tx: Tx, going: list[Replay]) -> Counter[str]:
 
 
 def with_session(stored: TaskState, pure: TaskState) -> TaskState:
-    """The expiry of a lease that follows its session is stored with the session, which these lives do not have."""
+    """The expiry of a lease that follows a session is stored with it, and these lives have none."""
     if stored.lease is None or pure.lease is None or not stored.lease.follows_session:
         return stored
     return replace(stored, lease=replace(stored.lease, expire_time=pure.lease.expire_time))
 
 
 def comparable(task: TaskState) -> TaskState:
-    """Without what is stored in another form: the text of an error, and the time of a change that a lease carries."""
+    """Without what is stored in another form: the text of an error, the time of a change under a lease."""
     error = RunError(task.error.code) if task.error else None
     told = replace(task, error=error, update_time=None)
     return told if task.lease is None else replace(told, lease=task.lease)
@@ -130,14 +130,18 @@ def comparable(task: TaskState) -> TaskState:
 
 async def compare_rows(tx: Tx, replays: list[Replay]) -> None:
     """The tables beside `tasks` hold what the model of the effects holds."""
-    queue = {row[0]: row[1:] for row in await tx.fetch("SELECT task_id, class_id, priority, ready_time FROM queue")}
+    queue = {
+        row[0]: row[1:] for row in await tx.fetch("SELECT task_id, class_id, priority, ready_time FROM queue")
+    }
     runs: dict[str, dict[int, RunState]] = {}
     for task_id, generation, state in await tx.fetch("SELECT task_id, generation, state FROM runs"):
         runs.setdefault(task_id, {})[generation] = RunState(state)
     timers: dict[str, dict[TimerKind, datetime]] = {}
     for task_id, kind, due in await tx.fetch("SELECT task_id, kind, due_time FROM timers"):
         timers.setdefault(task_id, {})[TimerKind(kind)] = due
-    heads = {row[0] for row in await tx.fetch("SELECT head_task_id FROM slots WHERE head_task_id IS NOT NULL")}
+    heads = {
+        row[0] for row in await tx.fetch("SELECT head_task_id FROM slots WHERE head_task_id IS NOT NULL")
+    }
     for replay in replays:
         model, task_id = replay.model, replay.key[1]
         if model.deleted:
@@ -182,7 +186,8 @@ async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskS
     """Pop from three lanes at once for two runners, and compare each lease with the pure claim."""
     offers = tuple(LaneOffer(LaneKey("acme", class_id, 10, "")) for class_id in range(3))
     wants = [
-        RunnerWant(f"pull-{n}", 0, 200, timedelta(seconds=15), (TenantWant("acme", 200, offers),)) for n in range(2)
+        RunnerWant(f"pull-{n}", 0, 200, timedelta(seconds=15), (TenantWant("acme", 200, offers),))
+        for n in range(2)
     ]
     results = await Queue(pool, lanes).pop("scheduler-1", "pop-1", wants)
     async with pool.transaction() as tx:
@@ -216,7 +221,7 @@ async def tell(
     kinds: tuple[Said, ...],
     rng: Random,
 ) -> None:
-    """Report and compare the stored state with what the pure function makes of the same events at that time."""
+    """Report, and compare what is stored with what the pure function makes of the same events at that time."""
     told: list[Report] = []
     for key in keys:
         lease = tasks[key].lease
@@ -225,7 +230,9 @@ async def tell(
             time = rng.choice((None, lease.schedule_time - timedelta(hours=1), datetime.now(UTC)))
             result, code = (b"42", rng.choice((None, 0))) if said is Said.SUCCEEDED else (None, None)
             told.append(
-                Report(key, lease.runner_id, tasks[key].generation, lease.lease_id, said, time, 0, result, code)
+                Report(
+                    key, lease.runner_id, tasks[key].generation, lease.lease_id, said, time, 0, result, code
+                )
             )
     outcomes = await reports.apply(told)
     async with pool.transaction() as tx:

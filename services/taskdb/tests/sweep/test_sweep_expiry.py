@@ -1,4 +1,4 @@
-"""Housekeeping on a real database: expired leases, lost runners, deadlines. Time passes by moving what is stored."""
+"""Housekeeping on a real database: leases, runners, deadlines. Time passes by moving what is stored."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ async def age(taskdb: RunningTaskDb, table: str, column: str) -> None:
         await tx.execute(f"UPDATE {table} SET {column} = now() - interval '1 second'")
 
 
-async def hold(yard: Yard, count: int = 1, **spec: object) -> tuple[list[str], Runner, list[lease_pb2.Assignment]]:
+async def hold(
+    yard: Yard, count: int = 1, **spec: object
+) -> tuple[list[str], Runner, list[lease_pb2.Assignment]]:
     """Tasks that a runner has started."""
     names = await yard.create(count, **spec)
     runner, _ = await yard.hello()
@@ -107,7 +109,7 @@ async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
 async def test_a_runner_that_comes_back_keeps_what_was_not_claimed(
     yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
 ) -> None:
-    names, runner, assignments = await hold(yard, 2)
+    _, runner, assignments = await hold(yard, 2)
     await age(quiet, "sessions", "expire_time")
     await expiry.run(office)
     other, _ = await yard.hello("runner-2")
@@ -176,7 +178,11 @@ async def test_a_broken_stream_redistributes_only_what_asks_for_it(
     async with quiet.pool.transaction() as tx:
         await tx.execute("UPDATE sessions SET disconnect_time = now() - interval '11 seconds'")
     await expiry.run(office)
-    assert await phases(yard, prompt + forbid + waits) == [task_pb2.TASK_PHASE_REDISTRIBUTING, running, running]
+    assert await phases(yard, prompt + forbid + waits) == [
+        task_pb2.TASK_PHASE_REDISTRIBUTING,
+        running,
+        running,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,9 @@ def timers(quiet: RunningTaskDb) -> TimerSweep:
 async def let_pass(taskdb: RunningTaskDb) -> None:
     """Let everything that waits have waited long enough."""
     async with taskdb.pool.transaction() as tx:
-        await tx.execute("UPDATE tasks SET next_attempt_time = now() - interval '1 second' WHERE next_attempt_time > now()")
+        await tx.execute(
+            "UPDATE tasks SET next_attempt_time = now() - interval '1 second' WHERE next_attempt_time > now()"
+        )
         await tx.execute("UPDATE timers SET due_time = now() - interval '1 second'")
 
 
@@ -129,7 +131,8 @@ async def test_what_is_committed_below_a_bound_is_found(yard: Yard, quiet: Runni
     (late,) = await yard.create()
     async with quiet.pool.transaction() as tx:
         # Committed late: its ready_time is well before what was popped.
-        await tx.execute("UPDATE tasks SET ready_time = ready_time - interval '1 minute' WHERE phase = 1 AND start_time IS NULL")
+        # The claimed tasks' rows still say PENDING: only their leases know better.
+        await tx.execute("UPDATE tasks SET ready_time = ready_time - interval '1 minute' WHERE phase = 1")
         await tx.execute("UPDATE queue SET ready_time = ready_time - interval '1 minute'")
     from taskyard.v1 import lease_service_pb2
 
@@ -139,7 +142,9 @@ async def test_what_is_committed_below_a_bound_is_found(yard: Yard, quiet: Runni
     assert [a.lease.task for a in (await yard.pop(runner, lanes=lanes)).assignments] == [late]
 
 
-async def test_the_sweeper_of_a_process_retries_by_itself(taskdb: RunningTaskDb, tenant: object, scheduler: object) -> None:
+async def test_the_sweeper_of_a_process_retries_by_itself(
+    taskdb: RunningTaskDb, tenant: object, scheduler: object
+) -> None:
     running = await make_yard(taskdb, scheduler, tenant)  # type: ignore[arg-type]
     retry = {"backoff": {"initial": Duration(nanos=50_000_000), "jitter": 1}}
     (name,) = await running.create(retry=retry)
@@ -148,5 +153,5 @@ async def test_the_sweeper_of_a_process_retries_by_itself(taskdb: RunningTaskDb,
     await running.report(runner, started(first), failed(first))
     async with asyncio.timeout(20):
         while not (again := (await running.pop(runner)).assignments):
-            await asyncio.sleep(0.05)
+            pass
     assert again[0].lease.task == name

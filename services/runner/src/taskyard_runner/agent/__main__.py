@@ -9,10 +9,13 @@ import uuid
 from pathlib import Path
 from typing import ClassVar
 
+import grpc.aio
+
 from taskyard.channel import client_channel_options, open_channel
 from taskyard_kit import failpoint, telemetry
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import observe
+from taskyard_kit.startup import StartupError
 from taskyard_kit.telemetry import TelemetrySettings
 from taskyard_runner.agent import directory, registration
 from taskyard_runner.agent.adoption import Adoption
@@ -29,7 +32,7 @@ from taskyard_runner.agent.metric_names import RUNS_ACTIVE, SPOOL_DEPTH
 from taskyard_runner.agent.preparation import Preparation
 from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.runs import Runs
-from taskyard_runner.agent.selftest import SelfTest
+from taskyard_runner.agent.selftest import Proof, SelfTest
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.agent.warden_client import WardenClient
 from taskyard_runner.warden import linux
@@ -60,24 +63,43 @@ async def _main() -> None:
     hello = await warden.hello()
     warden.send({"op": "hello", "protocol": VERSION, "version": registration.version()})
     config = AgentConfig.parse(hello["config"])
-    telemetry.configure(
-        AgentTelemetry(
-            log_format=config.log_format,
-            log_level=config.log_level,
-            otlp_endpoint=config.otlp_endpoint,
-            metrics_listen=config.metrics_listen,
-        )
-    )
-    failpoint.configure(os.environ.get(failpoint.ENVIRONMENT, ""), "runner")
     try:
+        _observe(config)
         await AgentProcess(warden, hello, config).serve()
-    except (Refused, ValueError) as error:
+    except (Refused, StartupError, failpoint.FailpointError) as error:
         sys.stderr.write(f"taskyard-runner: {error}\n")
         warden.send({"op": "bye", "code": 1})
     await warden.close()
     # The channel's threads and the metrics' exporters have nothing left to do.
     sys.stderr.flush()
     os._exit(0)
+
+
+def _observe(config: AgentConfig) -> None:
+    failpoint.configure(os.environ.get(failpoint.ENVIRONMENT, ""), "runner")
+    settings = AgentTelemetry(
+        log_format=config.log_format,
+        log_level=config.log_level,
+        otlp_endpoint=config.otlp_endpoint,
+        metrics_listen=config.metrics_listen,
+    )
+    for problem in settings.check():
+        raise Refused(str(problem))
+    telemetry.configure(settings)
+
+
+def _open_channel(config: AgentConfig) -> grpc.aio.Channel:
+    try:
+        return open_channel(
+            config.scheduler,
+            key=config.key,
+            tls=config.tls,
+            tls_ca=Path(config.tls_ca) if config.tls_ca else None,
+            allow_plaintext=config.allow_plaintext,
+            options=client_channel_options(_MAX_RECEIVE_BYTES),
+        )
+    except (ValueError, OSError) as error:
+        raise Refused(f"scheduler = {config.scheduler!r}: {error}") from None
 
 
 class AgentProcess:
@@ -90,15 +112,7 @@ class AgentProcess:
         self._changed = asyncio.Event()
         self._runs_changed = asyncio.Event()
         self._restarting = False
-        options = client_channel_options(_MAX_RECEIVE_BYTES)
-        self._channel = open_channel(
-            config.scheduler,
-            key=config.key,
-            tls=config.tls,
-            tls_ca=Path(config.tls_ca) if config.tls_ca else None,
-            allow_plaintext=config.allow_plaintext,
-            options=options,
-        )
+        self._channel = _open_channel(config)
         self._leases = Leases()
         self._spool = Spool(Path(config.data_dir) / "spool", config.spool_limit_bytes)
         self._logs = LogShipper(self._touch, self._logs_finished)
@@ -146,7 +160,7 @@ class AgentProcess:
             await self._end(link)
 
     async def _introduce(self) -> Agent:
-        proof = await self._selftest.prove()
+        proof = await self._prove()
         limits = self._hello["limits"]
         log.info(
             "agent_started", runner=self._config.id, limits=limits, interpreters=list(proof.interpreters)
@@ -154,7 +168,7 @@ class AgentProcess:
         if problem := self._hello["limits_problem"]:
             log.warning("limits_are_weak", using=limits, missing="memory, cpu and pids per task", why=problem)
         if not proof.kinds:
-            raise ValueError("no execution kind works on this host; the log names what each self-test met")
+            raise Refused("no execution kind works on this host; the log names what each self-test met")
         evidence = Path(self._config.data_dir) / "runner-id"
         ours = evidence.exists() and evidence.read_text() == self._config.id
         observe(SPOOL_DEPTH, lambda: [(self._spool.depth, {})])
@@ -173,6 +187,19 @@ class AgentProcess:
             drain=self._drain,
             tell_warden=self._warden.send,
         )
+
+    async def _prove(self) -> Proof:
+        """What works here; an agent of the same version need not prove it again and says hello sooner."""
+        kept = self._hello["kept"].get("proof")
+        if kept is not None and kept["version"] == registration.version():
+            return Proof(tuple(kept["kinds"]), tuple(kept["interpreters"]))
+        proof = await self._selftest.prove()
+        if not proof.kinds and kept is not None:
+            # Work is going on, and an agent that gives up now would end it.
+            return Proof(tuple(kept["kinds"]), tuple(kept["interpreters"]))
+        values = {"version": registration.version(), "kinds": proof.kinds, "interpreters": proof.interpreters}
+        self._warden.send({"op": "keep", "values": {"proof": values}})
+        return proof
 
     # -- the warden
 

@@ -126,9 +126,9 @@ class Agent:
             scheduler=welcome.scheduler_id,
             held=len(self._leases),
         )
-        # From now on this data directory proves that the id is ours.
-        self._takeover = True
+        # The data directory proves from now on that the id is ours; this process is known by its instance id.
         self._evidence.write_text(self._runner_id)
+        self._takeover = False
         self._flow = welcome.flow if welcome.HasField("flow") else self._flow
         self._interval = seconds(welcome.heartbeat_interval) or self._interval
         self._heartbeat_at = boottime() + self._interval

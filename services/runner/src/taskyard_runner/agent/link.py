@@ -16,6 +16,8 @@ from taskyard.v1.runner_link_service_pb2 import ConnectRequest, ConnectResponse,
 from taskyard.v1.runner_link_service_pb2_grpc import RunnerLinkServiceStub
 from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import instrument
+from taskyard_runner.agent.metric_names import LINKS_LOST
 from taskyard_runner.warden.linux import boottime
 
 _FIRST_BACKOFF = 0.5
@@ -35,6 +37,7 @@ _LASTING = frozenset(
 )
 
 log = get_log(__name__)
+_lost = instrument(LINKS_LOST)
 
 REPORT_SENT = failpoint.declare("agent.report_sent")
 
@@ -117,6 +120,7 @@ class Link:
         if lasting and not self._welcomed and not self._party.holds_work:
             raise Refused(str(error))
         self._failures += 1
+        _lost.add(1, {"reason": error.reason or error.code.name})
         ceiling = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
         delay = _LONGEST_BACKOFF if lasting else random.uniform(0, ceiling)
         log.warning("link_lost", reason=error.reason or error.code.name, error=str(error), retry_after=delay)

@@ -104,8 +104,7 @@ def judge(result: Mapping[str, Any], result_file: Path, error_file: Path) -> Run
         told = "the files of the task take up more than its disk_mb"
         return failed(ERROR_CLASS_TRANSIENT, "DISK_LIMIT_REACHED", told)
     if reason in _RELEASES:
-        why, message = _RELEASES[reason]
-        return RunReport(released=RunReleased(reason=why, message=message))
+        return released(*_RELEASES[reason])
     if code == 0:
         return _succeeded(result, result_file)
     return _failed(result, code, error_file)
@@ -122,6 +121,11 @@ def failed(error_class: ErrorClass.ValueType, code: str, message: str) -> RunRep
     """A failure that the runner found itself."""
     error = TaskError(error_class=error_class, code=code, message=cut(message))
     return RunReport(failed=RunFailed(error=error))
+
+
+def released(reason: ReleaseReason.ValueType, message: str) -> RunReport:
+    """A run that is given back."""
+    return RunReport(released=RunReleased(reason=reason, message=cut(message, 4096)))
 
 
 def start_failed(step: str, number: int, detail: str) -> RunReport:

@@ -9,6 +9,7 @@ from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 
+from taskyard import tracing
 from taskyard.v1.common_pb2 import Resources
 from taskyard.v1.lease_pb2 import Assignment, LeaseRef
 from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, TaskSpec
@@ -52,6 +53,14 @@ class AgentRun:
     @property
     def name(self) -> str:
         return self.held.run
+
+    def end_span(self, outcome: str) -> None:
+        """The run's span, if there is one, ends with this outcome."""
+        if self.span is not None:
+            if outcome != "succeeded":
+                tracing.mark_failed(self.span, outcome)
+            self.span.end()
+            self.span = None
 
     def meta(self) -> dict[str, Any]:
         """What the next agent gets back from the warden."""
@@ -103,6 +112,7 @@ def order(
 ) -> Message:
     """The message that makes the warden start the process."""
     spec = assignment.spec
+    orphan = optional_seconds(spec, "orphan_timeout")
     return {
         "op": "start",
         "run": run.name,
@@ -117,7 +127,7 @@ def order(
         },
         "lease_until": run.held.until,
         "forbid_overlap": spec.overlap != OVERLAP_POLICY_ALLOW,
-        "orphan_seconds": optional_seconds(spec, "orphan_timeout") or _DEFAULT_ORPHAN,
+        "orphan_seconds": _DEFAULT_ORPHAN if orphan is None else orphan,
         "attempt_seconds": optional_seconds(spec, "attempt_timeout"),
         "silence_seconds": optional_seconds(spec, "silence_timeout"),
         "total_until": total_until,

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from taskyard import tracing
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Progress
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_ABORT,
@@ -21,7 +20,6 @@ from taskyard.v1.lease_pb2 import (
     LeaseVerdict,
     ReleaseReason,
     RunCancelled,
-    RunReleased,
     RunReport,
     RunStarted,
 )
@@ -32,11 +30,13 @@ from taskyard.v1.runner_link_service_pb2 import (
 )
 from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import instrument
 from taskyard_runner.agent import outcome
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
 from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
+from taskyard_runner.agent.metric_names import RUNS_ENDED
 from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
 from taskyard_runner.agent.run import AgentRun, seconds
 from taskyard_runner.agent.spool import Spool
@@ -49,6 +49,7 @@ _CHECKPOINT_WAIT = 15.0
 _VERDICTS = {LEASE_ACTION_CANCEL: StopReason.CANCEL, LEASE_ACTION_PAUSE: StopReason.PAUSE}
 
 log = get_log(__name__)
+_ended = instrument(RUNS_ENDED)
 
 ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
 RUN_ENDED = failpoint.declare("agent.run_ended")
@@ -88,7 +89,7 @@ class Runs:
         """Give an assignment back without a start."""
         held = Held(assignment.lease, "", 0.0)
         self._leases.add(held)
-        self._report(held, _released(reason, message))
+        self._report(held, outcome.released(reason, message))
 
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
         """Start a run whose first lease lasts until then."""
@@ -106,7 +107,7 @@ class Runs:
         try:
             message = await self._preparation.compose(run, assignment, total_until)
         except Unsupported as error:
-            self._end_unstarted(run, _released(RELEASE_REASON_UNSUPPORTED, str(error)))
+            self._end_unstarted(run, outcome.released(RELEASE_REASON_UNSUPPORTED, str(error)))
         except NotRunnable as error:
             told = outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", str(error))
             self._end_unstarted(run, told)
@@ -166,9 +167,11 @@ class Runs:
         self._logs.grown(run.key)
         self._logs.ended(run.key)
         report = outcome.judge(result, run.directory.result, run.directory.error)
-        self._end_span(run, report)
+        kind = str(report.WhichOneof("report")) if report is not None else "aborted"
+        _ended.add(1, {"outcome": kind})
+        run.end_span(kind)
         unstarted = not run.started and not result.get("start_error")
-        if report is None or (unstarted and report.WhichOneof("report") == "released"):
+        if report is None or (unstarted and kind == "released"):
             # Aborted, or never begun because its lease had ended: somebody else has the task.
             self._logs.drop(run.key)
             run.logs_shipped = True
@@ -259,7 +262,7 @@ class Runs:
         """A run that ended with an earlier warden."""
         self._leases.add(held)
         told = "the runner was killed or the host restarted"
-        self._report(held, _released(RELEASE_REASON_LOST, told))
+        self._report(held, outcome.released(RELEASE_REASON_LOST, told))
 
     def acknowledged(self, through_seq: int) -> None:
         """Reports up to this one are decided."""
@@ -357,14 +360,6 @@ class Runs:
             self._tell({"op": "forget", "run": run.name})
             self._spawn(run.directory.remove())
 
-    def _end_span(self, run: AgentRun, report: RunReport | None) -> None:
-        if run.span is not None:
-            kind = report.WhichOneof("report") if report is not None else "aborted"
-            if kind != "succeeded":
-                tracing.mark_failed(run.span, str(kind))
-            run.span.end()
-            run.span = None
-
     def _spawn(self, work: Any) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -377,14 +372,10 @@ class Runs:
             log.error("run_task_failed", error=repr(error))
 
 
-def _released(reason: ReleaseReason.ValueType, message: str) -> RunReport:
-    return RunReport(released=RunReleased(reason=reason, message=outcome.cut(message, 4096)))
-
-
 _UNSTARTED: dict[StopReason, Callable[[], RunReport]] = {
     StopReason.CANCEL: lambda: RunReport(cancelled=RunCancelled()),
-    StopReason.PAUSE: lambda: _released(RELEASE_REASON_PAUSED, "paused before it was started"),
-    StopReason.DRAIN: lambda: _released(RELEASE_REASON_DRAINED, "the runner drains"),
+    StopReason.PAUSE: lambda: outcome.released(RELEASE_REASON_PAUSED, "paused before it was started"),
+    StopReason.DRAIN: lambda: outcome.released(RELEASE_REASON_DRAINED, "the runner drains"),
 }
 
 

@@ -205,9 +205,7 @@ class Spool:
 
     def acknowledge(self, through_seq: int) -> None:
         """Forget reports up to this one."""
-        for seq in list(self._places):
-            if seq > through_seq:
-                break
+        while self._places and (seq := next(iter(self._places))) <= through_seq:
             length = self._places.pop(seq).length
             self._size -= length
             if seq <= self._sent_seq:

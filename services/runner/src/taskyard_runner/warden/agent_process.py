@@ -32,12 +32,11 @@ class AgentProcess:
         self._nofile = nofile
         self._socket: socket.socket | None = None
         self._outgoing = bytearray()
-        self._growing: dict[str, int] = {}
+        self._latest: dict[tuple[str, str], Message] = {}
         self._decoder = Decoder(_MESSAGE_LIMIT)
         self._started = 0.0
         self._delay = 0.0
         self.pid = 0
-        self.count = 0
         self.on_connect: Callable[[], Message] = dict
         self.on_message: Callable[[Message], None] = lambda message: None
 
@@ -57,11 +56,10 @@ class AgentProcess:
             theirs.close()
         os.close(errors)
         self._started = boottime()
-        self.count += 1
         ours.setblocking(False)
         self._socket, self._decoder = ours, Decoder(_MESSAGE_LIMIT)
         self._outgoing.clear()
-        self._growing.clear()
+        self._latest.clear()
         self._loop.watch(ours.fileno(), self._ready)
         self.send(self.on_connect())
 
@@ -71,10 +69,10 @@ class AgentProcess:
             self._outgoing += encode(message)
             self._flush()
 
-    def tell_growth(self, run: str, size: int) -> None:
-        """Tell that a run's journal grew; only the newest size is kept while the agent does not read."""
+    def send_latest(self, message: Message) -> None:
+        """Send a message of which, while the agent does not read, only the newest per run is kept."""
         if self._socket is not None:
-            self._growing[run] = size
+            self._latest[message["op"], message["run"]] = message
             self._flush()
 
     def signal(self, number: signal.Signals) -> None:
@@ -134,14 +132,13 @@ class AgentProcess:
     def _flush(self) -> None:
         if self._socket is None:
             return
-        if not self._outgoing and self._growing:
-            lines = [encode({"op": "output", "run": run, "size": n}) for run, n in self._growing.items()]
-            self._growing.clear()
-            self._outgoing += b"".join(lines)
+        if not self._outgoing and self._latest:
+            self._outgoing += b"".join(encode(message) for message in self._latest.values())
+            self._latest.clear()
         if self._outgoing:
             with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
                 del self._outgoing[: self._socket.send(self._outgoing)]
-        waiting = self._outgoing or self._growing
+        waiting = self._outgoing or self._latest
         self._loop.watch(self._socket.fileno(), self._ready, READ | WRITE if waiting else READ)
 
     def _disconnect(self) -> None:

@@ -93,39 +93,38 @@ class _V2:
     version = "cgroup v2"
 
     def __init__(self, owner: str) -> None:
-        mount, own = _mounts().get("", ("", "")), _memberships().get("", "/")
-        if not mount[0]:
+        mount, _ = _mounts().get("", ("", ""))
+        if not mount:
             raise OSError("not mounted")
-        self._home = os.path.normpath(f"{mount[0]}/{own}")
-        if "memory" not in _read(f"{self._home}/cgroup.controllers").split():
+        home = os.path.normpath(f"{mount}/{_memberships().get('', '/')}")
+        # Below the own group if it was delegated to this process alone, else at the top, as root may.
+        alone = home != mount and _read(f"{home}/cgroup.procs").split() == [str(os.getpid())]
+        home = home if alone else mount
+        if "memory" not in _read(f"{home}/cgroup.controllers").split():
             raise OSError("the memory controller is not delegated")
-        self._base = f"{self._home}/taskyard-{owner}"
-        self._delegate()
-
-    def _delegate(self) -> None:
-        # Only a group without processes of its own may hand controllers down, so this process moves aside.
+        if alone:
+            # Only a group without processes of its own may hand controllers down.
+            os.makedirs(f"{home}/warden", exist_ok=True)
+            _write(f"{home}/warden/cgroup.procs", str(os.getpid()))
+        self._base = f"{home}/taskyard-{owner}"
         wanted = " ".join(f"+{name}" for name in _CONTROLLERS)
-        if self._home != "/sys/fs/cgroup":
-            os.makedirs(f"{self._home}/warden", exist_ok=True)
-            for pid in _read(f"{self._home}/cgroup.procs").split():
-                _write(f"{self._home}/warden/cgroup.procs", pid)
-        _write(f"{self._home}/cgroup.subtree_control", wanted)
+        _write(f"{home}/cgroup.subtree_control", wanted)
         os.makedirs(self._base, exist_ok=True)
         _write(f"{self._base}/cgroup.subtree_control", wanted)
 
     def make(self, name: str) -> Group:
         path = f"{self._base}/{name}"
         os.mkdir(path)
-        return _V2Group(path)
+        return V2Group(path)
 
     def leftovers(self) -> Iterator[Group]:
-        yield from (_V2Group(path) for path in _children(self._base))
+        yield from (V2Group(path) for path in _children(self._base))
 
     def close(self) -> None:
         _remove(self._base)
 
 
-class _V2Group:
+class V2Group:
     def __init__(self, path: str) -> None:
         self._path = path
 
@@ -180,7 +179,8 @@ class _V1:
 
     def make(self, name: str) -> Group:
         paths = {controller: f"{base}/{name}" for controller, base in self._bases.items()}
-        os.mkdir(paths["pids"])
+        # Whoever tidies the host's groups may have removed the empty ones above.
+        os.makedirs(paths["pids"])
         return _V1Group(paths)
 
     def leftovers(self) -> Iterator[Group]:
@@ -208,14 +208,14 @@ class _V1Group:
             _write(f"{self._paths['pids']}/pids.max", str(limits.pids))
         if limits.memory_bytes:
             memory = self._paths["memory"]
-            os.mkdir(memory)
+            os.makedirs(memory)
             _write(f"{memory}/memory.limit_in_bytes", str(limits.memory_bytes))
             with contextlib.suppress(OSError):
                 _write(f"{memory}/memory.memsw.limit_in_bytes", str(limits.memory_bytes))
             joins.append(f"{memory}/cgroup.procs")
         if limits.cpu_millis:
             cpu = self._paths["cpu"]
-            os.mkdir(cpu)
+            os.makedirs(cpu)
             _write(f"{cpu}/cpu.cfs_period_us", str(_PERIOD_US))
             _write(f"{cpu}/cpu.cfs_quota_us", str(limits.cpu_millis * _PERIOD_US // 1000))
             joins.append(f"{cpu}/cgroup.procs")

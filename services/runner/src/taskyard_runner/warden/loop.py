@@ -8,12 +8,14 @@ import itertools
 import os
 import selectors
 import signal
+import time
 from collections.abc import Callable, Iterable
 
 from taskyard_runner.warden.linux import Alarm, boottime
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
+_FAILURE_PAUSE = 0.01
 
 
 class Timer:
@@ -30,9 +32,10 @@ class Timer:
 
 
 class Loop:
-    """Calls what was registered, until stop()."""
+    """Calls what was registered, until stop(). What a call raises goes to `failed`; the others go on."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        self._failed = failed
         self._selector = selectors.EpollSelector()
         self._alarm = Alarm()
         self._timers: list[tuple[float, int, Timer]] = []
@@ -85,7 +88,7 @@ class Loop:
                 # An earlier call of this round may have forgotten the descriptor.
                 current = self._selector.get_map().get(key.fd)
                 if current is not None:
-                    current.data()
+                    self._call(current.data)
             self._fire()
 
     def stop(self) -> None:
@@ -101,4 +104,12 @@ class Loop:
         while self._timers and self._timers[0][0] <= now:
             timer = heapq.heappop(self._timers)[2]
             if timer.action is not None:
-                timer.action()
+                self._call(timer.action)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:
+            self._failed(error)
+            # A descriptor that stays ready and a call that keeps failing must not take the whole processor.
+            time.sleep(_FAILURE_PAUSE)

@@ -9,6 +9,7 @@ import itertools
 import os
 import resource
 import signal
+import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Beyond the drain's own deadline: for grace periods and the last reports.
 _SHUTDOWN_MARGIN = 45.0
 _EXIT_LOST = 1
+_REQUEST_LIMIT = 1000
 
 
 class WardenError(Exception):
@@ -86,6 +88,8 @@ class Warden:
         self._by_token: dict[str, Run] = {}
         self._requests: dict[int, tuple[Message, Callable[[Message], None]]] = {}
         self._request_ids = itertools.count(1)
+        # What one agent wants the next one to know.
+        self._kept: dict[str, Any] = {}
         self._stop_count = 0
         self._exit_code: int | None = None
         linux.become_subreaper()
@@ -95,7 +99,7 @@ class Warden:
         self._hierarchy, self._weak = self._find_hierarchy()
         self._lost = leftovers.read_lost_runs(self._runs_directory)
         self._kill_leftovers()
-        self._loop = Loop()
+        self._loop = Loop(self._failed)
         self._spares = SpareStock(self._loop, self._hierarchy)
         self._socket = TaskSocket(self._loop, config.data_dir, self._hear)
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
@@ -114,6 +118,10 @@ class Warden:
             self._socket.close()
         return self._exit_code or 0
 
+    def _failed(self, error: Exception) -> None:
+        # A mistake with one run is no reason to end the others.
+        self._say("step_failed", level="error", error="".join(traceback.format_exception(error)))
+
     # -- start
 
     def _find_hierarchy(self) -> tuple[Hierarchy | None, str]:
@@ -131,9 +139,8 @@ class Warden:
         return {
             "op": "hello",
             "protocol": VERSION,
-            "warden_pid": os.getpid(),
-            "agent_number": self._agent.count,
             "config": self._config.agent,
+            "kept": self._kept,
             "socket": self._socket.path,
             "runs_directory": self._runs_directory,
             "limits": self._hierarchy.version if self._hierarchy else "rlimits",
@@ -202,12 +209,20 @@ class Warden:
         if run is not None and run.state == State.ENDED:
             del self._runs[name]
 
+    def _on_keep(self, message: Message) -> None:
+        self._kept.update(message["values"])
+
     def _on_answer(self, message: Message) -> None:
         _, answer = self._requests.pop(message["request"], ({}, lambda _: None))
         answer(message["message"])
 
     def _on_bye(self, message: Message) -> None:
-        self._exit_code = int(message.get("code", 0))
+        code = int(message.get("code", 0))
+        if code and self._by_pid:
+            # An agent that cannot go on must not take the tasks along; the next one may.
+            self._say("agent_gave_up", level="error", runs=len(self._by_pid))
+        else:
+            self._exit_code = code
 
     # -- what runs tell
 
@@ -215,7 +230,7 @@ class Warden:
         self._agent.send({"op": "started", "run": run.order.run, "pid": run.pid, "time": run.start_time})
 
     def wrote(self, run: Run) -> None:
-        self._agent.tell_growth(run.order.run, run.journal.size)
+        self._agent.send_latest({"op": "output", "run": run.order.run, "size": run.journal.size})
 
     def ended(self, run: Run) -> None:
         self._by_pid.pop(run.pid, None)
@@ -242,12 +257,15 @@ class Warden:
                 answer({"ok": True})
             case "progress":
                 run.notes["progress"] = message
-                self._agent.send({"op": "said", "run": run.order.run, "message": message})
+                self._agent.send_latest({"op": "said", "run": run.order.run, "message": message})
                 answer({"ok": True})
             case _:
                 self._pass_on(run, message, answer)
 
     def _pass_on(self, run: Run, message: Message, answer: Callable[[Message], None]) -> None:
+        if len(self._requests) >= _REQUEST_LIMIT:
+            answer({"ok": False, "error": "too many requests wait for an answer; try again"})
+            return
         number = next(self._request_ids)
         asked = {"run": run.order.run, **message}
         self._requests[number] = (asked, answer)

@@ -16,6 +16,7 @@ from taskyard_runner.warden.protocol import Decoder, Message, encode
 _MESSAGE_LIMIT = 64 * 1024
 _CONNECTION_LIMIT = 512
 _PATH_LIMIT = 100
+_ACCEPT_PAUSE = 0.1
 
 # Takes a message and the function that answers it; None is no answer yet.
 Handler = Callable[[Message, Callable[[Message], None]], None]
@@ -47,7 +48,12 @@ class TaskSocket:
     def _accept(self) -> None:
         try:
             accepted, _ = self._listener.accept()
+        except BlockingIOError:
+            return
         except OSError:
+            # No descriptors left: the listener stays ready, so it has to wait for some to be closed.
+            self._loop.unwatch(self._listener.fileno())
+            self._loop.after(_ACCEPT_PAUSE, lambda: self._loop.watch(self._listener.fileno(), self._accept))
             return
         if len(self._connections) >= _CONNECTION_LIMIT:
             accepted.close()

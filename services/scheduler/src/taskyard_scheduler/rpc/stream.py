@@ -14,7 +14,9 @@ import grpc.aio
 from taskyard import errors
 from taskyard.v1 import runner_link_service_pb2 as link
 from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import instrument
 from taskyard_kit.validation import validate
+from taskyard_scheduler.metric_names import SESSIONS_ENDED
 from taskyard_scheduler.rpc.check import check_reports
 from taskyard_scheduler.scheduler import Scheduler
 from taskyard_scheduler.session import Session
@@ -77,12 +79,16 @@ class RunnerStream:
             for task in tasks:
                 task.cancel()
             self._uploads.close()
-            log.info(
-                "session_ended", runner=session.runner_id, epoch=session.epoch, error=str(session.error or "")
-            )
+            self._note_end()
         await asyncio.gather(*tasks, return_exceptions=True)
         if session.error is not None:
             raise session.error
+
+    def _note_end(self) -> None:
+        error = self._session.error
+        reason = (error.reason or error.code.name) if error else "OK"
+        instrument(SESSIONS_ENDED).add(1, {"reason": reason})
+        log.info("session_ended", runner=self._session.runner_id, epoch=self._session.epoch, reason=reason)
 
     def _is_disconnected(self) -> bool:
         """Whether the runner is gone without a word, so that taskdb starts to count its absence."""

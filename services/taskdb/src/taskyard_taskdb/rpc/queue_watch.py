@@ -1,7 +1,8 @@
 """LeaseService.WatchQueue: changed lanes, classes and tenants, and what holders must know, for schedulers.
 
-A full response comes first and every 30 s, and repairs what was lost. In between, commits of this process are told at
-once and those of other replicas when they are heard of; a stream reads what it tells, so it is never older than that.
+A full response comes first and every 30 s, and repairs what was lost. In between, commits of this process are
+told at once and those of other replicas when they are heard of; a stream reads what it tells, so it is never
+older than that.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1
 
 
 class ReportBatch:
-    """Reports of concurrent calls, applied in flushes of up to a thousand, one flush at a time: order is kept."""
+    """Reports of concurrent calls, in flushes of up to a thousand, one at a time: order is kept."""
 
     def __init__(self, pool: Pool, lanes: Lanes, hub: Hub) -> None:
         self._reports = Reports(pool, lanes, merge_details)

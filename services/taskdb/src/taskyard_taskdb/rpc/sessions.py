@@ -111,7 +111,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     def _store_progress(
         self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
     ) -> None:
-        """Store progress behind the heartbeat's back: only the newest matters, and the next one brings it again."""
+        """Store progress behind the heartbeat's back: only the newest matters."""
         reports = [
             _progress(told.runner_id, item, f"sessions[{n}].progress[{m}]")
             for n, (told, result) in enumerate(zip(request.sessions, results, strict=True))

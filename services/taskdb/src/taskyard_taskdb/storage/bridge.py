@@ -1,7 +1,7 @@
 """News of lanes and holders between the replicas, by NOTIFY.
 
-Sent in transactions of their own after the commits they tell of, many at a time. Nothing depends on them: a watch
-reads everything again every 30 s, and whenever the bridge has been down.
+Sent in transactions of their own after the commits they tell of, many at a time. Nothing depends on them: a
+watch reads everything again every 30 s, and whenever the bridge has been down.
 """
 
 from __future__ import annotations

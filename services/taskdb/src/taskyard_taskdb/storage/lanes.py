@@ -1,7 +1,7 @@
-"""What this process knows of lanes and holders beyond the database: bounds, and whom to tell what has changed.
+"""What this process knows of lanes beyond the database: bounds, and whom to tell what has changed.
 
-A bound is where reading a lane begins: what was popped last less a second, so that dead entries are not visited. What
-is committed below it later is found by `Bounds.repair`, never by a pop.
+A bound is where reading a lane begins: what was popped last less a second, so that dead entries are not
+visited. What is committed below it later is found by `Bounds.repair`, never by a pop.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Lanes:
         self.touch(raised)
 
     async def repair(self, tx: Tx) -> int:
-        """Lower the bounds of lanes that have rows below them and forget old bounds; returns how many were lowered."""
+        """Lower bounds that have rows below them and forget old ones; returns how many were lowered."""
         self._forget()
         bounds = dict(self.bounds)
         if not bounds:

@@ -1,4 +1,4 @@
-"""The leader row: one taskdb replica at a time holds the office of housekeeping, for a term that it renews."""
+"""The leader row: one replica at a time holds the office of housekeeping, for a term that it renews."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Deposed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term in office; the epoch grows with every new one. `database_start` tells one database from another."""
+    """A term in office; the epoch grows with every new one. `database_start` tells databases apart."""
 
     holder: str
     epoch: int

@@ -156,7 +156,7 @@ class Merge:
 
 
 def sole_lanes(wants: Sequence[tuple[int, RunnerWant]]) -> dict[LaneKey, list[tuple[int, int]]] | None:
-    """Position and number of tasks per lane, if no runner has more than one lane to choose from and lanes are few."""
+    """Position and number of tasks per lane, if every runner has one lane and lanes are few."""
     found: dict[LaneKey, list[tuple[int, int]]] = {}
     for position, want in wants:
         if len(want.tenants) != 1 or len(want.tenants[0].lanes) != 1:

@@ -26,7 +26,7 @@ class OverdueLease(NamedTuple):
 async def leases(
     tx: Tx, name: str, after: Key, page: int, patience: timedelta | None = None
 ) -> list[OverdueLease]:
-    """A page of one of the statements expired_leases, disconnected_leases, overdue_runs and overdue_actions."""
+    """A page of expired_leases, disconnected_leases, overdue_runs or overdue_actions."""
     params: dict[str, object] = {"after_tenant": after[0], "after_task": after[1], "page": page}
     if patience is not None:
         params["patience"] = patience
@@ -86,3 +86,8 @@ async def held_slots(tx: Tx, heads: Sequence[tuple[SlotKey, str]]) -> set[SlotKe
 async def forget_revocations(tx: Tx) -> int:
     """Remove revocations that are not told any more."""
     return await tx.execute(statement("forget_revocations"))
+
+
+async def forget_requests(tx: Tx, age: timedelta, page: int) -> int:
+    """Remove request ids of this age; returns how many those were."""
+    return await tx.execute(statement("forget_requests"), {"age": age, "page": page})

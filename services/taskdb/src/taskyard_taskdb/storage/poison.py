@@ -1,4 +1,4 @@
-"""One item that the database refuses must not fail its neighbours: batches are halved until it stands alone."""
+"""One item that the database refuses does not fail its neighbours: batches are halved around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def isolate(
     work: Callable[[Sequence[Item]], Awaitable[None]],
     give_up: Callable[[Item, Exception], None],
 ) -> None:
-    """Do `work` on all items at once or, where that fails, on ever smaller parts; `give_up` gets those at fault."""
+    """Do `work` on all items or, where that fails, on ever smaller parts; `give_up` gets those at fault."""
     try:
         await work(items)
     except POISON as error:

@@ -1,8 +1,8 @@
 """The pop: tasks claimed for many runners in one transaction.
 
-Candidates are chosen unlocked from the heads of lanes, then only those are locked, skipping what another transaction
-has, and taken off the queue. Leases and changes are written in a later statement, whose snapshot is younger than the
-locks; nobody else writes a task whose queue row is ours.
+Candidates are chosen unlocked from the heads of lanes, then only those are locked, skipping what another
+transaction has, and taken off the queue. Leases and changes are written in a later statement, whose snapshot
+is younger than the locks; nobody else writes a task whose queue row is ours.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 from taskyard.errors import SessionSuperseded
@@ -188,7 +189,8 @@ class _Pop:
             "actor_id": self._scheduler_id,
             "request_id": self._request_id,
         }
-        for row in await tx.fetch(statement("grant_leases"), params):
+        # Claim order: a join need not keep it.
+        for row in sorted(await tx.fetch(statement("grant_leases"), params), key=itemgetter(0)):
             index = row[0] - 1
             candidate = chosen[index]
             ttl = wants[index].lease_duration

@@ -1,4 +1,4 @@
-"""Heartbeats: many sessions renewed in one statement, listed leases tied to them, and what holders must know."""
+"""Heartbeats: many sessions renewed in one statement, with listed leases, and what holders must know."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What holders say about their runs, applied: plain successes in one statement, everything else as Python decides.
+"""What holders say about their runs: plain successes in one statement, all else as Python decides.
 
-Each report has its own result. Reports of one task are applied in their order, and either all of them here or all
-of them there.
+Each report has its own result. Reports of one task are applied in their order, and either all of them here or
+all of them there.
 """
 
 from __future__ import annotations
@@ -189,9 +189,10 @@ class Reports:
                 outcomes[n] = Applied(step.task.phase, step.duplicate)
                 tasks[key] = step.task
                 transitions.append(step)
-        await _recognise_repeats(tx, reports, tasks, outcomes)
         told = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
         written = await write(tx, transitions, log_sequences=told)
+        # After the write: the first of two equal reports may be in this very batch.
+        await _recognise_repeats(tx, reports, tasks, outcomes)
         await failpoints.REPORT_BEFORE_COMMIT.reach()
         return outcomes, written
 

@@ -27,7 +27,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class RunnerRecord:
-    """A runner and its newest session, in the order of the columns of read_runners; `labels` are those in force."""
+    """A runner and its newest session, in the order of read_runners; `labels` are those in force."""
 
     runner_id: str
     version: int
@@ -62,7 +62,7 @@ async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:
 
 
 async def put(tx: Tx, runner_id: str, key_id: str, scope: RunnerScope, registration: Registration) -> bool:
-    """Store a runner that says hello; returns whether it is new. Raises PermissionDenied if it was deleted."""
+    """Store a runner that says hello; returns whether it is new. Raises PermissionDenied if deleted."""
     params = {
         "runner_id": runner_id,
         "key_id": key_id,

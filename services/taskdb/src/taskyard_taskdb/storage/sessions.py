@@ -1,7 +1,8 @@
 """Sessions of runners: opened, renewed, closed, and what that does to the leases that follow them.
 
-An opened session supersedes the former one of its runner. Leases that the agent lists go on under the new session;
-those it does not list count as lost with their runner, work that must not overlap only after the recorded expiry.
+An opened session supersedes the former one of its runner. Leases that the agent lists go on under the new
+session; those it does not list count as lost with their runner, work that must not overlap only after the
+recorded expiry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What schedulers have to know beside the lanes: placement classes, tenants, and leases whose holder must act."""
+"""What schedulers have to know beside the lanes: classes, tenants, and leases whose holder must act."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def read_shares(tx: Tx, tenant_ids: Sequence[str] | None = None) -> list[S
 
 
 async def read_verdicts(tx: Tx, keys: Iterable[Key] | None = None) -> dict[str, list[Verdict]]:
-    """By runner: leases of these tasks, or all, whose holder is asked to act or has lost them a moment ago."""
+    """By runner: leases of these tasks, or all, that are asked for an action or were just taken away."""
     told = None if keys is None else sorted(keys)
     params = {
         "tenant_ids": None if told is None else arrays.texts([key[0] for key in told]),

@@ -1,7 +1,7 @@
-"""Slots: at most one task of a slot is its head, and a freed slot goes to the next waiter in the same transaction.
+"""Slots: at most one task is the head, and a freed slot goes to the next waiter in the same transaction.
 
-Creator and freer lock the slot in one statement and choose the successor in the next: in one statement the snapshot
-would predate the waiter, and its wake-up would be lost.
+Creator and freer lock the slot in one statement and choose the successor in the next: in one statement the
+snapshot would predate the waiter, and its wake-up would be lost.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ def key_of(task: TaskState) -> Key:
 def read_task(row: Row) -> TaskState:
     """A row of lock_tasks as the state of a task without a lease."""
     (
-        tenant_id, task_id, create_time, kind, class_id, priority, pinned_runner, slot, policy, version, phase,
-        pending_reason, generation, attempt, retry_count, runner_loss_count, retry_delay, checkpoint_sequence,
-        update_time, ready_time, next_attempt_time, schedule_time, start_time, end_time, total_deadline,
-        last_runner_id, exit_code, error_code, error, result, progress, details,
+        tenant_id, task_id, create_time, kind, class_id, priority, pinned_runner, slot, policy, version,
+        phase, pending_reason, generation, attempt, retry_count, runner_loss_count, retry_delay,
+        checkpoint_sequence, update_time, ready_time, next_attempt_time, schedule_time, start_time,
+        end_time, total_deadline, last_runner_id, exit_code, error_code, error, result, progress, details,
     ) = row  # fmt: skip
     return TaskState(
         tenant_id=tenant_id,
@@ -86,9 +86,9 @@ def with_lease(task: TaskState, row: Row) -> TaskState:
 
 def _read_lease(columns: Sequence[Any]) -> LeaseState:
     (
-        lease_id, runner_id, session_epoch, claim_request_id, schedule_time, expire_time, follows_session, start_time,
-        sign_time, progress_time, deadline_time, deadline_code, requested_action, action_deadline, action,
-        start_checkpoint, task_type_revision,
+        lease_id, runner_id, session_epoch, claim_request_id, schedule_time, expire_time, follows_session,
+        start_time, sign_time, progress_time, deadline_time, deadline_code, requested_action,
+        action_deadline, action, start_checkpoint, task_type_revision,
     ) = columns  # fmt: skip
     return LeaseState(
         lease_id=lease_id,

@@ -14,7 +14,7 @@ from taskyard_taskdb.storage.task_rows import encode_error
 
 
 def status_changes(steps: Steps) -> bool:
-    """Whether the task's own row has to change: always without a lease, else for what a lease does not carry."""
+    """Whether the task's own row changes: always without a lease, else for what a lease does not carry."""
     return steps.task.lease is None or _beside_lease(steps.before) != _beside_lease(steps.task)
 
 
@@ -107,7 +107,7 @@ def timed(policy: TaskPolicy) -> bool:
 
 
 async def delete(tx: Tx, gone: Sequence[Steps]) -> int:
-    """Delete tasks with their runs, checkpoints, logs and timers; returns how many stood as they were loaded."""
+    """Delete tasks and what hangs on them; returns how many stood as they were loaded."""
     tasks = [steps.before for steps in gone]
     versions = arrays.bigints([task.version for task in tasks])
     return len(await tx.fetch(statement("delete_tasks"), {**_keys(tasks), "old_versions": versions}))

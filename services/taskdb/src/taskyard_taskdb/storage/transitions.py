@@ -1,7 +1,7 @@
 """Tasks locked in the one lock order, and what the lifecycle decided about them written in a few statements.
 
-The order is queue row, lease, task, slot, each in key order; only pops skip locked rows. Whoever has loaded a task
-holds all of its rows to the end of the transaction, and every write repeats in its WHERE what was read.
+The order is queue row, lease, task, slot, each in key order; only pops skip locked rows. Whoever has loaded a
+task holds all of its rows to the end of the transaction, and every write repeats in its WHERE what was read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from taskyard_taskdb.storage.task_rows import Key, key_of, read_task, with_lease
 
 
 class StateMoved(SerializationFailure):
-    """What was read without a lock, or what a guard repeats, is not so any more: the transaction starts over."""
+    """What was read unlocked, or what a guard repeats, is not so any more: the transaction starts over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Locked tasks by key, and the database's time after the last lock was granted. Unknown keys are missing."""
+    """Locked tasks by key, without unknown ones, and the database's time after the last lock."""
 
     now: datetime
     tasks: Mapping[Key, TaskState]
@@ -55,8 +55,8 @@ class Written:
 async def load_for_update(tx: Tx, keys: Iterable[Key]) -> Loaded:
     """Lock tasks with their queue rows and leases, and return them as they are now.
 
-    Raises StateMoved, which Pool.run answers with another attempt, if a queue row appeared or moved between the
-    unlocked look at it and the locks.
+    Raises StateMoved, which Pool.run answers with another attempt, if a queue row appeared or moved between
+    the unlocked look at it and the locks.
     """
     wanted = sorted(set(keys))
     params = {
@@ -103,8 +103,8 @@ async def write(
 ) -> Written:
     """Write transitions of loaded tasks, several of one task in their order; the change log comes last.
 
-    A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log entries
-    of runs that end. Raises StateMoved if a row is not as the transition's `before` says.
+    A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log
+    entries of runs that end. Raises StateMoved if a row is not as the transition's `before` says.
     """
     written = Written()
     steps = collect(transitions)

@@ -1,4 +1,4 @@
-"""Leases and sessions past their expiry, runners whose stream is gone, deadlines of runs and of requested actions."""
+"""Leases and sessions past their expiry, runners without a stream, deadlines of runs and actions."""
 
 from __future__ import annotations
 

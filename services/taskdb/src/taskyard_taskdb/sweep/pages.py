@@ -1,4 +1,4 @@
-"""Pages of overdue leases: found unlocked, then locked, judged by the lifecycle and written under the office."""
+"""Pages of overdue leases: found unlocked, then locked, judged and written under the office."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of housekeeping: each sweep of the leader in its own time, and what every replica does for itself."""
+"""The loop of housekeeping: each sweep of the leader in its own time."""
 
 from __future__ import annotations
 

@@ -95,3 +95,13 @@ WHERE l.task_id IS NOT NULL
 -- name: forget_revocations
 -- Deletes what every holder has been told or will never ask for; the table is small.
 DELETE FROM revocations WHERE time < statement_timestamp() - interval '10 minutes'
+
+-- name: forget_requests
+-- Deletes a page of request ids that may be used again; idempotency_keys_by_time.
+DELETE FROM idempotency_keys k
+USING (
+    SELECT tenant_id, method, request_id FROM idempotency_keys
+    WHERE create_time < statement_timestamp() - %(age)s::interval
+    ORDER BY create_time LIMIT %(page)s
+) old
+WHERE k.tenant_id = old.tenant_id AND k.method = old.method AND k.request_id = old.request_id

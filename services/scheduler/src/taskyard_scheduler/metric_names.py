@@ -1,0 +1,42 @@
+"""The scheduler's own metrics; kit's metric_names says what a Metric is."""
+
+from __future__ import annotations
+
+from taskyard_kit.metric_names import Metric
+
+SESSIONS = Metric("taskyard.scheduler.sessions", "gauge", "{session}", (), "Runners connected here now.")
+CAPACITY = Metric(
+    "taskyard.scheduler.capacity",
+    "gauge",
+    "{task}",
+    ("state",),
+    "Places on the runners connected here: used, and free for more.",
+)
+LANES = Metric("taskyard.scheduler.lanes", "gauge", "{lane}", (), "Lanes known to have claimable work.")
+ASSIGNED = Metric(
+    "taskyard.scheduler.assigned", "counter", "{task}", ("way",), "Tasks handed out, over link or pull."
+)
+GIVEN_BACK = Metric(
+    "taskyard.scheduler.given_back",
+    "counter",
+    "{task}",
+    (),
+    "Claimed tasks whose runner was gone before dispatch.",
+)
+CLAIM_DURATION = Metric(
+    "taskyard.scheduler.claim_duration",
+    "histogram",
+    "s",
+    (),
+    "Time that one claim for all runners took in taskdb.",
+)
+REPORTS_REJECTED = Metric(
+    "taskyard.scheduler.reports_rejected",
+    "counter",
+    "{report}",
+    ("code",),
+    "Reports that taskdb refused for good, such as those of a lost lease.",
+)
+SESSIONS_ENDED = Metric(
+    "taskyard.scheduler.sessions_ended", "counter", "{session}", ("reason",), "Streams that ended, and why."
+)

@@ -1,0 +1,204 @@
+"""Races of claims, cancels, completions and expiry over two replicas; a barrier is a third party's lock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.yard import Yard, started, succeeded
+from taskyard.errors import TaskTerminal
+from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.sweep.expiry import ExpirySweep
+from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.pages import LeasePages
+
+ROUNDS = 5
+
+
+@asynccontextmanager
+async def barrier(url: str, lock: str, waiting: int) -> AsyncIterator[None]:
+    """Holds `lock` for the block, then waits until so many wait for locks, then lets go."""
+    async with (
+        await psycopg.AsyncConnection.connect(url) as holder,
+        await psycopg.AsyncConnection.connect(url, autocommit=True) as watcher,
+    ):
+        await holder.execute(lock)
+        yield
+        async with asyncio.timeout(10):
+            while True:
+                cursor = await watcher.execute(
+                    "SELECT count(*) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                )
+                row = await cursor.fetchone()
+                if row is not None and row[0] >= waiting:
+                    break
+        await holder.rollback()
+
+
+@pytest.fixture
+async def replicas(database_url: str) -> AsyncIterator[list[RunningTaskDb]]:
+    """Two taskdbs on one database, without housekeeping of their own."""
+    async for first in run_taskdb(database_url, housekeeping=False, lock_timeout=timedelta(seconds=10)):
+        async for second in run_taskdb(database_url, housekeeping=False, lock_timeout=timedelta(seconds=10)):
+            yield [first, second]
+
+
+@pytest.fixture
+async def yards(replicas: list[RunningTaskDb]) -> list[Yard]:
+    return [
+        await make_yard(taskdb, await taskdb.caller(keys.SCHEDULER), await taskdb.caller(), f"scheduler-{n}")
+        for n, taskdb in enumerate(replicas)
+    ]
+
+
+async def test_two_replicas_never_claim_the_same_task(yards: list[Yard]) -> None:
+    names = await yards[0].create(60)
+    runners = [(await yard.hello(f"r{n}"))[0] for n, yard in enumerate(yards)]
+    lanes = await yards[0].lane_pops()
+    popped = await asyncio.gather(
+        *(yards[n % 2].pop(runners[n % 2], 10, lanes=lanes) for n in range(12)),
+    )
+    while not all(name in {a.lease.task for r in popped for a in r.assignments} for name in names):
+        popped.append(await yards[0].pop(runners[0], 10, lanes=lanes))
+    claimed = [a.lease.task for result in popped for a in result.assignments]
+    assert sorted(claimed) == sorted(names)
+
+
+@pytest.mark.parametrize("first", ["pop", "cancel"])
+async def test_a_pop_against_a_cancel(
+    replicas: list[RunningTaskDb], yards: list[Yard], database_url: str, first: str
+) -> None:
+    """Whoever comes first: a cancelled task is never claimed, a claimed one is asked to stop."""
+    runner, _ = await yards[0].hello()
+    (name,) = await yards[0].create()
+    lanes = await yards[0].lane_pops()
+    request = task_service_pb2.CancelTaskRequest(name=name)
+    if first == "cancel":
+        # The cancel waits for the task's row and holds its queue row: the pop skips it.
+        async with barrier(database_url, "SELECT FROM tasks FOR UPDATE", 1):
+            cancel = asyncio.create_task(yards[1].tenant.tasks.CancelTask(request))
+            await somebody_waits(replicas[0], "tasks")
+            result = await yards[0].pop(runner, lanes=lanes)
+            assert not result.assignments
+            assert not cancel.done()
+        await cancel
+        assert (await yards[0].task(name)).status.phase == task_pb2.TASK_PHASE_CANCELLED
+        return
+    # The pop holds the queue row while it waits to insert its lease: the cancel waits for the pop.
+    async with barrier(database_url, "LOCK TABLE leases IN SHARE MODE", 2):
+        pop = asyncio.create_task(yards[0].pop(runner, lanes=lanes))
+        await somebody_waits(replicas[1], "leases")
+        cancel = asyncio.create_task(yards[1].tenant.tasks.CancelTask(request))
+    (assignment,) = (await pop).assignments
+    await cancel
+    task = await yards[0].task(name)
+    assert task.status.phase == task_pb2.TASK_PHASE_SCHEDULED
+    assert task.status.requested_action.action == task_pb2.TASK_ACTION_CANCEL
+    (verdict,) = (await yards[0].renew(runner)).verdicts
+    assert verdict.lease == assignment.lease
+
+
+async def somebody_waits(taskdb: RunningTaskDb, table: str) -> None:
+    """Return once a transaction that uses the table waits for a lock."""
+    async with asyncio.timeout(5):
+        while not await taskdb.rows(
+            "SELECT FROM pg_locks l WHERE l.relation = %s::regclass AND EXISTS ("
+            "SELECT FROM pg_locks w WHERE w.pid = l.pid AND NOT w.granted)",
+            table,
+        ):
+            pass
+
+
+async def test_a_completion_against_the_expiry_of_its_lease(
+    replicas: list[RunningTaskDb], yards: list[Yard], database_url: str
+) -> None:
+    """One of them comes first; the outcome is stored exactly once and stays."""
+    office = Office(replicas[1].pool, timedelta(0))
+    assert await office.seek()
+    expiry = ExpirySweep(replicas[1].pool, LeasePages(replicas[1].pool, replicas[1].taskdb._after_commit))
+    for n in range(ROUNDS):
+        runner, _ = await yards[0].hello(f"runner-{n}")
+        (name,) = await yards[0].create()
+        (assignment,) = (await yards[0].pop(runner)).assignments
+        await yards[0].report(runner, started(assignment))
+        async with replicas[0].pool.transaction() as tx:
+            await tx.execute("UPDATE sessions SET expire_time = now() - interval '1 second'")
+        async with barrier(database_url, "SELECT FROM leases FOR UPDATE", 2):
+            work = [
+                asyncio.create_task(expiry.run(office)),
+                asyncio.create_task(yards[0].report(runner, succeeded(assignment))),
+            ]
+            if n % 2:
+                work.reverse()
+        results = await asyncio.gather(*work)
+        ((told,),) = [result for result in results if isinstance(result, list)]
+        assert told.phase == task_pb2.TASK_PHASE_SUCCEEDED
+        task = await yards[1].task(name)
+        assert task.status.phase == task_pb2.TASK_PHASE_SUCCEEDED
+        assert task.status.runner_loss_count == 0
+        rows = await replicas[0].rows("SELECT state FROM runs WHERE task_id = %s", name.rpartition("/")[2])
+        assert rows == [(3,)]
+        assert not await replicas[0].rows("SELECT FROM queue")
+        ended = await replicas[0].rows(
+            "SELECT count(*) FROM changes WHERE resource_id = %s AND phase = 10", name.rpartition("/")[2]
+        )
+        assert ended == [(1,)]
+
+
+async def test_two_creators_and_a_freer_of_one_slot(
+    replicas: list[RunningTaskDb], yards: list[Yard], database_url: str
+) -> None:
+    """Whatever their order, all tasks of the slot run, one at a time, and none is forgotten."""
+    for n in range(ROUNDS):
+        slot = f"slot-{n}"
+        runner, _ = await yards[0].hello(f"runner-{n}")
+        (head,) = await yards[0].create(slot=slot)
+        (assignment,) = (await yards[0].pop(runner)).assignments
+        await yards[0].report(runner, started(assignment))
+        async with barrier(database_url, f"SELECT FROM slots WHERE slot = '{slot}' FOR UPDATE", 3):
+            creates = [asyncio.create_task(yard.create(slot=slot)) for yard in yards]
+            freer = asyncio.create_task(yards[n % 2].report(runner, succeeded(assignment)))
+        made = [name for names in await asyncio.gather(*creates) for name in names]
+        (freed,) = await freer
+        assert freed.phase == task_pb2.TASK_PHASE_SUCCEEDED
+        seen = {head}
+        for _ in made:
+            (next_one,) = (await yards[0].pop(runner)).assignments
+            seen.add(next_one.lease.task)
+            await yards[0].report(runner, started(next_one), succeeded(next_one))
+        assert seen == {head, *made}
+    assert not await replicas[0].rows("SELECT FROM slots")
+
+
+async def test_a_report_repeated_on_both_replicas_counts_once(
+    replicas: list[RunningTaskDb], yards: list[Yard]
+) -> None:
+    names = await yards[0].create(20)
+    runner, _ = await yards[0].hello()
+    assignments = (await yards[0].pop(runner)).assignments
+    reports = [report for a in assignments for report in (started(a), succeeded(a))]
+    answers = await asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4)))
+    assert all(not result.error.code for results in answers for result in results)
+    applied = [sum(not result.duplicate for result in results[1::2]) for results in answers]
+    assert sum(applied) == len(names)
+    versions = {(await yards[0].task(name)).metadata.resource_version for name in names}
+    assert versions == {4}
+    assert await replicas[0].rows("SELECT count(*) FROM runs") == [(20,)]
+
+
+async def test_a_cancel_after_the_end_changes_nothing(yards: list[Yard]) -> None:
+    (name,) = await yards[0].create()
+    runner, _ = await yards[0].hello()
+    (assignment,) = (await yards[0].pop(runner)).assignments
+    await yards[0].report(runner, started(assignment), succeeded(assignment))
+    with pytest.raises(TaskTerminal):
+        await yards[1].tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))
+    assert (await yards[0].task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED

@@ -1,0 +1,241 @@
+"""Reports, renewals of pull leases, and the reasons with which the internal API refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import pytest
+from google.protobuf.struct_pb2 import Struct
+
+from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.yard import Runner, Yard, duration, failed, started, succeeded
+from taskyard.errors import FieldInvalid
+from taskyard.v1 import (
+    common_pb2,
+    lease_pb2,
+    lease_service_pb2,
+    session_service_pb2,
+    task_pb2,
+    task_service_pb2,
+)
+
+
+async def claimed(yard: Yard, **spec: object) -> tuple[str, Runner, lease_pb2.Assignment]:
+    """A task that a runner has claimed."""
+    (name,) = await yard.create(**spec)
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    return name, runner, assignment
+
+
+def reason(result: lease_pb2.ReportResult) -> str:
+    """The reason of a rejected report."""
+    from taskyard.status import from_status
+
+    return from_status(result.error).reason
+
+
+@pytest.mark.covers("ReportRuns", "STALE_GENERATION")
+async def test_a_report_of_a_replaced_run_is_rejected_for_good(yard: Yard) -> None:
+    name, runner, first = await claimed(yard)
+    await yard.report(
+        runner,
+        lease_pb2.RunReport(
+            lease=first.lease,
+            released=lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_NO_CAPACITY),
+        ),
+    )
+    (second,) = (await yard.pop(runner)).assignments
+    results = await yard.report(runner, started(first), succeeded(first))
+    assert [reason(result) for result in results] == ["STALE_GENERATION"] * 2
+    assert (await yard.task(name)).status.generation == second.lease.generation
+
+
+@pytest.mark.covers("ReportRuns", "LEASE_NOT_HELD")
+async def test_only_the_holder_of_a_lease_may_report(yard: Yard) -> None:
+    _, runner, assignment = await claimed(yard)
+    (foreign,) = await yard.report("another-runner", started(assignment))
+    assert reason(foreign) == "LEASE_NOT_HELD"
+    forged = lease_pb2.LeaseRef()
+    forged.CopyFrom(assignment.lease)
+    forged.lease_id ^= 1
+    (wrong,) = await yard.report(runner, lease_pb2.RunReport(lease=forged, started=lease_pb2.RunStarted()))
+    assert reason(wrong) == "LEASE_NOT_HELD"
+
+
+@pytest.mark.covers("ReportRuns", "TASK_TERMINAL")
+async def test_an_outcome_that_contradicts_the_stored_one_is_rejected(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    await yard.report(runner, started(assignment), succeeded(assignment))
+    (late,) = await yard.report(runner, failed(assignment))
+    assert reason(late) == "TASK_TERMINAL"
+    assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED
+
+
+@pytest.mark.covers("ReportRuns", "PHASE_CONFLICT")
+async def test_progress_before_the_start_is_refused(yard: Yard) -> None:
+    _, runner, assignment = await claimed(yard)
+    report = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=1))
+    (result,) = await yard.report(runner, report)
+    assert reason(result) == "PHASE_CONFLICT"
+
+
+@pytest.mark.covers("ReportRuns", "NOT_FOUND")
+async def test_a_report_for_an_unknown_task_fails_alone(yard: Yard) -> None:
+    _, runner, assignment = await claimed(yard)
+    unknown = lease_pb2.LeaseRef(task="tenants/default/tasks/nobody", generation=1, lease_id=1)
+    results = await yard.report(
+        runner, lease_pb2.RunReport(lease=unknown, started=lease_pb2.RunStarted()), started(assignment)
+    )
+    assert reason(results[0]) == "NOT_FOUND"
+    assert results[1].phase == task_pb2.TASK_PHASE_RUNNING
+
+
+@pytest.mark.covers("ReportRuns", "FIELD_INVALID")
+async def test_a_report_that_says_nothing_names_its_field(yard: Yard) -> None:
+    _, runner, assignment = await claimed(yard)
+    with pytest.raises(FieldInvalid, match=r"reports\[1\]\.report\.report"):
+        await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease))
+    bad = lease_pb2.RunReport(lease=lease_pb2.LeaseRef(task="tasks/x"), started=lease_pb2.RunStarted())
+    with pytest.raises(FieldInvalid, match=r"reports\[0\]\.report\.lease\.task"):
+        await yard.report(runner, bad)
+    with pytest.raises(FieldInvalid, match="1001"):
+        await yard.report(runner, *[started(assignment)] * 1001)
+    # Nothing was applied.
+    assert (await yard.task(assignment.lease.task)).status.phase == task_pb2.TASK_PHASE_SCHEDULED
+
+
+async def test_one_poisoned_report_does_not_fail_its_neighbours(yard: Yard) -> None:
+    names = await yard.create(30)
+    runner, _ = await yard.hello()
+    assignments = (await yard.pop(runner)).assignments
+    reports = [failed(assignment) for assignment in assignments]
+    # PostgreSQL stores no NUL in text.
+    reports[17].failed.error.code = "BAD\0CODE"
+    results = await yard.report(runner, *reports)
+    assert reason(results[17]) == "FIELD_INVALID"
+    assert {result.phase for n, result in enumerate(results) if n != 17} == {task_pb2.TASK_PHASE_PENDING}
+    assert (await yard.task(names[17])).status.phase == task_pb2.TASK_PHASE_SCHEDULED
+
+
+async def test_details_of_reports_are_merged(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    for told in ({"a": 1, "b": "x"}, {"b": "y", "c": True}):
+        details = Struct()
+        details.update(told)
+        report = started(assignment) if "a" in told else succeeded(assignment)
+        report.details.CopyFrom(details)
+        await yard.report(runner, report)
+    assert dict((await yard.task(name)).status.details) == {"a": 1, "b": "y", "c": True}
+
+
+async def test_progress_with_a_heartbeat_is_stored(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    await yard.report(runner, started(assignment))
+    renewal = session_service_pb2.SessionRenewal(
+        runner_id=runner.id, session_epoch=runner.epoch, lease_duration=duration(30)
+    )
+    renewal.progress.add(lease=assignment.lease, progress=common_pb2.Progress(percent=40))
+    await yard.scheduler.sessions.RenewSessions(
+        session_service_pb2.RenewSessionsRequest(scheduler_id="s", sessions=[renewal])
+    )
+    async with asyncio.timeout(5):
+        while (await yard.task(name)).status.progress.percent != 40:
+            pass
+
+
+async def test_a_payload_reaches_the_runner_raw(yard: Yard) -> None:
+    document = Struct()
+    document.update({"user": "ä", "n": 1.5})
+    _, _, assignment = await claimed(yard, payload=common_pb2.Payload(json=document))
+    assert assignment.spec.payload.raw == '{"user":"ä","n":1.5}'.encode()
+    assert assignment.spec.payload.content_type == "application/json"
+
+
+async def pull(yard: Yard, lease_seconds: float = 15) -> lease_pb2.Assignment:
+    """A task claimed by a pull worker, which has no session."""
+    await yard.create()
+    worker = Runner("worker-1", yard.key_id)
+    (assignment,) = (await yard.pop(worker, lease_seconds=lease_seconds)).assignments
+    return assignment
+
+
+async def renew(yard: Yard, *leases: lease_pb2.LeaseRef, seconds: float = 60) -> list[lease_pb2.LeaseVerdict]:
+    response = await yard.scheduler.leases.RenewLeases(
+        lease_service_pb2.RenewLeasesRequest(
+            runner_id="worker-1", leases=leases, lease_duration=duration(seconds)
+        )
+    )
+    return list(response.verdicts)
+
+
+async def test_a_pull_worker_renews_its_own_lease(yard: Yard, taskdb: RunningTaskDb) -> None:
+    assignment = await pull(yard)
+    assert not await renew(yard, assignment.lease)
+    rows = await taskdb.rows("SELECT expire_time > now() + interval '50 seconds' FROM leases")
+    assert rows == [(True,)]
+    await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=assignment.lease.task))
+    (asked,) = await renew(yard, assignment.lease)
+    assert asked.action == lease_pb2.LEASE_ACTION_CANCEL
+    foreign = lease_pb2.LeaseRef(task=assignment.lease.task, generation=1, lease_id=1)
+    (aborted,) = await renew(yard, foreign)
+    assert (aborted.action, aborted.reason) == (lease_pb2.LEASE_ACTION_ABORT, "LEASE_NOT_HELD")
+
+
+@pytest.mark.covers("RenewLeases", "FIELD_INVALID")
+async def test_a_renewal_with_a_bad_lease_names_its_field(yard: Yard) -> None:
+    with pytest.raises(FieldInvalid, match=r"leases\[0\]\.task"):
+        await renew(yard, lease_pb2.LeaseRef(task="x"))
+    with pytest.raises(FieldInvalid, match="lease_duration"):
+        await renew(yard, seconds=0.5)
+
+
+@pytest.mark.covers("PopTasks", "FIELD_INVALID")
+async def test_a_pop_with_bad_fields_names_them(yard: Yard) -> None:
+    runner, _ = await yard.hello()
+    await yard.create()
+    lanes = await yard.lane_pops()
+    with pytest.raises(FieldInvalid, match=r"runners\[0\]\.max_tasks"):
+        await yard.pop(runner, 0, lanes=lanes)
+    with pytest.raises(FieldInvalid, match="request_id"):
+        await yard.pop(runner, lanes=lanes, request_id="x" * 65)
+    with pytest.raises(FieldInvalid, match=r"runners\[0\]\.lease_duration"):
+        await yard.pop(runner, lanes=lanes, lease_seconds=0.1)
+    with pytest.raises(FieldInvalid, match="runners"):
+        await yard.scheduler.leases.PopTasks(
+            lease_service_pb2.PopTasksRequest(scheduler_id="s", request_id=uuid.uuid4().hex)
+        )
+
+
+@pytest.mark.covers("RenewSessions", "FIELD_INVALID")
+async def test_a_heartbeat_without_an_epoch_names_its_field(yard: Yard) -> None:
+    with pytest.raises(FieldInvalid, match=r"sessions\[0\]\.session_epoch"):
+        await yard.renew(Runner("r1", yard.key_id))
+
+
+async def test_lanes_are_merged_by_time_and_offset_within_the_budget(yard: Yard) -> None:
+    low = await yard.create(2, priority=1)
+    high = await yard.create(2, priority=100)
+    runner, _ = await yard.hello()
+    lanes = await yard.lane_pops()
+    for lane in lanes:
+        lane.cost.cpu_millis = 100
+        lane.offset.CopyFrom(duration(12 * lane.lane.priority))
+    response = await yard.scheduler.leases.PopTasks(
+        lease_service_pb2.PopTasksRequest(
+            scheduler_id="s",
+            request_id=uuid.uuid4().hex,
+            runners=[
+                lease_service_pb2.RunnerPop(
+                    runner_id=runner.id,
+                    session_epoch=runner.epoch,
+                    max_tasks=10,
+                    budget=common_pb2.Resources(cpu_millis=350),
+                    tenants=[lease_service_pb2.TenantPop(tenant="default", max_tasks=10, lanes=lanes)],
+                )
+            ],
+        )
+    )
+    (result,) = response.results
+    assert [a.lease.task for a in result.assignments] == [*high, low[0]]

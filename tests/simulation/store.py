@@ -1,0 +1,356 @@
+"""A small taskdb in memory for simulations: tables are dictionaries, every decision is taskdb's own lifecycle.
+
+It is compared with the SQL by test_store_equivalence.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from taskyard.errors import (
+    LeaseNotHeld,
+    NotFound,
+    RunnerIdInUse,
+    SessionSuperseded,
+    StaleGeneration,
+    TaskyardError,
+)
+from taskyard.status import to_status
+from taskyard.v1 import lease_pb2, runner_pb2, task_pb2
+from taskyard.v1 import lease_service_pb2 as leases
+from taskyard.v1 import session_service_pb2 as sessions
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.effect import EndRun
+from taskyard_taskdb.domain.event import (
+    Claim,
+    Created,
+    Event,
+    HolderEvent,
+    HolderReturned,
+    LeaseExpired,
+    LossCause,
+    ProgressReported,
+    Released,
+    RunnerLost,
+    Started,
+    Succeeded,
+    runner,
+)
+from taskyard_taskdb.domain.names import parse_task_name
+from taskyard_taskdb.domain.policy import TaskPolicy
+from taskyard_taskdb.domain.task import TaskState, evolve
+from taskyard_taskdb.domain.words import Overlap, Phase, ReleaseReason, RunState
+
+Key = tuple[str, str]
+CLASS_ID = 1
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass
+class SessionRow:
+    epoch: int
+    instance_id: str
+    expire_time: datetime
+    closed: bool = False
+
+    def stands(self, now: datetime) -> bool:
+        return not self.closed and self.expire_time > now
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    lease_id: int
+    runner_id: str
+    state: RunState
+
+
+class Store:
+    """The state and every call on it, each as one transaction at the time that `clock` says."""
+
+    # The first lease ends by itself; a mutation lets it follow the session from the claim on.
+    short_first_lease = True
+
+    def __init__(self, clock: Callable[[], float], rng: random.Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self.tasks: dict[Key, TaskState] = {}
+        self.specs: dict[Key, task_pb2.TaskSpec] = {}
+        self.sessions: dict[str, SessionRow] = {}
+        self.runs: dict[tuple[Key, int], EndedRun] = {}
+        # Terminal transitions by task: more than one is a double outcome.
+        self.ends: dict[Key, list[Phase]] = {}
+        self.watchers: list[Callable[[leases.WatchQueueResponse], None]] = []
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+    # ---- tasks
+
+    def create(self, task_id: str, *, overlap: Overlap = Overlap.ALLOW, args: Sequence[str] = ()) -> str:
+        key = ("default", task_id)
+        policy = TaskPolicy(overlap=overlap, max_runner_losses=1000)
+        blank = TaskState(*key, create_time=self.now, class_id=CLASS_ID, policy=policy)
+        self.tasks[key] = lifecycle.create(blank, Created(), self.now).task
+        spec = task_pb2.TaskSpec(priority=10, overlap=int(overlap))
+        spec.execution.command.program = "true"
+        spec.execution.command.args.extend(args)
+        self.specs[key] = spec
+        self._tell()
+        return self.tasks[key].name
+
+    def load(self, key: Key) -> TaskState:
+        """The task with the expiry in force, which may be that of its session."""
+        task = self.tasks[key]
+        lease = task.lease
+        if lease is None or not lease.follows_session:
+            return task
+        session = self.sessions[lease.runner_id]
+        # Whose session is gone has expired.
+        expire_time = session.expire_time if session.epoch == lease.session_epoch else LONG_AGO
+        return evolve(task, {"lease": evolve(lease, {"expire_time": expire_time})})
+
+    def _apply(self, key: Key, event: Event) -> TaskState:
+        before = self.load(key)
+        step = lifecycle.apply(before, event, self.now, self._rng)
+        for effect in step.effects:
+            if isinstance(effect, EndRun):
+                assert before.lease is not None
+                ended = EndedRun(effect.lease_id, before.lease.runner_id, effect.state)
+                self.runs[(key, effect.generation)] = ended
+        if step.task.phase.terminal and not before.phase.terminal:
+            self.ends.setdefault(key, []).append(step.task.phase)
+        self.tasks[key] = step.task
+        return step.task
+
+    # ---- LeaseService
+
+    def lane(self) -> leases.Lane:
+        waiting = sorted(t.ready_time for t in self.tasks.values() if t.claimable and t.ready_time)
+        message = leases.Lane(tenant="default", backlog=len(waiting))
+        message.key.class_id = CLASS_ID
+        message.key.priority = 10
+        if waiting:
+            message.head_ready_time.FromDatetime(waiting[0])
+        return message
+
+    def snapshot(self) -> leases.WatchQueueResponse:
+        wanted = leases.PlacementClass(
+            tenant="default", class_id=CLASS_ID, kind=runner_pb2.EXECUTION_KIND_COMMAND
+        )
+        share = leases.TenantShare(tenant="default", weight=1, claimable_count=-1)
+        return leases.WatchQueueResponse(full=True, lanes=[self.lane()], classes=[wanted], tenants=[share])
+
+    def _tell(self) -> None:
+        for watcher in self.watchers:
+            watcher(leases.WatchQueueResponse(lanes=[self.lane()]))
+
+    def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
+        results = [self._pop(pop, request.request_id) for pop in request.runners]
+        self._tell()
+        return leases.PopTasksResponse(results=results)
+
+    def _pop(self, pop: leases.RunnerPop, request_id: str) -> leases.PopResult:
+        session = self.sessions.get(pop.runner_id)
+        if pop.session_epoch and not (
+            session and session.epoch == pop.session_epoch and session.stands(self.now)
+        ):
+            return leases.PopResult(error=to_status(SessionSuperseded(pop.runner_id)))
+        standing = [
+            key
+            for key, task in self.tasks.items()
+            if task.lease
+            and (task.lease.runner_id, task.lease.claim_request_id) == (pop.runner_id, request_id)
+        ]
+        if standing:
+            return leases.PopResult(assignments=[self._assignment(key) for key in standing])
+        claimable = sorted(
+            (key for key in self.tasks if self.load(key).claimable),
+            key=lambda key: (self.tasks[key].ready_time, key),
+        )
+        duration = pop.lease_duration.ToTimedelta()
+        taken = []
+        for key in claimable if pop.tenants else ():
+            if len(taken) < pop.max_tasks:
+                self._claim(key, pop, request_id, duration)
+                taken.append(key)
+        drained = [self.lane().key] if len(taken) == len(claimable) else []
+        return leases.PopResult(assignments=[self._assignment(key) for key in taken], drained_lanes=drained)
+
+    def _claim(self, key: Key, pop: leases.RunnerPop, request_id: str, duration: timedelta) -> None:
+        event = Claim(
+            runner_id=pop.runner_id,
+            lease_id=self._rng.getrandbits(62),
+            session_epoch=pop.session_epoch,
+            expire_time=self.now + duration,
+            request_id=request_id,
+        )
+        task = self._apply(key, event)
+        if not self.short_first_lease and pop.session_epoch:
+            assert task.lease is not None
+            self.tasks[key] = evolve(task, {"lease": evolve(task.lease, {"follows_session": True})})
+
+    def _assignment(self, key: Key) -> lease_pb2.Assignment:
+        task = self.load(key)
+        assert task.lease is not None
+        message = lease_pb2.Assignment(spec=self.specs[key], attempt=task.attempt + 1)
+        message.lease.task = task.name
+        message.lease.generation = task.generation
+        message.lease.lease_id = task.lease.lease_id
+        message.lease_ttl.FromTimedelta(max(timedelta(0), task.lease.expire_time - self.now))
+        return message
+
+    def report_runs(self, request: leases.ReportRunsRequest) -> leases.ReportRunsResponse:
+        results = [self._report(item.runner_id, item.report) for item in request.reports]
+        self._tell()
+        return leases.ReportRunsResponse(results=results)
+
+    def _report(self, runner_id: str, report: lease_pb2.RunReport) -> lease_pb2.ReportResult:
+        key = parse_task_name(report.lease.task, "task")
+        try:
+            if key not in self.tasks:
+                raise NotFound("task", report.lease.task)
+            event = read_event(runner_id, report)
+            ended = self.runs.get((key, report.lease.generation))
+            if ended is not None:
+                return self._repeated(key, event, ended)
+            phase = self._apply(key, event).phase
+        except TaskyardError as error:
+            return lease_pb2.ReportResult(error=to_status(error))
+        return lease_pb2.ReportResult(phase=phase.value)  # type: ignore[arg-type]
+
+    def _repeated(self, key: Key, event: HolderEvent, ended: EndedRun) -> lease_pb2.ReportResult:
+        """A report about a run that has ended: the same again, or too late."""
+        task = self.tasks[key]
+        mine = (ended.lease_id, ended.runner_id) == (event.lease_id, event.runner_id)
+        same = {
+            Succeeded: ended.state is RunState.SUCCEEDED,
+            Released: ended.state is RunState.RELEASED,
+        }.get(type(event), ended.state not in (RunState.LOST, RunState.RELEASED))
+        if mine and same:
+            return lease_pb2.ReportResult(phase=task.phase.value, duplicate=True)  # type: ignore[arg-type]
+        if event.generation < task.generation:
+            raise StaleGeneration(task.name, event.generation, task.generation)
+        raise LeaseNotHeld(task.name, event.generation)
+
+    # ---- SessionService
+
+    def open_session(self, request: sessions.OpenSessionRequest) -> sessions.OpenSessionResponse:
+        former = self.sessions.get(request.runner_id)
+        if former and former.stands(self.now) and former.instance_id != request.instance_id:
+            if not request.takeover:
+                raise RunnerIdInUse.named(request.runner_id)
+        epoch = former.epoch + 1 if former else 1
+        expire_time = self.now + request.lease_duration.ToTimedelta()
+        held = {parse_task_name(ref.task, "task"): ref for ref in request.held}
+        verdicts, returned = [], {}
+        for key, ref in held.items():
+            event = _returned(request.runner_id, ref, epoch, expire_time)
+            returned[key] = event
+        mine = {k for k, t in self.tasks.items() if t.lease and t.lease.runner_id == request.runner_id}
+        for key in sorted(mine | held.keys()):
+            verdicts += self._settle(key, request.runner_id, held.get(key), returned.get(key))
+        self.sessions[request.runner_id] = SessionRow(epoch, request.instance_id, expire_time)
+        self._tell()
+        return sessions.OpenSessionResponse(
+            session_id=f"{request.runner_id}/{epoch}",
+            session_epoch=epoch,
+            runner=runner_pb2.Runner(name=f"runners/{request.runner_id}"),
+            verdicts=verdicts,
+        )
+
+    def _settle(
+        self, key: Key, runner_id: str, ref: lease_pb2.LeaseRef | None, event: HolderReturned | None
+    ) -> Iterable[lease_pb2.LeaseVerdict]:
+        task = self.load(key) if key in self.tasks else None
+        told = []
+        if ref is not None and event is not None:
+            told = [verdict] if (verdict := self._return(key, ref, event)) else []
+        if task is None or task.lease is None or task.lease.runner_id != runner_id:
+            return told
+        listed = ref is not None and (ref.generation, ref.lease_id) == (task.generation, task.lease.lease_id)
+        if not listed:
+            self._apply(key, RunnerLost(generation=task.generation, cause=LossCause.NOT_LISTED))
+        return told
+
+    def _return(
+        self, key: Key, ref: lease_pb2.LeaseRef, event: HolderReturned
+    ) -> lease_pb2.LeaseVerdict | None:
+        try:
+            if key not in self.tasks:
+                raise NotFound("task", ref.task)
+            self._apply(key, event)
+        except TaskyardError as error:
+            action = lease_pb2.LEASE_ACTION_ABORT
+            return lease_pb2.LeaseVerdict(lease=ref, action=action, reason=error.reason)
+        return None
+
+    def renew_sessions(self, request: sessions.RenewSessionsRequest) -> sessions.RenewSessionsResponse:
+        return sessions.RenewSessionsResponse(results=[self._renew(item) for item in request.sessions])
+
+    def _renew(self, renewal: sessions.SessionRenewal) -> sessions.SessionRenewalResult:
+        session = self.sessions.get(renewal.runner_id)
+        if session is None or session.epoch != renewal.session_epoch or not session.stands(self.now):
+            return sessions.SessionRenewalResult(lost=True)
+        expire_time = self.now + renewal.lease_duration.ToTimedelta()
+        self.sessions[renewal.runner_id] = replace(session, expire_time=expire_time)
+        told = []
+        for ref in renewal.listed:
+            event = _returned(renewal.runner_id, ref, renewal.session_epoch, expire_time)
+            if verdict := self._return(parse_task_name(ref.task, "task"), ref, event):
+                told.append(verdict)
+        return sessions.SessionRenewalResult(verdicts=told)
+
+    def close_session(self, request: sessions.CloseSessionRequest) -> sessions.CloseSessionResponse:
+        session = self.sessions.get(request.runner_id)
+        if session is None or session.epoch != request.session_epoch:
+            raise SessionSuperseded(request.runner_id)
+        if not request.disconnected:
+            self.sessions[request.runner_id] = replace(session, closed=True)
+        return sessions.CloseSessionResponse()
+
+    # ---- sweep
+
+    def sweep(self) -> None:
+        """Expire what is overdue."""
+        now = self.now
+        for key in list(self.tasks):
+            task = self.load(key)
+            if task.lease is not None and task.lease.expire_time <= now and task.phase in LEASED:
+                self._apply(key, LeaseExpired(generation=task.generation))
+        self._tell()
+
+
+LEASED = (Phase.SCHEDULED, Phase.RUNNING)
+
+
+def read_event(runner_id: str, report: lease_pb2.RunReport) -> HolderEvent:
+    """The reports that simulations make, as the lifecycle understands them."""
+    common = {
+        "actor": runner(runner_id),
+        "runner_id": runner_id,
+        "generation": report.lease.generation,
+        "lease_id": report.lease.lease_id,
+    }
+    kind = report.WhichOneof("report")
+    if kind == "started":
+        return Started(**common)  # type: ignore[arg-type]
+    if kind == "succeeded":
+        return Succeeded(**common)  # type: ignore[arg-type]
+    if kind == "released":
+        return Released(reason=ReleaseReason(report.released.reason), **common)  # type: ignore[arg-type]
+    return ProgressReported(progress=b"", **common)  # type: ignore[arg-type]
+
+
+def _returned(runner_id: str, ref: lease_pb2.LeaseRef, epoch: int, expire_time: datetime) -> HolderReturned:
+    return HolderReturned(
+        actor=runner(runner_id),
+        runner_id=runner_id,
+        generation=ref.generation,
+        lease_id=ref.lease_id,
+        session_epoch=epoch,
+        expire_time=expire_time,
+    )
