@@ -1,11 +1,10 @@
-"""A runner in the simulation: the runner's own lease clock, a spool, workloads, and a warden that keeps time."""
+"""A runner in the simulation: its real lease clock, a spool, workloads, and a warden that keeps time."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import grpc.aio
@@ -215,8 +214,10 @@ class SimAgent:
     async def _execute(self, held: Held, overlap: task_pb2.OverlapPolicy.ValueType) -> None:
         await asyncio.sleep(self._rng.uniform(0.0, 0.3))
         await self._awake.wait()
-        if held.until <= self._now() or self._leases.get(held.key) is not held:
-            self._leases.drop(held.key)
+        if self._leases.get(held.key) is not held:
+            return
+        if held.until <= self._now():
+            self._give_up(held)
             return
         forbid = overlap == task_pb2.OVERLAP_POLICY_FORBID
         interval = Interval(held.lease.task, forbid, self.runner_id, self._now())
@@ -227,7 +228,9 @@ class SimAgent:
         killed = await self._watch(held, forbid, done)
         interval.end = self._now()
         if killed:
-            self._leases.drop(held.key)
+            await self._awake.wait()
+            if held.run != "aborted":
+                self._give_up(held)
             return
         # The workload has ended whether the agent looks or not; it reports once it is awake.
         await self._awake.wait()
@@ -244,11 +247,14 @@ class SimAgent:
                 return False
             await asyncio.sleep(max(1e-4, min(done, held.until if forbid else done, now + 0.25) - now))
 
+    def _give_up(self, held: Held) -> None:
+        """The lease ended before the work did: the runner says so, as it says every outcome."""
+        held.change(link.HELD_STATE_ENDED)
+        lost = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_LOST)
+        self._report(held, released=lost)
+
     def _report(self, held: Held, **report: object) -> None:
         self._seq += 1
         message = lease_pb2.RunReport(lease=held.lease, seq=self._seq, **report)  # type: ignore[arg-type]
         self._spool[self._seq] = message
         self._send(reports=link.ReportBatch(reports=[message]))
-
-
-Mutation = Callable[[], None]

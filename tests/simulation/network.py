@@ -1,4 +1,4 @@
-"""A network with faults between agents, schedulers and the store: delays, blackholes, lost answers, broken streams."""
+"""A network with faults between agents, schedulers and the store: late, lost, one-way and broken."""
 
 from __future__ import annotations
 

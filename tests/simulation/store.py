@@ -1,4 +1,4 @@
-"""A small taskdb in memory for simulations: tables are dictionaries, every decision is taskdb's own lifecycle.
+"""A small taskdb in memory for simulations: tables are dictionaries, all decisions taskdb's own lifecycle.
 
 It is compared with the SQL by test_store_equivalence.py.
 """
@@ -240,9 +240,9 @@ class Store:
 
     def open_session(self, request: sessions.OpenSessionRequest) -> sessions.OpenSessionResponse:
         former = self.sessions.get(request.runner_id)
-        if former and former.stands(self.now) and former.instance_id != request.instance_id:
-            if not request.takeover:
-                raise RunnerIdInUse.named(request.runner_id)
+        other = former and former.stands(self.now) and former.instance_id != request.instance_id
+        if other and not request.takeover:
+            raise RunnerIdInUse.named(request.runner_id)
         epoch = former.epoch + 1 if former else 1
         expire_time = self.now + request.lease_duration.ToTimedelta()
         held = {parse_task_name(ref.task, "task"): ref for ref in request.held}

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer: hours pass in milliseconds, and a seed fixes every step."""
+"""An event loop whose clock jumps to the next timer: hours pass in moments, and a seed fixes every step."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(work)
     finally:
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
+        while tasks := asyncio.all_tasks(loop):
+            for task in tasks:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()
