@@ -1,4 +1,4 @@
-"""`make bench`: runs the benchmarks one after the other on a durable PostgreSQL, prints and stores their figures."""
+"""`make bench`: runs the benchmarks on a durable PostgreSQL, one by one, prints and stores the figures."""
 
 import argparse
 import asyncio
@@ -18,7 +18,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(BENCHES), help=f"of {', '.join(BENCHES)}")
     parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where the figures go")
     parser.add_argument("--quick", action="store_true", help="small counts, one run: to see that it works")
-    parser.add_argument("--depth", action="store_true", help="also with 1,000,000 pending and 5,000,000 finished")
+    parser.add_argument(
+        "--depth", action="store_true", help="also with 1,000,000 pending and 5,000,000 finished"
+    )
     arguments = parser.parse_args()
     report = Report()
     with tempfile.TemporaryDirectory(prefix="taskyard-bench-", dir="/var/tmp") as name:

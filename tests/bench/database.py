@@ -1,4 +1,4 @@
-"""A durable PostgreSQL for benchmarks: embedded, with fsync and synchronous_commit on, in a directory of its own."""
+"""A durable PostgreSQL for benchmarks: embedded, with fsync and synchronous_commit on."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,8 +9,17 @@ import psycopg
 from taskyard_taskdb.storage.migrate import upgrade
 from tests.harness.postgres import PostgresServer, postgres_server
 
-DURABLE = ("-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "full_page_writes=on", "-c", "max_wal_size=4GB",
-           "-c", "shared_buffers=1GB")  # fmt: skip
+DURABLE = tuple(
+    word
+    for setting in (
+        "fsync=on",
+        "synchronous_commit=on",
+        "full_page_writes=on",
+        "max_wal_size=4GB",
+        "shared_buffers=1GB",
+    )
+    for word in ("-c", setting)
+)
 
 
 @contextlib.contextmanager

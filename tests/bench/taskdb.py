@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from taskyard.v1 import (
+    common_pb2,
     lease_pb2,
     lease_service_pb2,
     lease_service_pb2_grpc,
@@ -45,15 +46,16 @@ class Load:
         self.tasks = task_service_pb2_grpc.TaskServiceStub(self.channel)
         self.leases = lease_service_pb2_grpc.LeaseServiceStub(self.channel)
         self.sessions = session_service_pb2_grpc.SessionServiceStub(self.channel)
-        self.health = health_pb2_grpc.HealthStub(self.channel)
+        self.health: Any = health_pb2_grpc.HealthStub(self.channel)
 
     async def batch_creates(self, count: int, in_flight: int = 2) -> float:
         """Tasks created per second by batches of 1000, each request serialised once beforehand."""
         items = [task_service_pb2.CreateTaskRequest(task=task()) for _ in range(BATCH)]
-        per_item = 2
-        request = task_service_pb2.BatchCreateTasksRequest(parent=PARENT, requests=items, mode=per_item)
+        request = task_service_pb2.BatchCreateTasksRequest(
+            parent=PARENT, requests=items, mode=common_pb2.BATCH_MODE_PER_ITEM
+        )
         data = request.SerializeToString()
-        call = self.channel.unary_unary(CREATE)
+        call: Any = self.channel.unary_unary(CREATE)
         left = count // BATCH
 
         async def send() -> None:
@@ -68,8 +70,12 @@ class Load:
 
     async def single_creates(self, count: int, callers: int = 50) -> float:
         """Tasks created per second by callers that each wait for their answer."""
-        request = task_service_pb2.CreateTaskRequest(parent=PARENT, task=task(), view=1)
-        return await self._unary(lambda: self.tasks.CreateTask(request, metadata=self._tenant), count, callers)
+        request = task_service_pb2.CreateTaskRequest(
+            parent=PARENT, task=task(), view=task_service_pb2.TASK_VIEW_NAME
+        )
+        return await self._unary(
+            lambda: self.tasks.CreateTask(request, metadata=self._tenant), count, callers
+        )
 
     async def empty_calls(self, count: int, callers: int = 50) -> float:
         """Health checks per second: what an empty unary call costs on this server."""
@@ -119,9 +125,11 @@ class Load:
         return []
 
     async def drain(self, epoch: int, limit: int, in_flight: int = 2) -> tuple[int, float, list[float]]:
-        """Claim and complete tasks until `limit` or until none is left: how many, per second, and claim latencies."""
+        """Claim and complete tasks up to `limit` or to the last: how many, per second, claim latencies."""
         lanes = [
-            lease_service_pb2.LanePop(lane=lane.key) for lane in await self.lanes() if lane.tenant == "default"
+            lease_service_pb2.LanePop(lane=lane.key)
+            for lane in await self.lanes()
+            if lane.tenant == "default"
         ]
         tenants = [lease_service_pb2.TenantPop(tenant="default", max_tasks=BATCH // 2, lanes=lanes)]
         done, latencies = 0, []

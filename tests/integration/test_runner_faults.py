@@ -196,6 +196,8 @@ async def test_work_outlives_a_control_plane_that_is_away_for_four_leases(
     taskdb.start()
     scheduler.start()
     await ended(client, [*allowed, forbidden])
+    for task in allowed:
+        assert [run.state async for run in client.runs(task)] == [RunState.SUCCEEDED]
     done = effects.count()
     assert all(done[f"{task.id} {what}"] == 1 for task in allowed for what in ("start", "end"))
 

@@ -95,7 +95,7 @@ class Store:
         policy = TaskPolicy(overlap=overlap, max_runner_losses=1000)
         blank = TaskState(*key, create_time=self.now, class_id=CLASS_ID, policy=policy)
         self.tasks[key] = lifecycle.create(blank, Created(), self.now).task
-        spec = task_pb2.TaskSpec(priority=10, overlap=int(overlap))
+        spec = task_pb2.TaskSpec(priority=10, overlap=overlap.value)  # type: ignore[arg-type]
         spec.execution.command.program = "true"
         spec.execution.command.args.extend(args)
         self.specs[key] = spec
@@ -172,7 +172,7 @@ class Store:
             key=lambda key: (self.tasks[key].ready_time, key),
         )
         duration = pop.lease_duration.ToTimedelta()
-        taken = []
+        taken: list[Key] = []
         for key in claimable if pop.tenants else ():
             if len(taken) < pop.max_tasks:
                 self._claim(key, pop, request_id, duration)
@@ -246,7 +246,8 @@ class Store:
         epoch = former.epoch + 1 if former else 1
         expire_time = self.now + request.lease_duration.ToTimedelta()
         held = {parse_task_name(ref.task, "task"): ref for ref in request.held}
-        verdicts, returned = [], {}
+        verdicts: list[lease_pb2.LeaseVerdict] = []
+        returned: dict[Key, HolderReturned] = {}
         for key, ref in held.items():
             event = _returned(request.runner_id, ref, epoch, expire_time)
             returned[key] = event

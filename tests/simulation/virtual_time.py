@@ -49,7 +49,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     loop = VirtualLoop()
     # The loop swallows what cancelled tasks of the simulation leave behind.
     loop.set_exception_handler(lambda _loop, _context: None)
-    asyncio.set_event_loop(loop)
     try:
         return loop.run_until_complete(work)
     finally:
@@ -57,5 +56,4 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             for task in tasks:
                 task.cancel()
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        asyncio.set_event_loop(None)
         loop.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
+from typing import Any
 
 import pytest
 from google.protobuf.struct_pb2 import Struct
@@ -21,7 +23,7 @@ from taskyard.v1 import (
 )
 
 
-async def claimed(yard: Yard, **spec: object) -> tuple[str, Runner, lease_pb2.Assignment]:
+async def claimed(yard: Yard, **spec: Any) -> tuple[str, Runner, lease_pb2.Assignment]:
     """A task that a runner has claimed."""
     (name,) = await yard.create(**spec)
     runner, _ = await yard.hello()
@@ -121,7 +123,8 @@ async def test_one_poisoned_report_does_not_fail_its_neighbours(yard: Yard) -> N
 
 async def test_details_of_reports_are_merged(yard: Yard) -> None:
     name, runner, assignment = await claimed(yard)
-    for told in ({"a": 1, "b": "x"}, {"b": "y", "c": True}):
+    reported: tuple[dict[str, Any], ...] = ({"a": 1, "b": "x"}, {"b": "y", "c": True})
+    for told in reported:
         details = Struct()
         details.update(told)
         report = started(assignment) if "a" in told else succeeded(assignment)
@@ -147,9 +150,9 @@ async def test_progress_with_a_heartbeat_is_stored(yard: Yard) -> None:
 
 async def test_a_payload_reaches_the_runner_raw(yard: Yard) -> None:
     document = Struct()
-    document.update({"user": "ä", "n": 1.5})
+    document.update({"user": "ä", "n": 1.5, "whole": 3})
     _, _, assignment = await claimed(yard, payload=common_pb2.Payload(json=document))
-    assert assignment.spec.payload.raw == '{"user":"ä","n":1.5}'.encode()
+    assert json.loads(assignment.spec.payload.raw) == {"user": "ä", "n": 1.5, "whole": 3}
     assert assignment.spec.payload.content_type == "application/json"
 
 

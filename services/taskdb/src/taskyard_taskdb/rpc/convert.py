@@ -84,15 +84,15 @@ def shorten(task: task_pb2.Task) -> None:
     task.status.ClearField("details")
 
 
-def created_message(created: Created, view: int) -> task_pb2.Task:
-    """The task that was just stored, without reading it back."""
+def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
+    """Describes the task that was just stored, without reading it back."""
     new = created.task
-    task = task_pb2.Task(name=new.name)
+    task.name = new.name
     _identify(task.metadata, new.task_id, uuid_text(new.uid), 1)
     status = task.status
     status.phase = task_pb2.TASK_PHASE_PENDING
     if view == NAME:
-        return task
+        return
     _fill_created_metadata(task.metadata, created)
     _fill_spec(task.spec, new.spec, new.callback)
     status.pending_reason = task_pb2.PendingReason.ValueType(created.pending_reason)
@@ -102,7 +102,6 @@ def created_message(created: Created, view: int) -> task_pb2.Task:
         set_time(status.next_attempt_time, new.policy.not_before)
     if view == BASIC:
         shorten(task)
-    return task
 
 
 def _identify(metadata: task_pb2.TaskMetadata, task_id: str, uid: str, version: int) -> None:

@@ -205,7 +205,7 @@ def _fill(
 ) -> None:
     response.outcome = _OUTCOMES[type(result)]
     if isinstance(result, Created):
-        response.task.CopyFrom(convert.created_message(result, view))
+        convert.fill_created(response.task, result, view)
         if result.task.replaces:
             response.outcome = task_service_pb2.CREATE_OUTCOME_REPLACED
             response.replaced_tasks.extend(

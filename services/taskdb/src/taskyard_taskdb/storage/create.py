@@ -174,10 +174,14 @@ class _Rehearsed(Exception):
 
 def _elect(tasks: Sequence[NewTask], indices: Iterable[int]) -> tuple[list[int], list[tuple[int, int]]]:
     """The first task of each request id and task id, and all others with the one they depend on."""
+    chosen = list(indices)
+    plain = not any(tasks[index].request_id for index in chosen)
+    if plain and len({tasks[index].key for index in chosen}) == len(chosen):
+        return chosen, []
     first: dict[object, int] = {}
     leaders: list[int] = []
     followers: list[tuple[int, int]] = []
-    for index in indices:
+    for index in chosen:
         task = tasks[index]
         identities: list[object] = [task.key]
         if task.request_id:
