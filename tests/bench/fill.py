@@ -5,9 +5,9 @@ import psycopg
 TASKS = """
 INSERT INTO tasks (update_time, ready_time, end_time, phase, pending_reason, class_id, create_time, uid, max_retries, kind,
     priority, creator_type, tenant_id, task_id, spec)
-SELECT t, t, CASE WHEN %(phase)s >= 10 THEN t END, %(phase)s, CASE WHEN %(phase)s = 1 THEN 1 ELSE 0 END, 2, t,
+SELECT t, t, CASE WHEN %(phase)s::int >= 10 THEN t END, %(phase)s, CASE WHEN %(phase)s = 1 THEN 1 ELSE 0 END, 2, t,
     gen_random_uuid(), 3, 1, 10, 4, 'default', %(prefix)s || lpad(n::text, 8, '0'), 'x'::bytea
-FROM (SELECT n, now() - interval '1 day' + n * interval '1 ms' AS t FROM generate_series(%(first)s, %(last)s) n) made
+FROM (SELECT n, now() - interval '1 day' + n * interval '1 ms' AS t FROM generate_series(%(first)s::int, %(last)s::int) n) made
 """
 QUEUE = """
 INSERT INTO queue (class_id, ready_time, priority, tenant_id, task_id)

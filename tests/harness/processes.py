@@ -121,6 +121,8 @@ class Service:
         """End it if it still runs."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
+            # One that a failed test has left frozen has to wake up for it.
+            self.process.send_signal(signal.SIGCONT)
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:

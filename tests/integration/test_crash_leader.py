@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,16 +20,6 @@ IMPATIENT = ("--idle-in-transaction-timeout", "1s")
 SWEEP = "sweep.between_select_and_update"
 EPOCH = "SELECT epoch FROM coordinator_state WHERE key = 'leader_lock'"
 READIED = "SELECT count(*) FROM changes WHERE event = 24"
-
-
-@asynccontextmanager
-async def frozen(taskdb: CrashingTaskDb) -> AsyncIterator[None]:
-    """The process does not run inside the block."""
-    taskdb.service.suspend()
-    try:
-        yield
-    finally:
-        taskdb.service.resume()
 
 
 @asynccontextmanager
@@ -79,17 +69,16 @@ async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_h
     name = await create_delayed(former)
     await pauses[0].reached()
     assert await former.value(EPOCH) == 1
-    async with AsyncExitStack() as asleep:
-        await asleep.enter_async_context(frozen(former))
-        await former.until("SELECT expires_at < clock_timestamp() FROM coordinator_state")
-        # The new leader is held up before its write: only the lost office keeps the former one from writing.
-        await latter.start(pauses[1].setting)
-        await pauses[1].reached()
-        assert await latter.value(EPOCH) == 2
-        async with nobody_asks_who_leads(latter):
-            await asleep.aclose()
-            await pauses[0].release()
-            await former.until_told("sweep timers ended: term 1 of ")
+    former.service.suspend()
+    await former.until("SELECT expires_at < clock_timestamp() FROM coordinator_state")
+    # The new leader is held up before its write: only the lost office keeps the former one from writing.
+    await latter.start(pauses[1].setting)
+    await pauses[1].reached()
+    assert await latter.value(EPOCH) == 2
+    async with nobody_asks_who_leads(latter):
+        former.service.resume()
+        await pauses[0].release()
+        await former.until_told("sweep timers ended: term 1 of ")
     assert await latter.value(READIED) == 0, "a superseded leader has written"
     assert (await latter.yard.task(name)).status.phase == task_pb2.TASK_PHASE_PENDING
     assert await latter.value("SELECT count(*) FROM timers") == 1

@@ -103,6 +103,13 @@ async def ended(client: Client, tasks: list[Created]) -> None:
         assert done.phase is Phase.SUCCEEDED, done.proto
 
 
+async def reached(client: Client, task: Created, phase: Phase) -> None:
+    """Returns once the task is in this phase."""
+    async for event in client.watch(task, snapshot=True):
+        if event.phase is phase:
+            return
+
+
 BODY = """
 echo "$TASKYARD_TASK_ID start" >> "$EFFECTS"
 flock -s "$GATE" true
@@ -182,6 +189,9 @@ async def test_work_outlives_a_control_plane_that_is_away_for_four_leases(
     body = 'echo $$ >> "$EFFECTS"; [ -e "$MARK" ] || exec sleep 600'
     forbidden = await client.create(script.bash(body, runner_labels=own, env=env, overlap="forbid"))
     await effects.has(6)
+    # What has not been reported as started is assigned anew once its first lease has run out.
+    for task in (*allowed, forbidden):
+        await reached(client, task, Phase.RUNNING)
     (pid,) = [int(line) for line in effects.count() if line.isdigit()]
     (tmp_path / "mark").touch()
     scheduler, taskdb = plane.schedulers[0], plane.taskdbs[0]

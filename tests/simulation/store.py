@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from taskyard.errors import (
-    LeaseNotHeld,
-    NotFound,
-    RunnerIdInUse,
-    SessionSuperseded,
-    StaleGeneration,
-    TaskyardError,
-)
+from taskyard.errors import NotFound, RunnerIdInUse, SessionSuperseded, TaskyardError
 from taskyard.status import to_status
 from taskyard.v1 import lease_pb2, runner_pb2, task_pb2
 from taskyard.v1 import lease_service_pb2 as leases
@@ -42,7 +35,10 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import TaskState, evolve
-from taskyard_taskdb.domain.words import Overlap, Phase, ReleaseReason, RunState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.words import Overlap, Phase, ReleaseReason
+from taskyard_taskdb.storage.reports import _was_applied as was_applied
+from taskyard_taskdb.storage.runs import EndedRun
 
 Key = tuple[str, str]
 CLASS_ID = 1
@@ -58,13 +54,6 @@ class SessionRow:
 
     def stands(self, now: datetime) -> bool:
         return not self.closed and self.expire_time > now
-
-
-@dataclass(frozen=True)
-class EndedRun:
-    lease_id: int
-    runner_id: str
-    state: RunState
 
 
 class Store:
@@ -113,18 +102,19 @@ class Store:
         expire_time = session.expire_time if session.epoch == lease.session_epoch else LONG_AGO
         return evolve(task, {"lease": evolve(lease, {"expire_time": expire_time})})
 
-    def _apply(self, key: Key, event: Event) -> TaskState:
+    def _apply(self, key: Key, event: Event) -> Transition:
         before = self.load(key)
         step = lifecycle.apply(before, event, self.now, self._rng)
         for effect in step.effects:
             if isinstance(effect, EndRun):
                 assert before.lease is not None
-                ended = EndedRun(effect.lease_id, before.lease.runner_id, effect.state)
+                started = before.lease.start_time is not None or step.task.attempt > before.attempt
+                ended = EndedRun(effect.lease_id, before.lease.runner_id, effect.state, started)
                 self.runs[(key, effect.generation)] = ended
         if step.task.phase.terminal and not before.phase.terminal:
             self.ends.setdefault(key, []).append(step.task.phase)
         self.tasks[key] = step.task
-        return step.task
+        return step
 
     # ---- LeaseService
 
@@ -188,7 +178,7 @@ class Store:
             expire_time=self.now + duration,
             request_id=request_id,
         )
-        task = self._apply(key, event)
+        task = self._apply(key, event).task
         if not self.short_first_lease and pop.session_epoch:
             assert task.lease is not None
             self.tasks[key] = evolve(task, {"lease": evolve(task.lease, {"follows_session": True})})
@@ -210,31 +200,17 @@ class Store:
 
     def _report(self, runner_id: str, report: lease_pb2.RunReport) -> lease_pb2.ReportResult:
         key = parse_task_name(report.lease.task, "task")
+        event = read_event(runner_id, report)
         try:
             if key not in self.tasks:
                 raise NotFound("task", report.lease.task)
-            event = read_event(runner_id, report)
-            ended = self.runs.get((key, report.lease.generation))
-            if ended is not None:
-                return self._repeated(key, event, ended)
-            phase = self._apply(key, event).phase
+            step = self._apply(key, event)
         except TaskyardError as error:
-            return lease_pb2.ReportResult(error=to_status(error))
-        return lease_pb2.ReportResult(phase=phase.value)  # type: ignore[arg-type]
-
-    def _repeated(self, key: Key, event: HolderEvent, ended: EndedRun) -> lease_pb2.ReportResult:
-        """A report about a run that has ended: the same again, or too late."""
-        task = self.tasks[key]
-        mine = (ended.lease_id, ended.runner_id) == (event.lease_id, event.runner_id)
-        same = {
-            Succeeded: ended.state is RunState.SUCCEEDED,
-            Released: ended.state is RunState.RELEASED,
-        }.get(type(event), ended.state not in (RunState.LOST, RunState.RELEASED))
-        if mine and same:
-            return lease_pb2.ReportResult(phase=task.phase.value, duplicate=True)  # type: ignore[arg-type]
-        if event.generation < task.generation:
-            raise StaleGeneration(task.name, event.generation, task.generation)
-        raise LeaseNotHeld(task.name, event.generation)
+            ended = self.runs.get((key, report.lease.generation))
+            if ended is None or not was_applied(event, ended):
+                return lease_pb2.ReportResult(error=to_status(error))
+            return lease_pb2.ReportResult(phase=self.tasks[key].phase.value, duplicate=True)  # type: ignore[arg-type]
+        return lease_pb2.ReportResult(phase=step.task.phase.value, duplicate=step.duplicate)  # type: ignore[arg-type]
 
     # ---- SessionService
 

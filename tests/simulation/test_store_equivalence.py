@@ -1,4 +1,4 @@
-"""The simulation's store against taskdb over PostgreSQL: the same calls have the same results, seed by seed."""
+"""The simulation's store against taskdb over PostgreSQL: the same calls have the same results."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ STEPS = 40
 RUNNERS = ("a", "b")
 # Nothing expires while the two are compared; time is what the simulation is for.
 LONG = duration(3000)
+RELEASES = (
+    lease_pb2.RELEASE_REASON_DRAINED,
+    lease_pb2.RELEASE_REASON_NO_CAPACITY,
+    lease_pb2.RELEASE_REASON_LOST,
+)
 
 
 class Side:

@@ -12,7 +12,9 @@ FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigin
         %(attempts)s::integer[], %(phases)s::smallint[], %(runner_ids)s::text[], %(claim_request_ids)s::text[])
     AS c (tenant_id, task_id, generation, lease_id, version, session_epoch, schedule_time, expire_time,
         task_type_revision, start_checkpoint, attempt, phase, runner_id, claim_request_id)
-JOIN tasks t ON t.tenant_id = c.tenant_id AND t.task_id = c.task_id
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks WHERE tasks.tenant_id = c.tenant_id AND tasks.task_id = c.task_id OFFSET 0
+) t
 
 -- name: update_leases
 -- Writes leases that lock_leases has locked, guarded by generation, lease_id and version; primary key of leases.
@@ -31,7 +33,10 @@ FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigin
     AS c (tenant_id, task_id, generation, lease_id, old_version, version, phase, attempt, session_epoch,
         expire_time, start_time, sign_time, progress_time, deadline_time, deadline_code, requested_action,
         action_deadline, action, start_checkpoint, progress, details)
-WHERE l.tenant_id = c.tenant_id AND l.task_id = c.task_id
+CROSS JOIN LATERAL (
+    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = c.tenant_id AND x.task_id = c.task_id OFFSET 0
+) x
+WHERE l.ctid = x.at
     AND l.generation = c.generation AND l.lease_id = c.lease_id AND l.version = c.old_version
 
 -- name: end_runs
@@ -44,7 +49,10 @@ WITH ended AS (
             %(progresses)s::bytea[], %(start_checkpoints)s::bigint[], %(log_sequences)s::bigint[])
         AS c (tenant_id, task_id, generation, lease_id, old_version, attempt, start_time, end_time, state, exit_code,
             error, progress, start_checkpoint, log_sequence)
-    WHERE l.tenant_id = c.tenant_id AND l.task_id = c.task_id
+    CROSS JOIN LATERAL (
+        SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = c.tenant_id AND x.task_id = c.task_id OFFSET 0
+    ) x
+    WHERE l.ctid = x.at
         AND l.generation = c.generation AND l.lease_id = c.lease_id AND l.version = c.old_version
     RETURNING l.generation, l.lease_id, l.schedule_time, c.start_time, c.end_time, l.task_type_revision,
         c.start_checkpoint, c.attempt, c.exit_code, c.state, l.tenant_id, l.task_id, l.runner_id, c.error, c.progress,
@@ -68,4 +76,8 @@ ON CONFLICT DO NOTHING
 SELECT r.tenant_id, r.task_id, r.generation, r.lease_id, r.runner_id, r.state, r.start_time IS NOT NULL AS started
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[])
     AS k (tenant_id, task_id, generation)
-JOIN runs r ON r.tenant_id = k.tenant_id AND r.task_id = k.task_id AND r.generation = k.generation
+CROSS JOIN LATERAL (
+    SELECT * FROM runs
+    WHERE runs.tenant_id = k.tenant_id AND runs.task_id = k.task_id AND runs.generation = k.generation
+    OFFSET 0
+) r

@@ -19,8 +19,14 @@ SELECT i.n, l.tenant_id, l.task_id, l.lease_id, l.generation, l.attempt, t.spec,
     l.task_type_revision, t.task_type, t.task_type_tenant,
     greatest(coalesce(l.expire_time, s.expire_time) - statement_timestamp(), interval '0') AS lease_left
 FROM unnest(%(runner_ids)s::text[]) WITH ORDINALITY AS i (runner_id, n)
-JOIN leases l ON l.runner_id = i.runner_id AND l.claim_request_id = %(request_id)s
-JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
+CROSS JOIN LATERAL (
+    SELECT * FROM leases
+    WHERE leases.runner_id = i.runner_id AND leases.claim_request_id = %(request_id)s
+    OFFSET 0
+) l
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks WHERE tasks.tenant_id = l.tenant_id AND tasks.task_id = l.task_id OFFSET 0
+) t
 LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
 ORDER BY i.n, l.schedule_time, l.tenant_id, l.task_id
 
@@ -64,13 +70,17 @@ SELECT ready_time, task_id, has_lease FROM locked
 -- name: take_from_queue
 -- Locks the chosen rows, skipping those another transaction has, and deletes them; primary key of queue.
 WITH locked AS MATERIALIZED (
-    SELECT queue.ctid AS at, c.n
+    SELECT q.at, c.n
     FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[],
             %(pinned_runners)s::text[], %(ready_times)s::timestamptz[], %(task_ids)s::text[])
         WITH ORDINALITY AS c (tenant_id, class_id, priority, pinned_runner, ready_time, task_id, n)
-    JOIN queue ON queue.tenant_id = c.tenant_id AND queue.class_id = c.class_id AND queue.priority = c.priority
-        AND queue.pinned_runner = c.pinned_runner AND queue.ready_time = c.ready_time AND queue.task_id = c.task_id
-    FOR UPDATE OF queue SKIP LOCKED
+    CROSS JOIN LATERAL (
+        SELECT ctid AS at FROM queue
+        WHERE queue.tenant_id = c.tenant_id AND queue.class_id = c.class_id AND queue.priority = c.priority
+            AND queue.pinned_runner = c.pinned_runner AND queue.ready_time = c.ready_time
+            AND queue.task_id = c.task_id
+        FOR UPDATE SKIP LOCKED
+    ) q
 )
 DELETE FROM queue USING locked WHERE queue.ctid = locked.at
 RETURNING locked.n, queue.has_lease
@@ -79,11 +89,15 @@ RETURNING locked.n, queue.has_lease
 -- Moves the expired leases beside claimed queue rows to runs as LOST. Waits for a renewal of theirs at most, in key
 -- order; nobody else writes them while the queue row is ours.
 WITH locked AS MATERIALIZED (
-    SELECT leases.ctid AS at, c.n
-    FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) WITH ORDINALITY AS c (tenant_id, task_id, n)
-    JOIN leases ON leases.tenant_id = c.tenant_id AND leases.task_id = c.task_id
-    ORDER BY leases.tenant_id, leases.task_id
-    FOR UPDATE OF leases
+    SELECT l.at, c.n
+    FROM (
+        SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) WITH ORDINALITY AS c (tenant_id, task_id, n)
+        ORDER BY c.tenant_id COLLATE "C", c.task_id COLLATE "C"
+    ) c
+    CROSS JOIN LATERAL (
+        SELECT ctid AS at FROM leases
+        WHERE leases.tenant_id = c.tenant_id AND leases.task_id = c.task_id FOR UPDATE
+    ) l
 ), ended AS (
     DELETE FROM leases USING locked WHERE leases.ctid = locked.at
     RETURNING locked.n, leases.tenant_id, leases.task_id, leases.generation, leases.version, leases.attempt,
@@ -117,7 +131,9 @@ WITH log AS MATERIALIZED (
             %(old_versions)s::bigint[], %(old_attempts)s::integer[], %(old_phases)s::smallint[])
         WITH ORDINALITY AS c (tenant_id, task_id, runner_id, session_epoch, lease_id, lease_duration, old_generation,
             old_version, old_attempt, old_phase, n)
-    JOIN tasks t ON t.tenant_id = c.tenant_id AND t.task_id = c.task_id
+    CROSS JOIN LATERAL (
+        SELECT * FROM tasks WHERE tasks.tenant_id = c.tenant_id AND tasks.task_id = c.task_id OFFSET 0
+    ) t
 ), granted AS (
     INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time, expire_time, task_type_revision,
         start_checkpoint, attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
@@ -148,13 +164,20 @@ SELECT * FROM unnest(%(class_ids)s::bigint[], %(ready_times)s::timestamptz[], %(
 -- name: lock_queue
 -- Locks queue rows in key order and waits; a row that a pop took meanwhile is not returned. Primary key of queue.
 SELECT q.tenant_id, q.task_id
-FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
+FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
         %(ready_times)s::timestamptz[], %(task_ids)s::text[])
     AS c (tenant_id, class_id, priority, pinned_runner, ready_time, task_id)
-JOIN queue q ON q.tenant_id = c.tenant_id AND q.class_id = c.class_id AND q.priority = c.priority
-    AND q.pinned_runner = c.pinned_runner AND q.ready_time = c.ready_time AND q.task_id = c.task_id
-ORDER BY q.tenant_id, q.class_id, q.priority, q.pinned_runner, q.ready_time, q.task_id
-FOR UPDATE OF q
+    ORDER BY c.tenant_id COLLATE "C", c.class_id, c.priority, c.pinned_runner COLLATE "C", c.ready_time,
+        c.task_id COLLATE "C"
+) c
+CROSS JOIN LATERAL (
+    SELECT tenant_id, task_id FROM queue
+    WHERE queue.tenant_id = c.tenant_id AND queue.class_id = c.class_id AND queue.priority = c.priority
+        AND queue.pinned_runner = c.pinned_runner AND queue.ready_time = c.ready_time
+        AND queue.task_id = c.task_id
+    FOR UPDATE
+) q
 
 -- name: delete_queue
 -- Deletes queue rows that lock_queue has locked; primary key of queue.
@@ -162,5 +185,11 @@ DELETE FROM queue q
 USING unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
         %(ready_times)s::timestamptz[], %(task_ids)s::text[])
     AS c (tenant_id, class_id, priority, pinned_runner, ready_time, task_id)
-WHERE q.tenant_id = c.tenant_id AND q.class_id = c.class_id AND q.priority = c.priority
-    AND q.pinned_runner = c.pinned_runner AND q.ready_time = c.ready_time AND q.task_id = c.task_id
+CROSS JOIN LATERAL (
+    SELECT ctid AS at FROM queue
+    WHERE queue.tenant_id = c.tenant_id AND queue.class_id = c.class_id AND queue.priority = c.priority
+        AND queue.pinned_runner = c.pinned_runner AND queue.ready_time = c.ready_time
+        AND queue.task_id = c.task_id
+    OFFSET 0
+) x
+WHERE q.ctid = x.at

@@ -14,8 +14,11 @@ WITH log AS MATERIALIZED (
             result, exit_code, start_checkpoint, log_sequence, n)
 ), ended AS (
     DELETE FROM leases l USING item i
-    WHERE l.tenant_id = i.tenant_id AND l.task_id = i.task_id
-        AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id = i.runner_id
+    CROSS JOIN LATERAL (
+        SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id FOR UPDATE
+    ) x
+    WHERE l.ctid = x.at
+        AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id IS NOT DISTINCT FROM i.runner_id
         AND l.plain AND l.requested_action = 0
         AND l.phase = CASE WHEN i.starts THEN 2 ELSE 3 END
     RETURNING i.n, l.tenant_id, l.task_id, l.generation, l.lease_id, l.runner_id, l.timed, l.version, i.starts,
@@ -46,7 +49,10 @@ WITH log AS MATERIALIZED (
         error_code = NULL, last_runner_id = e.runner_id, progress = e.progress,
         details = coalesce(e.details, t.details)
     FROM closed e
-    WHERE t.tenant_id = e.tenant_id AND t.task_id = e.task_id AND t.end_time IS NULL
+    CROSS JOIN LATERAL (
+        SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = e.tenant_id AND x.task_id = e.task_id FOR UPDATE
+    ) x
+    WHERE t.ctid = x.at AND t.end_time IS NULL
     RETURNING e.n, e.timed, e.starts, e.version, e.generation, e.attempt, e.exit_code, e.runner_id, t.tenant_id,
         t.task_id, t.retry_count, t.runner_loss_count
 ), logged AS (

@@ -27,7 +27,8 @@ SET heartbeat_time = statement_timestamp(), expire_time = statement_timestamp() 
 FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[], %(lease_durations)s::interval[],
         %(used_capacities)s::integer[], %(free_resources)s::bytea[], %(draining)s::boolean[])
     WITH ORDINALITY AS i (runner_id, epoch, lease_duration, used_capacity, free_resources, draining, n)
-WHERE s.runner_id = i.runner_id AND s.epoch = i.epoch AND NOT s.closed AND s.expire_time > statement_timestamp()
+CROSS JOIN LATERAL (SELECT x.ctid AS at FROM sessions x WHERE x.runner_id = i.runner_id FOR UPDATE) x
+WHERE s.ctid = x.at AND s.epoch = i.epoch AND NOT s.closed AND s.expire_time > statement_timestamp()
 RETURNING i.n
 
 -- name: follow_sessions
@@ -38,8 +39,11 @@ SET expire_time = NULL, session_epoch = i.epoch
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
         %(runner_ids)s::text[], %(epochs)s::bigint[])
     WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, runner_id, epoch, n)
-WHERE l.tenant_id = i.tenant_id AND l.task_id = i.task_id AND l.generation = i.generation
-    AND l.lease_id = i.lease_id AND l.runner_id = i.runner_id
+CROSS JOIN LATERAL (
+    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id FOR UPDATE
+) x
+WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id
+    AND l.runner_id IS NOT DISTINCT FROM i.runner_id
     AND l.phase IN (2, 3) AND l.session_epoch = i.epoch
     AND (l.expire_time IS NULL OR l.expire_time > statement_timestamp())
     AND (l.action_deadline IS NULL OR l.action_deadline > statement_timestamp())
@@ -53,8 +57,10 @@ UPDATE leases l
 SET expire_time = statement_timestamp() + %(lease_duration)s
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[])
     WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, n)
-WHERE l.tenant_id = i.tenant_id AND l.task_id = i.task_id AND l.generation = i.generation
-    AND l.lease_id = i.lease_id AND l.runner_id = %(runner_id)s
+CROSS JOIN LATERAL (
+    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id FOR UPDATE
+) x
+WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id = %(runner_id)s
     AND l.phase IN (2, 3) AND l.session_epoch = 0 AND l.expire_time > statement_timestamp()
     AND l.requested_action = 0
     AND (l.deadline_time IS NULL OR l.deadline_time > statement_timestamp())

@@ -2,9 +2,15 @@
 -- Locks nothing: the queue rows that tasks have now, so that they can be locked first. Primary keys.
 SELECT t.tenant_id, t.task_id, t.class_id, t.priority, t.pinned_runner, t.ready_time
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
-JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id
-JOIN queue q ON q.tenant_id = t.tenant_id AND q.class_id = t.class_id AND q.priority = t.priority
-    AND q.pinned_runner = t.pinned_runner AND q.ready_time = t.ready_time AND q.task_id = t.task_id
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks WHERE tasks.tenant_id = k.tenant_id AND tasks.task_id = k.task_id OFFSET 0
+) t
+CROSS JOIN LATERAL (
+    SELECT FROM queue q
+    WHERE q.tenant_id = t.tenant_id AND q.class_id = t.class_id AND q.priority = t.priority
+        AND q.pinned_runner = t.pinned_runner AND q.ready_time = t.ready_time AND q.task_id = t.task_id
+    OFFSET 0
+) q
 
 -- name: lock_leases
 -- Locks the leases of tasks in key order; primary key of leases. The session is read, not locked.
@@ -13,11 +19,18 @@ SELECT l.tenant_id, l.task_id, l.generation, l.version, l.phase, l.attempt, l.pr
     coalesce(l.expire_time, s.expire_time, 'epoch') AS expire_time, l.expire_time IS NULL AS follows_session,
     l.start_time, l.sign_time, l.progress_time, l.deadline_time, l.deadline_code, l.requested_action,
     l.action_deadline, l.action, l.start_checkpoint, l.task_type_revision
-FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
-JOIN leases l ON l.tenant_id = k.tenant_id AND l.task_id = k.task_id
-LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
-ORDER BY l.tenant_id, l.task_id
-FOR UPDATE OF l
+FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+    ORDER BY k.tenant_id COLLATE "C", k.task_id COLLATE "C"
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM leases WHERE leases.tenant_id = k.tenant_id AND leases.task_id = k.task_id FOR UPDATE
+) l
+LEFT JOIN LATERAL (
+    SELECT sessions.expire_time FROM sessions
+    WHERE sessions.runner_id = l.runner_id AND sessions.epoch = l.session_epoch
+    OFFSET 0
+) s ON true
 
 -- name: lock_tasks
 -- Locks tasks in key order, after their queue rows and leases; primary key of tasks.
@@ -26,10 +39,13 @@ SELECT t.tenant_id, t.task_id, t.create_time, t.kind, t.class_id, t.priority, t.
     t.retry_delay, t.checkpoint_sequence, t.update_time, t.ready_time, t.next_attempt_time, t.schedule_time,
     t.start_time, t.end_time, t.total_deadline, t.last_runner_id, t.exit_code, t.error_code, t.error, t.result,
     t.progress, t.details
-FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
-JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id
-ORDER BY t.tenant_id, t.task_id
-FOR UPDATE OF t
+FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+    ORDER BY k.tenant_id COLLATE "C", k.task_id COLLATE "C"
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks WHERE tasks.tenant_id = k.tenant_id AND tasks.task_id = k.task_id FOR UPDATE
+) t
 
 -- name: update_tasks
 -- Writes the status of tasks that lock_tasks has locked, guarded by what was read; primary key of tasks. A row that a
@@ -54,7 +70,10 @@ FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(old_versions)s::bigi
         next_attempt_time, schedule_time, start_time, end_time, retry_delay, checkpoint_sequence, attempt,
         retry_count, runner_loss_count, exit_code, phase, pending_reason, last_runner_id, error_code, result, error,
         progress, details)
-WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id
+CROSS JOIN LATERAL (
+    SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = c.tenant_id AND x.task_id = c.task_id OFFSET 0
+) x
+WHERE t.ctid = x.at
     AND CASE WHEN c.leased THEN t.version <= c.old_version ELSE t.version = c.old_version END
     AND (t.end_time IS NOT NULL) = c.ended
 
@@ -70,7 +89,10 @@ FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(class_ids)s::bigint[
         %(total_deadlines)s::timestamptz[])
     AS c (tenant_id, task_id, class_id, priority, pinned_runner, policy, max_retries, restart, overlap,
         on_runner_lost, timed, total_deadline)
-WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id
+CROSS JOIN LATERAL (
+    SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = c.tenant_id AND x.task_id = c.task_id OFFSET 0
+) x
+WHERE t.ctid = x.at
 
 -- name: delete_tasks
 -- Deletes tasks that lock_tasks has locked, with what hangs on them; primary keys, logs_by_task.

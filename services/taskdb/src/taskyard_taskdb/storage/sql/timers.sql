@@ -9,7 +9,12 @@ ON CONFLICT (tenant_id, task_id, kind) DO UPDATE SET due_time = excluded.due_tim
 -- Deletes timers of tasks that the caller has locked, of one kind or (0) of all; primary key of timers.
 DELETE FROM timers t
 USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(kinds)s::smallint[]) AS c (tenant_id, task_id, kind)
-WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id AND (c.kind = 0 OR t.kind = c.kind)
+CROSS JOIN LATERAL (
+    SELECT x.ctid AS at FROM timers x
+    WHERE x.tenant_id = c.tenant_id AND x.task_id = c.task_id AND (c.kind = 0 OR x.kind = c.kind)
+    OFFSET 0
+) x
+WHERE t.ctid = x.at
 
 -- name: due_timers
 -- Locks nothing; timers_by_due_time. Whoever acts on a row locks its task and reads it again.
@@ -21,7 +26,9 @@ ORDER BY due_time LIMIT %(page)s
 -- Locks nothing: the timers of tasks that the caller has locked, and so final; primary key of timers.
 SELECT t.tenant_id, t.task_id, t.kind, t.due_time
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
-JOIN timers t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id
+CROSS JOIN LATERAL (
+    SELECT * FROM timers WHERE timers.tenant_id = k.tenant_id AND timers.task_id = k.task_id OFFSET 0
+) t
 
 -- name: next_due_timer
 -- Locks nothing; the first entry of timers_by_due_time.

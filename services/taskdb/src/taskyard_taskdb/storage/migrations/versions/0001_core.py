@@ -339,7 +339,9 @@ CREATE TABLE changes_default PARTITION OF changes DEFAULT;
 -- Not BRIN: the reader of the log asks for the newest rows, which BRIN has not summarised yet.
 CREATE INDEX changes_by_id ON changes (id);
 CREATE INDEX changes_by_time ON changes USING brin (time) WITH (pages_per_range = 16);
-CREATE INDEX changes_by_resource ON changes (tenant_id, resource_id, id);
+-- Four changes a task cost 680 B of log with a B-tree here; this finds a resource's changes among 2 million in 5 ms.
+CREATE INDEX changes_by_resource ON changes USING brin (resource_id text_bloom_ops)
+    WITH (pages_per_range = 16, autosummarize = on);
 
 -- A row is one batch of consecutive entries of a run, serialised as it was sent.
 CREATE TABLE logs (
