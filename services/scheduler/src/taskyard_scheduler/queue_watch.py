@@ -10,6 +10,7 @@ from typing import Protocol
 from taskyard import errors
 from taskyard.v1.lease_service_pb2 import WatchQueueResponse
 from taskyard_kit.logs import get_log
+from taskyard_kit.startup import StartupError
 from taskyard_scheduler.backoff import Backoff
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
@@ -58,10 +59,18 @@ class QueueWatch:
                     if closing := step.closing:
                         break
             except errors.TaskyardError as error:
+                self._check_key(error)
                 log.warning("watch_lost", error=str(error))
             if not closing:
                 self._set_available(False)
                 await asyncio.sleep(self._backoff.next())
+
+    def _check_key(self, error: errors.TaskyardError) -> None:
+        """A key that never worked is a mistake; one that worked may be in the middle of its rotation."""
+        refused = isinstance(error, errors.Unauthenticated | errors.PermissionDenied)
+        if refused and self._board.version == 0:
+            told = "taskdb refuses the key; set TASKYARD_KEY to a key of kind scheduler"
+            raise StartupError(f"{told} ({error})") from None
 
     def take(self, step: WatchQueueResponse) -> None:
         """Pass one step on."""

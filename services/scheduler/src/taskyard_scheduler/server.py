@@ -79,11 +79,19 @@ async def serve(settings: SchedulerSettings) -> None:
         serving = asyncio.create_task(server.serve())
         try:
             await asyncio.wait((working, serving), return_when=asyncio.FIRST_COMPLETED)
-            await scheduler.settle()
+            if not working.done():
+                await scheduler.settle()
         finally:
             working.cancel()
         if not serving.done():
             # A part of the scheduler failed: without it the rest would only look alive.
             await server.stop_now()
-            await working
+            await _raise_first(working)
         await serving
+
+
+async def _raise_first(working: asyncio.Task[None]) -> None:
+    try:
+        await working
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None

@@ -252,8 +252,9 @@ def without(monkeypatch: pytest.MonkeyPatch, name: str, *fragments: str, instead
 
 def in_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each transaction locks in an order of its own."""
-    own = "ORDER BY substr(t.task_id, 2)::integer * current_setting('taskyard.direction')::integer"
-    without(monkeypatch, "lock_tasks", "ORDER BY t.tenant_id, t.task_id", instead=own)
+    own = "ORDER BY substr(k.task_id, 2)::integer * current_setting('taskyard.direction')::integer"
+    key_order = 'ORDER BY k.tenant_id COLLATE "C", k.task_id COLLATE "C"'
+    without(monkeypatch, "lock_tasks", key_order, instead=own)
 
 
 SCENARIOS: tuple[Scenario, ...] = (

@@ -230,7 +230,10 @@ async def _retire(tx: Tx, chosen: Sequence[Candidate]) -> dict[tuple[str, str], 
     """Version, generation, attempt and phase of the expired leases beside these, which are runs now."""
     if not chosen:
         return {}
-    rows = await tx.fetch(statement("retire_leases"), {**_task_keys(chosen), "lost": RunState.LOST.value})
+    params = _task_keys(chosen)
+    # Their holders may be storing a checkpoint: waited for here, so that the next statement sees what they left.
+    await tx.fetch(statement("lock_leases"), params)
+    rows = await tx.fetch(statement("retire_leases"), {**params, "lost": RunState.LOST.value})
     keys = [(candidate.lane.tenant_id, candidate.task_id) for candidate in chosen]
     return {
         keys[n - 1]: (version, generation, attempt, phase) for n, version, generation, attempt, phase in rows

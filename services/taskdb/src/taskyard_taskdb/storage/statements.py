@@ -55,4 +55,5 @@ def _strip_comments(name: str, body: str, source: str) -> str:
             f"{source}: statement {name!r} does not say how it locks and which index it uses"
         )
     # A percent sign in a comment would be taken for a placeholder.
-    return "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip().rstrip(";")
+    # Indentation goes as well: psycopg remembers the conversion of queries up to a certain length only.
+    return "\n".join(line.strip() for line in lines if not line.lstrip().startswith("--")).strip().rstrip(";")

@@ -86,21 +86,18 @@ DELETE FROM queue USING locked WHERE queue.ctid = locked.at
 RETURNING locked.n, queue.has_lease
 
 -- name: retire_leases
--- Moves the expired leases beside claimed queue rows to runs as LOST. Waits for a renewal of theirs at most, in key
--- order; nobody else writes them while the queue row is ours.
-WITH locked AS MATERIALIZED (
+-- Moves the expired leases beside claimed queue rows, which lock_leases has locked in a statement before, to runs as
+-- LOST. Primary key of leases.
+WITH found AS MATERIALIZED (
     SELECT l.at, c.n
-    FROM (
-        SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) WITH ORDINALITY AS c (tenant_id, task_id, n)
-        ORDER BY c.tenant_id COLLATE "C", c.task_id COLLATE "C"
-    ) c
+    FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) WITH ORDINALITY AS c (tenant_id, task_id, n)
     CROSS JOIN LATERAL (
         SELECT ctid AS at FROM leases
-        WHERE leases.tenant_id = c.tenant_id AND leases.task_id = c.task_id FOR UPDATE
+        WHERE leases.tenant_id = c.tenant_id AND leases.task_id = c.task_id OFFSET 0
     ) l
 ), ended AS (
-    DELETE FROM leases USING locked WHERE leases.ctid = locked.at
-    RETURNING locked.n, leases.tenant_id, leases.task_id, leases.generation, leases.version, leases.attempt,
+    DELETE FROM leases USING found WHERE leases.ctid = found.at
+    RETURNING found.n, leases.tenant_id, leases.task_id, leases.generation, leases.version, leases.attempt,
         leases.phase, leases.lease_id, leases.schedule_time, leases.start_time, leases.task_type_revision,
         leases.start_checkpoint, leases.runner_id, leases.progress
 ), recorded AS (

@@ -1,7 +1,7 @@
 -- name: complete_plain
 -- Success of plain runs, alone or together with their start: deletes the lease under its guard, records the run, ends
--- the task and logs. A lease that another transaction has locked is waited for and its guard is evaluated again, so
--- nothing here relies on the snapshot. Callers sort by key: the index scans follow the arrays. Primary keys.
+-- the task and logs. A lease that another transaction has locked is waited for; one that has changed since the snapshot
+-- is judged as it is now or left to Python. Callers sort by key: the index scans follow the arrays. Primary keys.
 WITH log AS MATERIALIZED (
     SELECT pg_advisory_xact_lock_shared(%(log_lock)s)
 ), item AS MATERIALIZED (
@@ -15,7 +15,7 @@ WITH log AS MATERIALIZED (
 ), ended AS (
     DELETE FROM leases l USING item i
     CROSS JOIN LATERAL (
-        SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id FOR UPDATE
+        SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id OFFSET 0
     ) x
     WHERE l.ctid = x.at
         AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id IS NOT DISTINCT FROM i.runner_id
@@ -50,7 +50,7 @@ WITH log AS MATERIALIZED (
         details = coalesce(e.details, t.details)
     FROM closed e
     CROSS JOIN LATERAL (
-        SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = e.tenant_id AND x.task_id = e.task_id FOR UPDATE
+        SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = e.tenant_id AND x.task_id = e.task_id OFFSET 0
     ) x
     WHERE t.ctid = x.at AND t.end_time IS NULL
     RETURNING e.n, e.timed, e.starts, e.version, e.generation, e.attempt, e.exit_code, e.runner_id, t.tenant_id,

@@ -17,19 +17,31 @@ ON CONFLICT (runner_id) DO UPDATE SET epoch = excluded.epoch, open_time = exclud
     free_resources = NULL
 WHERE s.epoch = excluded.epoch - 1
 
+-- name: lock_sessions
+-- Locks sessions that stand, in key order; an expired, closed or superseded one is not returned. Primary key of sessions.
+SELECT i.n
+FROM (
+    SELECT * FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[]) WITH ORDINALITY AS i (runner_id, epoch, n)
+    ORDER BY i.runner_id COLLATE "C"
+) i
+CROSS JOIN LATERAL (
+    SELECT FROM sessions s
+    WHERE s.runner_id = i.runner_id AND s.epoch = i.epoch AND NOT s.closed AND s.expire_time > statement_timestamp()
+    FOR UPDATE
+) s
+
 -- name: renew_sessions
--- Renews sessions that stand, in the order of the arrays, which callers sort; an expired, closed or superseded one is not
--- returned. Primary key of sessions.
+-- Renews sessions that lock_sessions has locked; primary key of sessions. A statement of its own, so that it sees them as
+-- they are.
 UPDATE sessions s
 SET heartbeat_time = statement_timestamp(), expire_time = statement_timestamp() + i.lease_duration,
     used_capacity = i.used_capacity, free_resources = i.free_resources, draining = i.draining,
     disconnect_time = NULL
 FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[], %(lease_durations)s::interval[],
         %(used_capacities)s::integer[], %(free_resources)s::bytea[], %(draining)s::boolean[])
-    WITH ORDINALITY AS i (runner_id, epoch, lease_duration, used_capacity, free_resources, draining, n)
-CROSS JOIN LATERAL (SELECT x.ctid AS at FROM sessions x WHERE x.runner_id = i.runner_id FOR UPDATE) x
-WHERE s.ctid = x.at AND s.epoch = i.epoch AND NOT s.closed AND s.expire_time > statement_timestamp()
-RETURNING i.n
+    AS i (runner_id, epoch, lease_duration, used_capacity, free_resources, draining)
+CROSS JOIN LATERAL (SELECT x.ctid AS at FROM sessions x WHERE x.runner_id = i.runner_id OFFSET 0) x
+WHERE s.ctid = x.at AND s.epoch = i.epoch
 
 -- name: follow_sessions
 -- Lets listed leases follow the session that the caller has renewed: in key order, which callers see to. Leases that
@@ -40,7 +52,7 @@ FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigin
         %(runner_ids)s::text[], %(epochs)s::bigint[])
     WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, runner_id, epoch, n)
 CROSS JOIN LATERAL (
-    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id FOR UPDATE
+    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id OFFSET 0
 ) x
 WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id
     AND l.runner_id IS NOT DISTINCT FROM i.runner_id
@@ -58,7 +70,7 @@ SET expire_time = statement_timestamp() + %(lease_duration)s
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[])
     WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, n)
 CROSS JOIN LATERAL (
-    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id FOR UPDATE
+    SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = i.tenant_id AND x.task_id = i.task_id OFFSET 0
 ) x
 WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id = %(runner_id)s
     AND l.phase IN (2, 3) AND l.session_epoch = 0 AND l.expire_time > statement_timestamp()
