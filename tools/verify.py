@@ -36,9 +36,7 @@ CHECKS = (
         "keep the old names and numbers; or, when the break is meant, make image",
     ),
     Check("stubs", (PYTHON, "tools/generate.py", "--check", "--root", "."), "make generate"),
-    Check(
-        "state-machine", (PYTHON, "tools/state_machine.py", "--check", "--root", "."), "make generate"
-    ),
+    Check("state-machine", (PYTHON, "tools/state_machine.py", "--check", "--root", "."), "make generate"),
     Check("lock", (PYTHON, "tools/lock.py", "--check", "--root", "."), "make lock"),
     Check("tree", (PYTHON, "tools/tree.py", "--root", "."), "edit the files named above"),
 )

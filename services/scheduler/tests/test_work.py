@@ -29,6 +29,8 @@ async def stub_of(site: Site, key: str = "") -> Any:
 def claim_request(worker_id: str = "worker-1", **fields: Any) -> work_service_pb2.ClaimTasksRequest:
     fields.setdefault("request_id", uuid.uuid4().hex)
     fields.setdefault("registration", registration(1000))
+    # The news of a task may be on its way to the scheduler still.
+    fields.setdefault("wait", timedelta(seconds=5))
     return work_service_pb2.ClaimTasksRequest(worker_id=worker_id, **fields)
 
 
@@ -84,7 +86,7 @@ async def test_a_claim_takes_at_most_max_tasks_and_for_the_lease_asked_for(site:
 async def test_without_work_a_claim_answers_empty_at_once_or_after_its_wait(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
-    assert list((await stub.ClaimTasks(claim_request())).assignments) == []
+    assert list((await stub.ClaimTasks(claim_request(wait=timedelta(0)))).assignments) == []
     waited = await stub.ClaimTasks(claim_request(wait=timedelta(seconds=0.3)))
     assert list(waited.assignments) == []
 
@@ -277,7 +279,7 @@ async def test_a_draining_scheduler_sends_waiting_workers_elsewhere(site: Site) 
 async def test_without_taskdb_workers_are_told_within_their_deadline(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
-    await stub.ClaimTasks(claim_request())
+    await stub.ClaimTasks(claim_request(wait=timedelta(0)))
     await site.taskdb.stop()
     await until(lambda: not site.scheduler.dispatcher.available)
     async with asyncio.timeout(10):

@@ -76,6 +76,7 @@ class TaskDb:
         self.reports = ReportBatch(self.pool, self.lanes, self.hub)
         leases = LeaseServicer(self.pool, self.lanes, self.hub, self.followers, self.reports, server.draining)
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
+        server.on_drain(leases.close_watches)
         sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
         self.housekeeping = Housekeeping(

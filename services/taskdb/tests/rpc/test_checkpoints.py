@@ -76,7 +76,8 @@ async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> No
     stored = await write(yard, pieces(runner.id, assignment.lease, 1, data, progress_percent=40))
     assert stored.size_bytes == len(data)
     assert await read_leased(yard, runner.id, assignment.lease) == data
-    request = task_service_pb2.ReadCheckpointRequest(name=f"{assignment.lease.task}/checkpoints/latest", offset=PIECE)
+    name = f"{assignment.lease.task}/checkpoints/latest"
+    request = task_service_pb2.ReadCheckpointRequest(name=name, offset=PIECE)
     read = b"".join([part.data async for part in yard.tenant.tasks.ReadCheckpoint(request)])
     assert read == data[PIECE:]
     task = await yard.task(assignment.lease.task)

@@ -24,9 +24,10 @@ async def append(
     yard: Yard, runner_id: str, lease: lease_pb2.LeaseRef, first: int, count: int, level: int = INFO
 ) -> Any:
     """Append `count` lines from sequence `first` on; returns the status of the batch."""
+    severity = log_pb2.LogLevel.ValueType(level)
     entries = [
-        log_pb2.LogEntry(sequence=first + n, message=f"line {first + n}", level=log_pb2.LogLevel.ValueType(level))
-        for n in range(count)
+        log_pb2.LogEntry(sequence=sequence, message=f"line {sequence}", level=severity)
+        for sequence in range(first, first + count)
     ]
     request = lease_service_pb2.AppendLogsRequest(
         runner_id=runner_id, batches=[lease_pb2.LogBatch(lease=lease, entries=entries)]

@@ -27,7 +27,8 @@ def spec(task_type: str = "") -> task_pb2.Task:
 
 async def create(caller: Any, task_id: str, task_type: str = "") -> str:
     request = task_service_pb2.CreateTaskRequest(parent=PARENT, task=spec(task_type), task_id=task_id)
-    return (await caller.tasks.CreateTask(request)).task.name
+    name: str = (await caller.tasks.CreateTask(request)).task.name
+    return name
 
 
 async def cancel(caller: Any, name: str) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from services.taskdb.tests.watch.log_rows import change
 from taskyard.errors import ResumeTokenInvalid, StreamLimit
 from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
@@ -16,12 +17,6 @@ from taskyard_taskdb.watch.hub import Hub, Subscription
 from taskyard_taskdb.watch.token import ResumeToken
 
 WAIT = 5.0
-
-
-def change(task_id: str, version: int, tenant_id: str = "default") -> ChangeRow:
-    return ChangeRow(
-        datetime.now(UTC), version, 0, None, 0, 0, 0, None, 1, 20, 3, 1, 1, 1, tenant_id, task_id, "", None, None, None, None
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -123,7 +118,8 @@ async def test_a_lost_connection_of_the_reader_loses_no_change(pool: Pool, hub: 
     async with pool.transaction() as tx:
         await tx.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%%FROM changes%%'"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND query LIKE '%%FROM changes%%'"
         )
     await write(pool, hub, change("a", 2))
     assert await take(subscription, 1) == [("a", 2)]

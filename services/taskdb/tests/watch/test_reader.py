@@ -1,14 +1,14 @@
-"""The order of the change log under contended writers, rollbacks and writers of other databases (FAULTS 36)."""
+"""The order of the change log under contended writers, rollbacks and writers of other databases."""
 
 import asyncio
 import random
 from collections import defaultdict
-from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
-from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
+from services.taskdb.tests.watch.log_rows import change
+from taskyard_taskdb.storage.changes import insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.watch.reader import LogReader
@@ -18,18 +18,12 @@ WRITERS = 6
 BATCHES = 60
 
 
-def change(task_id: str, version: int) -> ChangeRow:
-    return ChangeRow(
-        datetime.now(UTC), version, 0, None, 0, 0, 0, None, 1, 20, 3, 1, 1, 1, "default", task_id, "", None, None, None, None
-    )  # fmt: skip
-
-
 class RolledBack(Exception):
     pass
 
 
 async def write_batches(pool: Pool, seed: int) -> int:
-    """Bump random tasks in key order, as every writer does; some transactions fail after drawing their ids."""
+    """Bump random tasks in key order, as every writer does; some transactions fail with their ids drawn."""
     rng = random.Random(seed)
     written = 0
     for _ in range(BATCHES):
@@ -39,7 +33,8 @@ async def write_batches(pool: Pool, seed: int) -> int:
         async def bump(tx: Tx, tasks: list[int] = tasks, fails: bool = fails) -> int:
             rows = await tx.fetch(
                 "WITH locked AS (SELECT id FROM counters WHERE id = ANY(%s) ORDER BY id FOR UPDATE)"
-                " UPDATE counters c SET version = version + 1 FROM locked WHERE c.id = locked.id RETURNING c.id, version",
+                " UPDATE counters c SET version = version + 1 FROM locked"
+                " WHERE c.id = locked.id RETURNING c.id, version",
                 (tasks,),
             )
             await insert_changes(tx, [change(f"t{task}", version) for task, version in rows])
@@ -56,7 +51,7 @@ async def write_batches(pool: Pool, seed: int) -> int:
 
 
 async def follow(pool: Pool, done: asyncio.Event) -> list[tuple[int, str, int]]:
-    """Everything the reader hands out, in its order, until the writers are done and the log is read to its end."""
+    """Everything the reader hands out, in its order, until the writers are done and the log is read."""
     seen: list[tuple[int, str, int]] = []
     async with pool.reading() as tx:
         reader = LogReader(tx, 0)
@@ -117,7 +112,9 @@ async def test_without_the_lock_of_the_log_changes_are_lost(
 ) -> None:
     weakened = {
         **statements(),
-        "insert_changes": statements()["insert_changes"].replace("pg_advisory_xact_lock_shared(%s)", "%s::bigint"),
+        "insert_changes": statements()["insert_changes"].replace(
+            "pg_advisory_xact_lock_shared(%s)", "%s::bigint"
+        ),
     }
     monkeypatch.setattr("taskyard_taskdb.storage.changes.statement", weakened.__getitem__)
     written, seen = await run_writers(database_url)

@@ -95,4 +95,5 @@ class LeaseServicer(
         self._followers = followers
         self._batch = reports
         self._draining = draining
+        self._watches = set()
         self._queue = Queue(pool, lanes)

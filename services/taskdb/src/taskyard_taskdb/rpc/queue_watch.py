@@ -28,6 +28,7 @@ FULL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 10.0
 # Between two readings of one stream: what commits meanwhile is told together.
 PAUSE_SECONDS = 0.005
+GOODBYE_SECONDS = 2.0
 UNLIMITED = -1
 
 Response = lease_service_pb2.WatchQueueResponse
@@ -39,6 +40,12 @@ class QueueWatchMethods:
     _pool: Pool
     _lanes: Lanes
     _draining: asyncio.Event
+    _watches: set[asyncio.Future[None]]
+
+    async def close_watches(self) -> None:
+        """Wait until every open watch has said that it is closing; for the time of a drain."""
+        if self._watches:
+            await asyncio.wait(self._watches, timeout=GOODBYE_SECONDS)
 
     async def WatchQueue(
         self, request: lease_service_pb2.WatchQueueRequest, context: Any
@@ -47,6 +54,8 @@ class QueueWatchMethods:
         stream = _Stream(self._pool, self._lanes)
         inbox = self._lanes.listen()
         draining = asyncio.ensure_future(self._draining.wait())
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watches.add(over)
         arrival: asyncio.Future[News] | None = None
         try:
             yield await stream.tell_all()
@@ -66,6 +75,8 @@ class QueueWatchMethods:
                     yield Response()
             yield Response(closing=True)
         finally:
+            self._watches.discard(over)
+            over.cancel()
             self._lanes.leave(inbox)
             for future in (draining, arrival):
                 if future is not None:
