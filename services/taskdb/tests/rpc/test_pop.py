@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, released, started, succeeded
-from taskyard.v1 import task_pb2
+from taskyard.v1 import common_pb2, task_pb2
 
 
 async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
@@ -86,3 +86,18 @@ async def test_a_session_that_does_not_stand_gets_nothing(yard: Yard) -> None:
     result = await yard.pop(runner, lanes=lanes)
     assert not result.assignments
     assert "SESSION_SUPERSEDED" in str(result.error)
+
+
+async def test_an_answer_is_never_larger_than_a_message_may_be(yard: Yard, taskdb: RunningTaskDb) -> None:
+    payload = common_pb2.Payload(raw=b'"' + b"x" * 900_000 + b'"')
+    names = await yard.create(7, payload=payload)
+    runner, _ = await yard.hello()
+    lanes = await yard.lane_pops()
+    claimed: list[str] = []
+    for _ in range(3):
+        result = await yard.pop(runner, lanes=lanes)
+        assert result.ByteSize() < 4 * 1024 * 1024
+        assert bool(result.drained_lanes) == (len(claimed) + len(result.assignments) == 7)
+        claimed += [a.lease.task for a in result.assignments]
+    assert claimed == names
+    assert not await taskdb.rows("SELECT FROM queue")

@@ -23,7 +23,7 @@ from taskyard_taskdb.storage.claim import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.queue import Queue
+from taskyard_taskdb.storage.queue import Queue, claim_id
 from taskyard_taskdb.storage.reports import Report, Reports, Said
 from taskyard_taskdb.storage.steps import Steps
 from taskyard_taskdb.storage.transitions import load_for_update, write
@@ -199,7 +199,7 @@ async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskS
             assert stored.lease is not None
             event = events.Claim(
                 actor=SCHEDULER,
-                request_id="pop-1",
+                request_id=claim_id("pop-1"),
                 runner_id=want.runner_id,
                 lease_id=grant.lease_id,
                 session_epoch=0,

@@ -75,13 +75,13 @@ class ReadMethods:
             response.resume_token = place.encode(watch_query(request.parent, (), request.filter))
         size = page.page_size(request.page_size)
         async with self._pool.transaction() as tx:
-            found = await listing.list_page(tx, query, after, size + 1)
+            found = await listing.list_page(tx, query, after, size)
             if request.count_total:
                 response.total_size = await listing.count(tx, query)
         view = convert.chosen_view(request.view, convert.BASIC)
-        response.tasks.extend(convert.task_message(record, view) for record in found[:size])
-        if len(found) > size:
-            response.next_page_token = _token(found[size - 1], query, bound)
+        response.tasks.extend(convert.task_message(record, view) for record in found.records)
+        if found.next is not None:
+            response.next_page_token = _token(found.next, bound)
         return response
 
     async def ListTaskRuns(
@@ -157,9 +157,8 @@ def _position(token: str, bound: str) -> Position | None:
     raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
 
 
-def _token(last: tasks.TaskRecord, query: Query, bound: str) -> str:
-    time = last.end_time if query.order.by_end else last.create_time
-    return page.encode_page((time, last.tenant_id, last.task_id), bound, datetime.now(UTC))
+def _token(last: Position, bound: str) -> str:
+    return page.encode_page((last.time, last.tenant_id, last.task_id), bound, datetime.now(UTC))
 
 
 def _generation(token: str, bound: str) -> int | None:

@@ -12,6 +12,7 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.statements import statement
 
 MAX_CLASSES = 1000
+_MAX_KNOWN = 100_000
 
 ClassKey = tuple[str, int]
 """Tenant and class."""
@@ -40,6 +41,8 @@ class ClassCache:
         if not missing:
             return {}
         refused = await self._pool.run(lambda tx: self._store(tx, missing))
+        if len(self._known) > _MAX_KNOWN:
+            self._known.clear()
         for key in missing.keys() - refused.keys():
             self._known[key] = now + self._ttl.total_seconds()
         return refused

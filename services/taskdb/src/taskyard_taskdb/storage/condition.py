@@ -107,6 +107,23 @@ def _sides(node: filters.Node | None) -> tuple[bool, bool]:
     return True, True
 
 
+_INDEXED = frozenset(
+    {"id", "spec.task_type", "spec.slot", "spec.entity.id", "status.runner", "metadata.parent_task"}
+)
+
+
+def is_selective(node: filters.Node) -> bool:
+    """Whether an index leads to the matching tasks: all alternatives name a value of an indexed field."""
+    match node:
+        case filters.And(terms):
+            return any(is_selective(term) for term in terms)
+        case filters.Or(terms):
+            return all(is_selective(term) for term in terms)
+        case filters.Comparison(field=field, operator="=", prefix=False) if node.value:
+            return field.path in _INDEXED or bool(node.label)
+    return False
+
+
 def _phases(node: filters.Comparison) -> set[Phase]:
     assert isinstance(node.value, frozenset)
     named = {Phase(number) for number in node.value}

@@ -27,12 +27,23 @@ from sqlalchemy.dialects.postgresql import psycopg as postgresql
 
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.words import TERMINAL, Phase
-from taskyard_taskdb.storage.condition import ENDED_TASKS, LIVE_TASKS, condition, in_phases, sides
+from taskyard_taskdb.storage.condition import (
+    ENDED_TASKS,
+    LIVE_TASKS,
+    condition,
+    in_phases,
+    is_selective,
+    sides,
+)
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.schema import leases, tasks
 from taskyard_taskdb.storage.tasks import COLUMNS, Key, TaskRecord, record
 
 MAX_COUNT = 100_000
+# About a quarter of a second's work.
+SCAN_LIMIT = 100_000
+# Sorts behind every tenant id.
+_AFTER_ALL_IDS = "~"
 
 _DIALECT: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
 _SESSIONS = "LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch"
@@ -64,10 +75,32 @@ class Query:
     order: Order = Order()
 
 
-async def list_page(tx: Tx, query: Query, after: Position | None, limit: int) -> list[TaskRecord]:
-    """Up to `limit` tasks behind `after`."""
-    found = _keys(query, after, limit)
-    sql, params = _render(found)
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, which may be short, and the place from which the next one goes on; None at the end of the
+    list."""
+
+    records: list[TaskRecord]
+    next: Position | None
+
+
+async def list_page(tx: Tx, query: Query, after: Position | None, size: int) -> Page:
+    """Up to `size` tasks behind `after`.
+
+    Where no index narrows the filter down, a page ends after SCAN_LIMIT tasks, however few of them match.
+    """
+    edge = None if _is_narrow(query) else await _edge(tx, query, after)
+    found = await _read(tx, query, _keys(query, after, edge, size + 1))
+    if len(found) <= size:
+        return Page(found, edge)
+    last = found[size - 1]
+    time = last.end_time if query.order.by_end else last.create_time
+    assert time is not None, "an ended task has an end time"
+    return Page(found[:size], Position(time, last.tenant_id, last.task_id))
+
+
+async def _read(tx: Tx, query: Query, keys: Select[Any]) -> list[TaskRecord]:
+    sql, params = _render(keys)
     direction = "DESC" if query.order.descending else "ASC"
     order = ", ".join(f"t.{c.key} {direction}" for c in _order(query))
     rows = await _fetch(
@@ -79,6 +112,30 @@ async def list_page(tx: Tx, query: Query, after: Position | None, limit: int) ->
         params,
     )
     return [record(row) for row in rows]
+
+
+def _is_narrow(query: Query) -> bool:
+    """Whether an index leads to the matching tasks, or whoever asks may wait."""
+    if query.condition is None or query.tenant_id is None or query.order.by_end:
+        return True
+    return is_selective(query.condition.root)
+
+
+async def _edge(tx: Tx, query: Query, after: Position | None) -> Position | None:
+    """Where SCAN_LIMIT tasks from `after` on end; None if there are not as many."""
+    times = []
+    for side in _sides(query):
+        found = select(tasks.c.create_time).where(tasks.c.tenant_id == query.tenant_id, side)
+        if after is not None:
+            found = found.where(_behind(_order(query), after, query.order.descending))
+        last = _sorted(found, [tasks.c.create_time], query.order.descending, 1).offset(SCAN_LIMIT - 1)
+        times += [row[0] for row in await _fetch(tx, *_render(last))]
+    if not times:
+        return None
+    # Tasks of the same instant are on the near side of the edge, whatever their ids.
+    if query.order.descending:
+        return Position(max(times), "", "")
+    return Position(min(times), _AFTER_ALL_IDS, "")
 
 
 async def count(tx: Tx, query: Query) -> int:
@@ -121,13 +178,13 @@ def _matching(query: Query) -> Select[Any]:
     return found
 
 
-def _keys(query: Query, after: Position | None, limit: int) -> Select[Any]:
+def _keys(query: Query, after: Position | None, edge: Position | None, limit: int) -> Select[Any]:
     """The keys of a page.
 
     No index spans live and ended tasks, tenants, or the ends of several phases: each part has a page of its
     own, of which the first rows are taken together.
     """
-    parts = [_part(query, side, after, limit) for side in _sides(query)]
+    parts = [_part(query, side, after, edge, limit) for side in _sides(query)]
     if len(parts) == 1:
         return parts[0]
     together = sqlalchemy.union_all(*(part.subquery().select() for part in parts)).subquery()
@@ -140,11 +197,15 @@ def _sides(query: Query) -> Sequence[ColumnElement[bool]]:
     return sides(query.condition.root if query.condition is not None else None) or (LIVE_TASKS,)
 
 
-def _part(query: Query, side: ColumnElement[bool], after: Position | None, limit: int) -> Select[Any]:
+def _part(
+    query: Query, side: ColumnElement[bool], after: Position | None, edge: Position | None, limit: int
+) -> Select[Any]:
     order = _order(query)
     found = _matching(query).with_only_columns(*order).where(side)
     if after is not None:
         found = found.where(_behind(order, after, query.order.descending))
+    if edge is not None:
+        found = found.where(_behind(order, edge, not query.order.descending))
     if query.tenant_id is not None and not query.order.by_end:
         return _sorted(found, order, query.order.descending, limit)
     groups, same_group = _groups(query)

@@ -34,10 +34,11 @@ async def leases(
     return [OverdueLease((tenant_id, task_id), generation) for tenant_id, task_id, generation in rows]
 
 
-async def next_lease_event(tx: Tx, patience: timedelta) -> float | None:
-    """In how many seconds the next lease or session is due."""
-    row = await tx.fetch_row(statement("next_lease_event"), {"patience": patience})
-    return row[0] if row else None
+async def lease_events(tx: Tx, patience: timedelta) -> tuple[bool, float | None]:
+    """Whether anything is due for a lease or session, and in how many seconds the next will be."""
+    row = await tx.fetch_row(statement("lease_events"), {"patience": patience})
+    assert row is not None
+    return row[0], row[1]
 
 
 async def next_timer(tx: Tx) -> float | None:

@@ -208,8 +208,8 @@ def connect_arguments(options: PoolOptions) -> dict[str, Any]:
         "timezone": "UTC",
         # The hot statements take arrays whose content never changes the best plan.
         "plan_cache_mode": "force_generic_plan",
-        # Such a plan may be made while a table is empty and must still be right when it is full: a few rows are looked
-        # up by their keys, whatever the statistics say.
+        # Such a plan may be made while a table is empty and must still be right when it is full: a few rows
+        # are looked up by their keys, whatever the statistics say.
         "enable_seqscan": "off",
         "enable_hashjoin": "off",
         "enable_mergejoin": "off",

@@ -8,7 +8,10 @@ is younger than the locks; nobody else writes a task whose queue row is ours.
 from __future__ import annotations
 
 import asyncio
-import random
+import base64
+import hashlib
+import os
+import struct
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from operator import itemgetter
@@ -29,6 +32,8 @@ from taskyard_taskdb.storage.statements import statement
 
 # How often a pop looks behind rows that others have locked.
 _ROUNDS = 3
+# Specs in one answer, with a margin to the 4 MiB that a message may have; a single larger task goes alone.
+MAX_BYTES = 3 * 1024 * 1024
 
 
 class Queue:
@@ -59,7 +64,7 @@ class _Pop:
     def __init__(self, lanes: Lanes, scheduler_id: str, request_id: str, wants: Sequence[RunnerWant]) -> None:
         self._lanes = lanes
         self._scheduler_id = scheduler_id
-        self._request_id = request_id
+        self._claim_id = claim_id(request_id)
         self._wants = wants
         self._taken: list[Candidate] = []
         self._skipped: list[Candidate] = []
@@ -162,14 +167,14 @@ class _Pop:
 
     def _claim_params(self) -> dict[str, object]:
         ids = arrays.texts([want.runner_id for want in self._wants])
-        return {"runner_ids": ids, "request_id": self._request_id}
+        return {"runner_ids": ids, "request_id": self._claim_id}
 
     async def _grant(self, tx: Tx, taken: Mapping[Candidate, bool], results: list[RunnerGrants]) -> None:
         if not taken:
             return
         chosen = sorted(taken, key=lambda c: c.position) if len(self._wants) > 1 else list(taken)
         old = await _retire(tx, [candidate for candidate in chosen if taken[candidate]])
-        lease_ids = [random.SystemRandom().getrandbits(63) for _ in chosen]
+        lease_ids = _draw_lease_ids(len(chosen))
         wants = [self._wants[candidate.position] for candidate in chosen]
         former = [old.get((c.lane.tenant_id, c.task_id), (None, None, None, None)) for c in chosen]
         params = {
@@ -187,16 +192,36 @@ class _Pop:
             "event": ChangeEvent.TASK_SCHEDULED.value,
             "actor_type": ActorType.SCHEDULER.value,
             "actor_id": self._scheduler_id,
-            "request_id": self._request_id,
+            "request_id": self._claim_id,
+            "max_bytes": MAX_BYTES,
         }
+        surplus = dict.fromkeys(chosen)
         # Claim order: a join need not keep it.
         for row in sorted(await tx.fetch(statement("grant_leases"), params), key=itemgetter(0)):
             index = row[0] - 1
             candidate = chosen[index]
+            del surplus[candidate]
             ttl = wants[index].lease_duration
             results[candidate.position].grants.append(
                 _granted(candidate.lane.tenant_id, candidate.task_id, lease_ids[index], row[1:], ttl)
             )
+        if surplus:
+            await self._put_back(tx, list(surplus), results)
+
+    async def _put_back(self, tx: Tx, surplus: list[Candidate], results: list[RunnerGrants]) -> None:
+        """Return to the queue, as they were, what would make the answer too large."""
+        params = {
+            **lane_arrays([candidate.lane for candidate in surplus]),
+            "ready_times": arrays.timestamps([candidate.ready_time for candidate in surplus]),
+            "task_ids": arrays.texts([candidate.task_id for candidate in surplus]),
+            "has_leases": arrays.bools([False] * len(surplus)),
+        }
+        await tx.execute(statement("insert_queue"), params)
+        self._taken = [candidate for candidate in self._taken if candidate not in set(surplus)]
+        self._skipped += surplus
+        full = {candidate.lane for candidate in surplus}
+        for result in results:
+            result.drained = [lane for lane in result.drained if lane not in full]
 
 
 async def _read_pages(tx: Tx, pages: Mapping[LaneKey, Page]) -> None:
@@ -238,6 +263,16 @@ async def _retire(tx: Tx, chosen: Sequence[Candidate]) -> dict[tuple[str, str], 
     return {
         keys[n - 1]: (version, generation, attempt, phase) for n, version, generation, attempt, phase in rows
     }
+
+
+def claim_id(request_id: str) -> str:
+    """What a lease keeps of the request that claimed it: enough to recognise a repeat, and short."""
+    return base64.b64encode(hashlib.blake2b(request_id.encode(), digest_size=9).digest()).decode()
+
+
+def _draw_lease_ids(count: int) -> tuple[int, ...]:
+    """Random, so that a number of before a failover that lost claims is not drawn again."""
+    return struct.unpack(f"!{count}q", os.urandom(8 * count))
 
 
 def _granted(tenant_id: str, task_id: str, lease_id: int, columns: Row, lease_ttl: timedelta) -> Grant:

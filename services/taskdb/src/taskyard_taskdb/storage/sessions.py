@@ -7,6 +7,7 @@ recorded expiry.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -201,23 +202,22 @@ async def close_session(tx: Tx, runner_id: str, epoch: int, *, release: bool) ->
 
 
 def _give_back(loaded: Loaded, runner_id: str) -> list[Transition]:
+    """What the end of a session does to the leases of its runner; one that cannot be given back expires."""
     rng = Random()
-    return [
-        lifecycle.apply(
-            task,
-            Released(
-                actor=runner(runner_id),
-                runner_id=runner_id,
-                generation=task.generation,
-                lease_id=task.lease.lease_id,
-                reason=ReleaseReason.DRAINED,
-            ),
-            loaded.now,
-            rng,
+    transitions: list[Transition] = []
+    for task in loaded.tasks.values():
+        if task.lease is None or task.lease.runner_id != runner_id:
+            continue
+        release = Released(
+            actor=runner(runner_id),
+            runner_id=runner_id,
+            generation=task.generation,
+            lease_id=task.lease.lease_id,
+            reason=ReleaseReason.DRAINED,
         )
-        for task in loaded.tasks.values()
-        if task.lease is not None and task.lease.runner_id == runner_id
-    ]
+        with contextlib.suppress(TaskyardError):
+            transitions.append(lifecycle.apply(task, release, loaded.now, rng))
+    return transitions
 
 
 async def disconnect(tx: Tx, runner_id: str, epoch: int) -> None:

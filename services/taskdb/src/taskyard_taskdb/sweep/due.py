@@ -52,14 +52,15 @@ class TimerSweep:
         self._stuck.clear()
         while True:
             async with self._pool.reading() as tx:
+                ahead = await overdue.next_timer(tx)
+                if ahead is None or ahead > 0:
+                    return LONGEST_SECONDS if ahead is None else min(ahead, LONGEST_SECONDS)
                 found = await timers.due_page(tx, self._page + len(self._stuck))
-                left = await overdue.next_timer(tx) if not found else None
             fresh = [timer for timer in found if timer not in self._stuck]
-            if fresh:
-                await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
-                await self._fire(office, fresh)
-            if len(found) < self._page:
-                return LONGEST_SECONDS if left is None else min(max(left, 0.0), LONGEST_SECONDS)
+            if not fresh:
+                return LONGEST_SECONDS
+            await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
+            await self._fire(office, fresh)
 
     async def _fire(self, office: Office, found: Sequence[Timer]) -> None:
         async def apply(part: Sequence[Timer]) -> None:

@@ -38,12 +38,13 @@ class ExpirySweep:
         self._pages = pages
 
     async def run(self, office: Office) -> float:
-        await self._pages.sweep(office, _finder("overdue_actions"), lambda found: ActionDeadlinePassed())
-        if office.may_reap:
-            await self._reap(office)
         async with self._pool.reading() as tx:
-            due = await overdue.next_lease_event(tx, PATIENCE)
-        wait = LONGEST_SECONDS if due is None else min(max(due, SHORTEST_SECONDS), LONGEST_SECONDS)
+            due, ahead = await overdue.lease_events(tx, PATIENCE)
+        if due:
+            await self._pages.sweep(office, _finder("overdue_actions"), lambda found: ActionDeadlinePassed())
+            if office.may_reap:
+                await self._reap(office)
+        wait = LONGEST_SECONDS if ahead is None else min(max(ahead, SHORTEST_SECONDS), LONGEST_SECONDS)
         return wait if office.may_reap else min(wait, max(office.grace_left, SHORTEST_SECONDS))
 
     async def _reap(self, office: Office) -> None:

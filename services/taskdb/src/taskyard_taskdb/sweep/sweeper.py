@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from taskyard.errors import TaskyardError
 from taskyard_taskdb.storage.leader import Deposed
 from taskyard_taskdb.sweep.leader import Office
 
@@ -73,6 +74,8 @@ class Sweeper:
             return await sweep.run(self._office)
         except Deposed as error:
             logger.info("sweep %s ended: %s", sweep.name, error)
+        except TaskyardError as error:
+            logger.warning("sweep %s is put off: %s", sweep.name, error)
         except Exception:
             # One sweep's failure must not stop the others, nor itself for good.
             logger.exception("sweep %s failed", sweep.name)
@@ -100,5 +103,7 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float) -> None:
         await asyncio.sleep(seconds)
         try:
             await work()
+        except TaskyardError as error:
+            logger.warning("%s is put off: %s", work.__name__, error)
         except Exception:
-            logger.exception("%r failed", work)
+            logger.exception("%s failed", work.__name__)

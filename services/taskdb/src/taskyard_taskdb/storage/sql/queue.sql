@@ -3,13 +3,22 @@
 -- or expired, or whose runner was deleted, is not returned, and none that is returned ends before the claim commits.
 -- Primary keys of sessions and runners.
 SELECT i.n, r.scope
-FROM (SELECT pg_advisory_xact_lock(hashtextextended(%(request_id)s, 0)) OFFSET 0) repeats,
-    unnest(%(runner_ids)s::text[], %(epochs)s::bigint[]) WITH ORDINALITY AS i (runner_id, epoch, n)
-JOIN sessions s ON s.runner_id = i.runner_id AND s.epoch = i.epoch AND NOT s.closed
-    AND s.expire_time > statement_timestamp()
-JOIN runners r ON r.runner_id = s.runner_id AND r.delete_time IS NULL
-ORDER BY s.runner_id
-FOR SHARE OF s
+FROM (SELECT pg_advisory_xact_lock(hashtextextended(%(request_id)s, 0)) OFFSET 0) repeats
+CROSS JOIN (
+    SELECT * FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[]) WITH ORDINALITY AS i (runner_id, epoch, n)
+    ORDER BY i.runner_id COLLATE "C"
+) i
+CROSS JOIN LATERAL (
+    SELECT FROM sessions
+    WHERE sessions.runner_id = i.runner_id AND sessions.epoch = i.epoch AND NOT sessions.closed
+        AND sessions.expire_time > statement_timestamp()
+    FOR SHARE
+) s
+CROSS JOIN LATERAL (
+    SELECT runners.scope FROM runners
+    WHERE runners.runner_id = i.runner_id AND runners.delete_time IS NULL
+    OFFSET 0
+) r
 
 -- name: find_claims
 -- Locks nothing: what runners still hold of an earlier call with this request id; leases_by_claim. The caller has
@@ -111,10 +120,11 @@ SELECT n, version, generation, attempt, phase FROM ended
 
 -- name: grant_leases
 -- Inserts leases and changes for tasks whose queue rows this transaction has taken; no other writer touches such a
--- task, so nothing waits. A statement of its own: its snapshot is younger than those locks. Primary key of tasks.
+-- task, so nothing waits. A statement of its own: its snapshot is younger than those locks. Primary key of tasks. What
+-- would make the answer larger than a message may be is left out and not returned.
 WITH log AS MATERIALIZED (
     SELECT pg_advisory_xact_lock_shared(%(log_lock)s)
-), claimed AS MATERIALIZED (
+), read AS (
     SELECT c.n, c.tenant_id, c.task_id, c.runner_id, c.session_epoch, c.lease_id, c.lease_duration,
         coalesce(c.old_generation, t.generation) + 1 AS generation,
         coalesce(c.old_version, t.version) + 1 AS version,
@@ -122,7 +132,8 @@ WITH log AS MATERIALIZED (
         coalesce(c.old_phase, t.phase) AS previous_phase,
         t.spec, t.labels, t.total_deadline, t.traceparent, t.checkpoint_sequence, t.task_type_revision,
         t.task_type, t.task_type_tenant, t.overlap, t.on_runner_lost, t.plain, t.timed, t.slot, t.retry_count,
-        t.runner_loss_count, t.error_code
+        t.runner_loss_count, c.old_generation,
+        sum(octet_length(t.spec) + 512) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes
     FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(runner_ids)s::text[], %(epochs)s::bigint[],
             %(lease_ids)s::bigint[], %(lease_durations)s::interval[], %(old_generations)s::bigint[],
             %(old_versions)s::bigint[], %(old_attempts)s::integer[], %(old_phases)s::smallint[])
@@ -131,6 +142,8 @@ WITH log AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT * FROM tasks WHERE tasks.tenant_id = c.tenant_id AND tasks.task_id = c.task_id OFFSET 0
     ) t
+), claimed AS MATERIALIZED (
+    SELECT * FROM read WHERE total_bytes <= %(max_bytes)s OR n = 1 OR old_generation IS NOT NULL
 ), granted AS (
     INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time, expire_time, task_type_revision,
         start_checkpoint, attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,

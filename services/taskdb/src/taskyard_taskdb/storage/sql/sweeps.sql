@@ -31,14 +31,19 @@ WHERE requested_action <> 0 AND action_deadline <= statement_timestamp()
     AND (tenant_id, task_id) > (%(after_tenant)s, %(after_task)s)
 ORDER BY tenant_id, task_id LIMIT %(page)s
 
--- name: next_lease_event
--- Locks nothing: in how many seconds the next lease, session, deadline or disconnection is due; scans leases, sessions.
-SELECT extract(epoch FROM least(
-    (SELECT min(least(l.expire_time, l.deadline_time, l.action_deadline)) FROM leases l
-        WHERE l.phase IN (2, 3) AND least(l.expire_time, l.deadline_time, l.action_deadline) > statement_timestamp()),
-    (SELECT min(least(s.expire_time, s.disconnect_time + %(patience)s)) FROM sessions s
-        WHERE NOT s.closed AND least(s.expire_time, s.disconnect_time + %(patience)s) > statement_timestamp())
-) - statement_timestamp())::float8
+-- name: lease_events
+-- Locks nothing: whether a lease, session, deadline or disconnection is due, and in how many seconds the next one is; scans
+-- leases and sessions, which are few.
+SELECT coalesce(bool_or(due <= statement_timestamp()), false),
+    extract(epoch FROM min(due) FILTER (WHERE due > statement_timestamp()) - statement_timestamp())::float8
+FROM (
+    SELECT unnest(ARRAY[l.expire_time, CASE WHEN l.phase = 3 THEN l.deadline_time END, l.action_deadline]) AS due
+    FROM leases l WHERE l.phase IN (2, 3) OR l.requested_action <> 0
+    UNION ALL
+    SELECT unnest(ARRAY[s.expire_time, s.disconnect_time + %(patience)s::interval]) FROM sessions s
+    WHERE NOT s.closed OR EXISTS (
+        SELECT FROM leases l WHERE l.runner_id = s.runner_id AND l.session_epoch = s.epoch AND l.expire_time IS NULL)
+) events
 
 -- name: expire_sessions
 -- Closes expired sessions, a page of them, skipping what a renewal has locked; sessions are few.
