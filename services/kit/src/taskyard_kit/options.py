@@ -21,6 +21,9 @@ def server_options(max_message_bytes: int = MAX_MESSAGE_BYTES, *, reuse_port: bo
         ("grpc.max_receive_message_length", max_message_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_metadata_size", 16 * 1024),
+        # Thousands of runners may come back at the same moment; gRPC's own limit refuses some of them.
+        ("grpc.server.max_pending_requests", 20_000),
+        ("grpc.server.max_pending_requests_hard_limit", 40_000),
         # A peer that vanished without a word is noticed within 15 s.
         ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),

@@ -89,7 +89,9 @@ class CheckpointChunk(_message.Message):
     """No more pieces: verify size and digest, then store atomically."""
     @_builtins.property
     def header(self) -> Global___CheckpointHeader:
-        """Identifies the checkpoint; set on the first piece, ignored on later ones."""
+        """Identifies the checkpoint; set on the first piece.  On the runner link, where pieces of
+        several tasks may interleave, set on every piece.
+        """
 
     def __init__(
         self,

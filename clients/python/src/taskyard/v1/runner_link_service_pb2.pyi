@@ -864,7 +864,7 @@ class FlowControl(_message.Message):
     max_unacked_reports: _builtins.int
     """Unacked reports.  Default 1000."""
     max_unacked_bytes: _builtins.int
-    """Unacked report, log and checkpoint bytes.  Default 2 MiB."""
+    """Unacked report, log and checkpoint bytes.  Default 16 MiB."""
     max_log_bytes_per_second: _builtins.int
     """Log bytes per second; 0 = unlimited."""
     hold_bulk: _builtins.bool

@@ -27,7 +27,7 @@ from taskyard_taskdb.storage.shares import ClassKey, Share
 FULL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 10.0
 # Between two readings of one stream: what commits meanwhile is told together.
-PAUSE_SECONDS = 0.005
+PAUSE_SECONDS = 0.01
 GOODBYE_SECONDS = 2.0
 UNLIMITED = -1
 

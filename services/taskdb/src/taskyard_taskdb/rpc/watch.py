@@ -54,6 +54,8 @@ class WatchMethods:
         """Send the snapshot if asked for, then every change, until the client or its age ends the stream."""
         watch = _parse(request)
         await self._hub.ready()
+        if not request.resume_token:
+            await self._hub.look()
         subscription = self._hub.subscribe(watch.tenant_id, watch.keys)
         try:
             async for response in self._responses(request, watch, subscription):

@@ -113,6 +113,9 @@ class Hub:
         self._by_task: defaultdict[TaskKey, set[Subscription]] = defaultdict(set)
         self._by_tenant: defaultdict[str | None, set[Subscription]] = defaultdict(set)
         self._streams: defaultdict[str | None, int] = defaultdict(int)
+        # Without a stream nobody needs the log at once: it is read at the idle poll only.
+        self._subscriptions = 0
+        self._looks: list[asyncio.Future[None]] = []
 
     async def run(self) -> None:
         """Tail the log until cancelled; a lost connection is replaced and nothing is skipped."""
@@ -136,10 +139,16 @@ class Hub:
             self._ready.set()
             while True:
                 self._wake.clear()
-                if changes := await reader.step():
+                asked = len(self._looks)
+                changes = await reader.step()
+                if changes:
                     self._publish(changes)
                     self.position, self.time = reader.position, reader.time
-                else:
+                for look in self._looks[:asked]:
+                    if not look.done():
+                        look.set_result(None)
+                del self._looks[:asked]
+                if not changes:
                     await self._sleep(GAP_POLL_SECONDS if reader.blocked else IDLE_POLL_SECONDS)
 
     async def _sleep(self, seconds: float) -> None:
@@ -148,7 +157,15 @@ class Hub:
 
     def wake(self) -> None:
         """Say that something was committed; losing this costs at most the idle poll."""
+        if self._subscriptions:
+            self._wake.set()
+
+    async def look(self) -> None:
+        """Return once the log was read again, so that a new stream begins with what is committed now."""
+        look = asyncio.get_running_loop().create_future()
+        self._looks.append(look)
         self._wake.set()
+        await look
 
     def wake_task(self, key: TaskKey) -> None:
         """Let the streams of one task look again, because its logs have grown."""
@@ -175,6 +192,7 @@ class Hub:
             raise StreamLimit(f"tenants/{tenant_id or '-'}", str(STREAMS_PER_TENANT))
         subscription = Subscription(self, tenant_id, keys)
         self._streams[tenant_id] += 1
+        self._subscriptions += 1
         for key in keys:
             self._by_task[key].add(subscription)
         if not keys:
@@ -184,6 +202,7 @@ class Hub:
     def unsubscribe(self, subscription: Subscription) -> None:
         """Forget a subscription."""
         self._streams[subscription.tenant_id] -= 1
+        self._subscriptions -= 1
         for key in subscription.keys:
             self._by_task[key].discard(subscription)
             if not self._by_task[key]:
