@@ -42,8 +42,17 @@ def enable() -> bool:
 
 
 def enable_if_in_use() -> bool:
-    """Like enable, if the program that uses this client has imported OpenTelemetry's SDK."""
-    return enabled() or ("opentelemetry.sdk.trace" in sys.modules and enable())
+    """Like enable, if the program that uses this client has set up a tracer provider."""
+    return enabled() or (_provider_is_set() and enable())
+
+
+def _provider_is_set() -> bool:
+    # Who has set one up has imported the SDK; so a program without tracing does not load OpenTelemetry here.
+    if "opentelemetry.sdk.trace" not in sys.modules:
+        return False
+    from opentelemetry import trace
+
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def enabled() -> bool:
