@@ -212,3 +212,14 @@ async def test_wait_returns_past_a_version(taskdb: Any) -> None:
     await cancel(caller, name)
     request = task_service_pb2.WaitTaskRequest(name=name, after_resource_version=1)
     assert (await caller.tasks.WaitTask(request)).task.metadata.resource_version == 2
+
+
+async def test_a_resumed_watch_of_a_task_that_has_ended_meanwhile_delivers_its_end(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    name = await create(caller, "a")
+    stream = Stream(caller, names=[name], until_terminal=True)
+    await stream.begin()
+    stream.call.cancel()
+    await cancel(caller, name)
+    resumed = Stream(caller, names=[name], until_terminal=True, resume_token=stream.token)
+    assert [told(event) for event in await resumed.events(10)] == [("a", 2, "task.cancelled")]

@@ -76,8 +76,11 @@ class WatchMethods:
             yield self._bookmark(watch, subscription, snapshot_complete=True)
         elif not request.resume_token:
             yield self._bookmark(watch, subscription)
-        if watch.until_terminal and not request.snapshot:
-            ended |= await self._ended(watch)
+        if watch.until_terminal:
+            if not request.snapshot:
+                ended |= await self._ended(watch)
+            # What has ended by now ended with a change that may still be on its way to the subscription.
+            await self._hub.look()
         interval = request.bookmark_interval.ToTimedelta().total_seconds() or BOOKMARK_SECONDS
         age_limit = time.monotonic() + SESSION_SECONDS * random.uniform(0.9, 1.1)
         while not self._hub.closing and time.monotonic() < age_limit:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from taskyard.errors import Overloaded, StorageUnavailable
@@ -128,8 +129,7 @@ class Pool:
             except psycopg.Error as error:
                 raise _translated(error, outcome) from error
             finally:
-                if not connection.closed:
-                    await connection.set_autocommit(False)
+                await _end_reading(connection)
 
     async def run(self, work: Callable[[Tx], Awaitable[T]], *, reserve: bool = False, attempts: int = 5) -> T:
         """The result of `work` in a transaction, repeated after a deadlock or on a broken connection.
@@ -231,6 +231,16 @@ def connect_arguments(options: PoolOptions) -> dict[str, Any]:
 
 def _milliseconds(value: timedelta) -> int:
     return int(value.total_seconds() * 1000)
+
+
+async def _end_reading(connection: psycopg.AsyncConnection[Row]) -> None:
+    if connection.closed:
+        return
+    if connection.info.transaction_status == TransactionStatus.IDLE:
+        await connection.set_autocommit(False)
+    else:
+        # Cancelled within a statement. An error here would hide the cancellation; the pool replaces it.
+        await connection.close()
 
 
 async def _roll_back(connection: psycopg.AsyncConnection[Row]) -> None:

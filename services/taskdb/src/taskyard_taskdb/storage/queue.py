@@ -256,7 +256,7 @@ async def _retire(tx: Tx, chosen: Sequence[Candidate]) -> dict[tuple[str, str], 
     if not chosen:
         return {}
     params = _task_keys(chosen)
-    # Their holders may be storing a checkpoint: waited for here, so that the next statement sees what they left.
+    # A holder may be storing a checkpoint: waited for here, so that the next statement sees what it left.
     await tx.fetch(statement("lock_leases"), params)
     rows = await tx.fetch(statement("retire_leases"), {**params, "lost": RunState.LOST.value})
     keys = [(candidate.lane.tenant_id, candidate.task_id) for candidate in chosen]

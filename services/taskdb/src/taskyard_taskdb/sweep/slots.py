@@ -13,7 +13,7 @@ from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told
 
 PAGE = 200
-PERIOD_SECONDS = 15.0
+PERIOD_SECONDS = 30.0
 
 
 class SlotSweep:

@@ -144,12 +144,16 @@ class Hub:
                 if changes:
                     self._publish(changes)
                     self.position, self.time = reader.position, reader.time
-                for look in self._looks[:asked]:
-                    if not look.done():
-                        look.set_result(None)
-                del self._looks[:asked]
+                if reader.caught_up:
+                    self._answer_looks(asked)
                 if not changes:
                     await self._sleep(GAP_POLL_SECONDS if reader.blocked else IDLE_POLL_SECONDS)
+
+    def _answer_looks(self, asked: int) -> None:
+        for look in self._looks[:asked]:
+            if not look.done():
+                look.set_result(None)
+        del self._looks[:asked]
 
     async def _sleep(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -161,7 +165,7 @@ class Hub:
             self._wake.set()
 
     async def look(self) -> None:
-        """Return once the log was read again, so that a new stream begins with what is committed now."""
+        """Return once everything that is committed now was handed to the streams that want it."""
         look = asyncio.get_running_loop().create_future()
         self._looks.append(look)
         self._wake.set()

@@ -31,6 +31,8 @@ class LogReader:
         self.position = position
         self.time = time
         self.blocked = False
+        # Whether the last step handed out everything that was committed when it began.
+        self.caught_up = False
         self._tx = tx
         self._horizon = position
         self._barrier: Barrier | None = None
@@ -50,6 +52,7 @@ class LogReader:
         rows = await changelog.read(self._tx, self.position, self.time, PAGE)
         decided = self._decided(rows)
         self.blocked = len(decided) < len(rows)
+        self.caught_up = len(decided) == len(rows) < PAGE
         if decided:
             self.position, self.time = decided[-1].id, decided[-1].time
         if self.blocked and self._barrier is None:
