@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -136,6 +137,7 @@ class Server:
         if shutdown is None:
             stop.install()
         await self.start()
+        _spare_collector()
         await stop.requested.wait()
         drain = asyncio.create_task(self.drain())
         hurry = asyncio.create_task(stop.now.wait())
@@ -245,3 +247,14 @@ def _probe(listen: str, reuse_port: bool) -> None:
         raise StartupError(
             f"cannot listen on {listen}: {error.strerror}; stop what uses it or set another --listen"
         ) from None
+
+
+def _spare_collector() -> None:
+    """Let the garbage collector look at new objects only, and less often.
+
+    Messages make many objects and no cycles; with the default thresholds a quarter of the CPU of a busy
+    service goes into collections that find nothing.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)

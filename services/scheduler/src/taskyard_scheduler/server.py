@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
 import grpc.aio
 
@@ -58,20 +57,8 @@ def make_server(settings: SchedulerSettings, scheduler: Scheduler) -> Server:
     return server
 
 
-def spare_collector() -> None:
-    """Let the cyclic collector look at new objects only, and less often.
-
-    Messages make many objects and no cycles; with the default thresholds a quarter of the CPU of a busy
-    scheduler goes into collections that find nothing.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
-
-
 async def serve(settings: SchedulerSettings) -> None:
     """Serve until SIGTERM or SIGINT, then drain."""
-    spare_collector()
     async with connect(settings) as channel:
         scheduler = make_scheduler(settings, Taskdb(channel))
         server = make_server(settings, scheduler)
