@@ -1,6 +1,7 @@
 # Everything a developer runs. `make help` lists the targets.
 .DEFAULT_GOAL := help
-PYTEST_ARGS ?=
+# Two workers share the tests by file; most of them wait for processes.
+PYTEST_ARGS ?= -n 2 --dist loadfile
 PYTHON ?=
 export PYTHON
 
@@ -23,7 +24,7 @@ up: setup ## run Taskyard here, with its data in .taskyard/
 demo: setup ## watch Taskyard work: starts it in a temporary directory and runs a few tasks
 	@tools/demo.sh
 
-test: setup ## run the tests (PYTEST_ARGS=... adds arguments)
+test: setup ## run the tests (PYTEST_ARGS=... chooses among them)
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
 
 verify: setup ## run every check that is not a test; each failure prints its fix
