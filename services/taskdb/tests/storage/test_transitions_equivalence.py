@@ -221,7 +221,7 @@ async def tell(
     kinds: tuple[Said, ...],
     rng: Random,
 ) -> None:
-    """Report, and compare what is stored with what the pure function makes of the same events at that time."""
+    """Report, and compare what is stored with what the pure function makes of the events at that time."""
     told: list[Report] = []
     for key in keys:
         lease = tasks[key].lease
