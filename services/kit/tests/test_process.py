@@ -24,6 +24,7 @@ from taskyard import errors
 from taskyard.channel import open_channel
 from taskyard.status import translated
 from taskyard_kit.auth import Kind
+from taskyard_kit.shutdown import end_tasks
 
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -193,3 +194,23 @@ async def test_an_unknown_failpoint_is_refused_at_start(launch: Launch) -> None:
         "taskyard-echo: TASKYARD_FAILPOINTS: unknown failpoint 'say.before_anser'; "
         "did you mean say.before_answer?\n"
     )
+
+
+async def test_background_tasks_end_also_if_they_lose_a_cancellation() -> None:
+    lost = 0
+
+    async def stubborn() -> None:
+        nonlocal lost
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                lost += 1
+                if lost == 2:
+                    raise
+
+    task = asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        await end_tasks([task])
+    assert task.cancelled()

@@ -91,7 +91,8 @@ async def test_a_result_survives_an_agent_killed_before_it_was_acknowledged(
         await pause.reached()
         await pause.proceed()
     assert (await peer.outcome(task)).succeeded.result.output.raw == b"42\n"
-    assert task.key[0] in [held.lease.task for held in peer.sessions[1].hello.held]
+    session = await peer.next_session(2)
+    assert task.key[0] in [held.lease.task for held in session.hello.held]
 
 
 async def test_an_assignment_of_a_killed_agent_is_not_held(

@@ -1,13 +1,17 @@
-"""SIGTERM and SIGINT as events: the first asks for a drain, the second to stop now, a third kills."""
+"""The end of a process: signals as events (drain, stop now, die), and background tasks brought to theirs."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Iterable
+from typing import Any
 
 from taskyard_kit.logs import get_log
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# Seconds for a cancelled task to tidy up.
+_PATIENCE = 3.0
 
 log = get_log(__name__)
 
@@ -43,3 +47,17 @@ class Shutdown:
         self.request()
         if second:
             self.uninstall()
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel background tasks until all have ended; what they raise is dropped.
+
+    Once is not always enough: a library may lose a cancellation that meets the end of what it waits for.
+    """
+    every = list(tasks)
+    left = {task for task in every if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_PATIENCE)
+    await asyncio.gather(*every, return_exceptions=True)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.storage.bridge import Bridge
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
@@ -60,9 +61,7 @@ class Housekeeping:
 
     async def stop(self) -> None:
         """End; the office is given up."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
 
     async def repair_bounds(self) -> int:
         """Look below the lanes' bounds, which are this process's own."""

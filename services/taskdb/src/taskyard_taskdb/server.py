@@ -16,6 +16,7 @@ from taskyard.v1 import (
     tenant_service_pb2_grpc,
 )
 from taskyard_kit.serve import Server
+from taskyard_kit.shutdown import end_tasks
 from taskyard_kit.startup import StartupError
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.policy import POLICIES
@@ -66,9 +67,7 @@ class TaskDb:
         await self.housekeeping.stop()
         await self.tasks.close()
         await self.reports.close()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await end_tasks(self._background)
         await self.pool.close()
 
     def _add_internal(self, server: Server) -> None:

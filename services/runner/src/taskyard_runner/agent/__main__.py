@@ -258,7 +258,8 @@ class AgentProcess:
                 self._touch()
             self._changed.clear()
             try:
-                await asyncio.wait_for(self._changed.wait(), give_up - loop.time())
+                async with asyncio.timeout_at(give_up):
+                    await self._changed.wait()
             except TimeoutError:
                 break
 

@@ -108,6 +108,8 @@ class Leases:
         return self._held.get(key)
 
     def add(self, held: Held) -> None:
+        # Held again before the drop was told: then there is nothing to tell but that it is held.
+        self._dropped.pop(held.key, None)
         self._held[held.key] = held
 
     def drop(self, key: RunKey) -> None:

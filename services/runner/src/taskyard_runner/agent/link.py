@@ -185,7 +185,8 @@ class Link:
         wait = self._party.next_due() - boottime()
         if wait > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
 
 
 async def _write_one(call: Any, request: ConnectRequest) -> None:

@@ -66,7 +66,8 @@ class Subscription:
         if not self._buffer:
             self._wake.clear()
             try:
-                await asyncio.wait_for(self._wake.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._wake.wait()
             except TimeoutError:
                 return []
             if self._overflowed:
@@ -156,8 +157,10 @@ class Hub:
         del self._looks[:asked]
 
     async def _sleep(self, seconds: float) -> None:
+        # Not wait_for, which loses a cancellation that meets the wake-up (Python 3.11).
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
     def wake(self) -> None:
         """Say that something was committed; losing this costs at most the idle poll."""
