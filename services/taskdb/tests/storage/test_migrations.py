@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from taskyard_standalone.binaries import find_binaries
 from taskyard_taskdb.storage import migrate, schema
 from taskyard_taskdb.storage.partitions import ensure_partitions
 from taskyard_taskdb.storage.pool import Pool
@@ -58,6 +59,27 @@ def test_downgrade_leaves_nothing_behind(empty_database_url: str) -> None:
     )
     assert {name for (name,) in left} == {"alembic_version", "alembic_version_pkc"}
     assert migrate.upgrade(empty_database_url) == migrate.head()
+
+
+def dump(url: str) -> list[str]:
+    """The schema and the rows that every database has, as pg_dump writes them, without times."""
+    pg_dump = find_binaries().postgres.with_name("pg_dump")
+    argv = [str(pg_dump), "--no-owner", "--inserts", "--exclude-table-data=tenants", url]
+    argv += ["--exclude-table-data=coordinator_state"]
+    written = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
+    return [
+        line for line in written.splitlines() if not line.startswith(("--", "\\restrict", "\\unrestrict"))
+    ]
+
+
+def test_upgrade_downgrade_upgrade_leaves_an_identical_dump(empty_database_url: str) -> None:
+    migrate.upgrade(empty_database_url)
+    before = dump(empty_database_url)
+    assert any(line.startswith("CREATE TABLE public.tasks") for line in before)
+    migrate.downgrade(empty_database_url, "base")
+    assert dump(empty_database_url) != before
+    migrate.upgrade(empty_database_url)
+    assert dump(empty_database_url) == before
 
 
 def test_database_without_or_with_a_newer_schema_is_refused_in_one_line(empty_database_url: str) -> None:
