@@ -17,8 +17,9 @@ from taskyard_taskdb.domain import event as events
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.validate import check_text, validate_batch
-from taskyard_taskdb.storage import listing, tasks
+from taskyard_taskdb.storage import listing
 from taskyard_taskdb.storage.actions import Actions, Ask
 from taskyard_taskdb.storage.idempotency import Method, Request
 from taskyard_taskdb.storage.listing import Query
@@ -34,7 +35,7 @@ BatchRequest = task_service_pb2.BatchCancelTasksRequest | task_service_pb2.Batch
 Results = list[task_service_pb2.BatchTaskResult]
 
 
-class ActionMethods:
+class ActionMethods(ShowMethods):
     """The part of TaskService by which users act on tasks."""
 
     _pool: Pool
@@ -117,13 +118,6 @@ class ActionMethods:
         key = access.visible_task(request.name)
         await self._actions.one(Ask(key, event, request.resource_version))
         return await self._show(key, convert.FULL)
-
-    async def _show(self, key: Key, view: int) -> task_pb2.Task:
-        async with self._pool.reading() as tx:
-            record = await tasks.read(tx, *key)
-        if record is None:
-            raise NotFound("task", task_name(*key))
-        return convert.task_message(record, view)
 
     async def _act_on_each(
         self, request: BatchRequest, event: events.Event, find: Callable[..., Any]

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard.v1 import task_service_pb2
 from taskyard_taskdb.domain.event import ExternalReported
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.reports import merge_details, read_error
+from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.validate import check_payload, check_struct
 from taskyard_taskdb.storage.inbox import ReportInbox
-from taskyard_taskdb.storage.tasks import Key
 
 Request = task_service_pb2.ReportTaskStatusRequest
 
 
-class ReportMethods:
+class ReportMethods(ShowMethods):
     """TaskService.ReportTaskStatus."""
 
     _inbox: ReportInbox
-
-    async def _show(self, key: Key, view: int) -> task_pb2.Task:
-        raise NotImplementedError
 
     async def ReportTaskStatus(
         self, request: Request, context: Any

@@ -17,10 +17,11 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Kind
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.actions import repeatable_request
+from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
 from taskyard_taskdb.rpc.validate import check_task, validate
 from taskyard_taskdb.storage.edit import Edit, Editor
-from taskyard_taskdb.storage.tasks import Key, TaskRecord
+from taskyard_taskdb.storage.tasks import TaskRecord
 
 _METADATA = ("labels", "annotations")
 _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
@@ -28,14 +29,11 @@ _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
 Path = tuple[str, ...]
 
 
-class UpdateMethods:
+class UpdateMethods(ShowMethods):
     """TaskService.UpdateTask."""
 
     _specs: SpecReader
     _editor: Editor
-
-    async def _show(self, key: Key, view: int) -> task_pb2.Task:
-        raise NotImplementedError
 
     async def UpdateTask(
         self, request: task_service_pb2.UpdateTaskRequest, context: Any
