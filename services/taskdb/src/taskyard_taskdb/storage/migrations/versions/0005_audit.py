@@ -1,0 +1,15 @@
+"""Seals of the change log and statistics.
+
+Deploy: pre.
+"""
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    """Nothing yet."""
+
+
+def downgrade() -> None:
+    """Nothing yet."""
