@@ -69,6 +69,11 @@ class ChangeEvent(IntEnum):
         resource, _, happened = self.name.partition("_")
         return f"{resource}.{happened}".lower()
 
+    @property
+    def resource_kind(self) -> "ResourceKind":
+        """What it happens to."""
+        return ResourceKind[self.word.partition(".")[0].upper()]
+
 
 class ResourceKind(IntEnum):
     """What a row of the change log is about (changes.resource_kind)."""

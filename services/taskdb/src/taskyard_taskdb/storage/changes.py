@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
+from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
@@ -15,12 +18,7 @@ from taskyard_taskdb.storage.statements import statement
 # watch.
 LOG_LOCK = 0x7461736B79617264
 
-TASK = 1
-RUNNER = 2
-TENANT = 3
-TASK_TYPE = 4
-API_KEY = 5
-QUARANTINE = 6
+TASK = ResourceKind.TASK
 
 
 class ChangeRow(NamedTuple):
@@ -67,3 +65,63 @@ async def insert_changes(tx: Tx, rows: Sequence[ChangeRow]) -> None:
         columns = zip(*rows, strict=True)
         encoded = [encode(column) for encode, column in zip(_ENCODERS, columns, strict=True)]
         await tx.execute(statement("insert_changes"), (LOG_LOCK, *encoded))
+
+
+async def append_change(
+    tx: Tx,
+    event: ChangeEvent,
+    tenant_id: str,
+    resource_id: str,
+    actor: Actor,
+    now: datetime,
+    *,
+    version: int = 0,
+    request_id: str | None = None,
+    details: Mapping[str, object] | None = None,
+) -> None:
+    """Appends what happened to a runner, tenant, task type, key or quarantine; `now` is the database's time.
+
+    Belongs into the transaction that it tells of, as late as possible. A runner's changes belong to tenant
+    "system". `details` hold no secret: everybody who may read the tenant's audit sees them.
+    """
+    row = resource_change(
+        event, tenant_id, resource_id, actor, now, version=version, request_id=request_id, details=details
+    )
+    await insert_changes(tx, [row])
+
+
+def resource_change(
+    event: ChangeEvent,
+    tenant_id: str,
+    resource_id: str,
+    actor: Actor,
+    now: datetime,
+    *,
+    version: int = 0,
+    request_id: str | None = None,
+    details: Mapping[str, object] | None = None,
+) -> ChangeRow:
+    """A change of anything but a task, as a row of the log."""
+    return ChangeRow(
+        time=now,
+        version=version,
+        generation=0,
+        next_attempt_time=None,
+        attempt=0,
+        retry_count=0,
+        runner_loss_count=0,
+        exit_code=None,
+        resource_kind=event.resource_kind,
+        event=event,
+        actor_type=actor.type,
+        phase=0,
+        previous_phase=0,
+        pending_reason=0,
+        tenant_id=tenant_id,
+        resource_id=resource_id,
+        actor_id=actor.id,
+        runner_id=resource_id if event.resource_kind == ResourceKind.RUNNER else None,
+        error_code=None,
+        request_id=request_id,
+        details=json.dumps(details) if details else None,
+    )

@@ -22,7 +22,7 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, ReleaseReason
 from taskyard_taskdb.storage import runners
-from taskyard_taskdb.storage.changes import RUNNER, ChangeRow, insert_changes
+from taskyard_taskdb.storage.changes import ChangeRow, insert_changes, resource_change
 from taskyard_taskdb.storage.leased import Lease, Verdict
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runners import Registration
@@ -156,31 +156,9 @@ async def _log(tx: Tx, hello: Hello, is_new: bool, now: datetime) -> None:
     )
 
 
-def runner_change(runner_id: str, word: ChangeEvent, now: datetime, details: str | None = None) -> ChangeRow:
+def runner_change(runner_id: str, word: ChangeEvent, now: datetime, actor: Actor | None = None) -> ChangeRow:
     """What happened to a runner, as a row of the log; it belongs to tenant "system"."""
-    return ChangeRow(
-        time=now,
-        version=0,
-        generation=0,
-        next_attempt_time=None,
-        attempt=0,
-        retry_count=0,
-        runner_loss_count=0,
-        exit_code=None,
-        resource_kind=RUNNER,
-        event=word,
-        actor_type=ActorType.RUNNER,
-        phase=0,
-        previous_phase=0,
-        pending_reason=0,
-        tenant_id="system",
-        resource_id=runner_id,
-        actor_id=runner_id,
-        runner_id=runner_id,
-        error_code=None,
-        request_id=None,
-        details=details,
-    )
+    return resource_change(word, "system", runner_id, actor or runner(runner_id), now)
 
 
 async def close_session(tx: Tx, runner_id: str, epoch: int, *, release: bool) -> Written:

@@ -12,6 +12,7 @@ from taskyard_taskdb.domain.event import (
     LossCause,
     RunnerLost,
 )
+from taskyard_taskdb.domain.task import SYSTEM
 from taskyard_taskdb.storage import overdue
 from taskyard_taskdb.storage.changes import insert_changes
 from taskyard_taskdb.storage.overdue import OverdueLease
@@ -79,5 +80,7 @@ async def _close_sessions(tx: Tx, office: Office) -> list[str]:
     if dead:
         now = await database_time(tx)
         words = (ChangeEvent.RUNNER_HEARTBEAT_MISSED, ChangeEvent.RUNNER_MARKED_DEAD)
-        await insert_changes(tx, [runner_change(runner, word, now) for runner in dead for word in words])
+        await insert_changes(
+            tx, [runner_change(runner, word, now, SYSTEM) for runner in dead for word in words]
+        )
     return dead
