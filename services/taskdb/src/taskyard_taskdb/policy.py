@@ -107,6 +107,7 @@ POLICIES: Mapping[str, Policy] = {
             "WriteCheckpoint": _INTERNAL,
             "ReadLeasedCheckpoint": _INTERNAL,
             "WatchQueue": _INTERNAL,
+            "ReadExplainFacts": _INTERNAL,
         },
     ),
     **_table(

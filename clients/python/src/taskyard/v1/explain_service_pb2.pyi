@@ -48,7 +48,9 @@ class _GateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Gate.ValueType],
     GATE_RUNNER: _Gate.ValueType  # 9
     """No runner passes; see `runners`."""
     GATE_TURN: _Gate.ValueType  # 10
-    """Others are ahead."""
+    """Others are ahead: runners that could take it have no free capacity now."""
+    GATE_TASK_TYPE: _Gate.ValueType  # 11
+    """The task type is disabled (dry run)."""
 
 class Gate(_Gate, metaclass=_GateEnumTypeWrapper):
     """Gates between a task and its start."""
@@ -74,7 +76,9 @@ GATE_QUARANTINE: Gate.ValueType  # 8
 GATE_RUNNER: Gate.ValueType  # 9
 """No runner passes; see `runners`."""
 GATE_TURN: Gate.ValueType  # 10
-"""Others are ahead."""
+"""Others are ahead: runners that could take it have no free capacity now."""
+GATE_TASK_TYPE: Gate.ValueType  # 11
+"""The task type is disabled (dry run)."""
 Global___Gate: _TypeAlias = Gate  # noqa: Y015
 
 class _RunnerObstacle:
@@ -181,23 +185,28 @@ class ExplainTaskResponse(_message.Message):
     EFFECTIVE_PRIORITY_FIELD_NUMBER: _builtins.int
     EARLIEST_TIME_FIELD_NUMBER: _builtins.int
     PHASE_FIELD_NUMBER: _builtins.int
+    OMITTED_RUNNER_COUNT_FIELD_NUMBER: _builtins.int
     runnable: _builtins.bool
-    """It runs, or would be claimed now."""
+    """It runs, or would be claimed now: no gate is closed."""
     summary: _builtins.str
-    """One line for people."""
+    """One line for people: the first closed gate, or that there is none."""
     lane_position: _builtins.int
     """Place in its lane; 0 = first."""
     effective_priority: _builtins.float
     """priority * tier weight + 5 per waited minute."""
     phase: _task_pb2.TaskPhase.ValueType
-    """At the time of asking."""
+    """At the time of asking; unset in a dry run."""
+    omitted_runner_count: _builtins.int
+    """Runners that `runners` leaves out."""
     @_builtins.property
     def gates(self) -> _containers.RepeatedCompositeFieldContainer[Global___GateVerdict]:
-        """Every gate, in the order in which they are passed."""
+        """Every gate that applies, in the order in which they are passed."""
 
     @_builtins.property
     def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerVerdict]:
-        """Every runner the caller may know of."""
+        """Runners that may serve the tenant, those that could take the task first, then the ones
+        with the least in their way; at most 200.
+        """
 
     @_builtins.property
     def earliest_time(self) -> _timestamp_pb2.Timestamp:
@@ -214,10 +223,11 @@ class ExplainTaskResponse(_message.Message):
         effective_priority: _builtins.float = ...,
         earliest_time: _timestamp_pb2.Timestamp | None = ...,
         phase: _task_pb2.TaskPhase.ValueType = ...,
+        omitted_runner_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["earliest_time", b"earliest_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["earliest_time", b"earliest_time", "effective_priority", b"effective_priority", "gates", b"gates", "lane_position", b"lane_position", "phase", b"phase", "runnable", b"runnable", "runners", b"runners", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earliest_time", b"earliest_time", "effective_priority", b"effective_priority", "gates", b"gates", "lane_position", b"lane_position", "omitted_runner_count", b"omitted_runner_count", "phase", b"phase", "runnable", b"runnable", "runners", b"runners", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -287,7 +297,7 @@ class RunnerVerdict(_message.Message):
     remedy: _builtins.str
     """What would have to change."""
     score: _builtins.int
-    """Score among the eligible ones."""
+    """Preference among the eligible ones, see Placement.preferred."""
     def __init__(
         self,
         *,

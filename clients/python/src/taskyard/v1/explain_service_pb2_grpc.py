@@ -47,8 +47,10 @@ class ExplainServiceServicer:
     """
 
     def ExplainTask(self, request, context):
-        """Explains a task, or a spec that was not submitted (dry run).  Reads only.
-        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN).
+        """Explains a task, or a spec that was not submitted (dry run).  Reads only; safe to repeat.
+        A dry run checks the spec as CreateTask does.
+        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID,
+        TOO_LARGE, PAYLOAD_SCHEMA_VIOLATION); UNAVAILABLE (STORAGE_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,8 +34,10 @@ class ExplainServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ExplainServiceAsyncStub: ...
     ExplainTask: _grpc.UnaryUnaryMultiCallable[_explain_service_pb2.ExplainTaskRequest, _explain_service_pb2.ExplainTaskResponse]
-    """Explains a task, or a spec that was not submitted (dry run).  Reads only.
-    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN).
+    """Explains a task, or a spec that was not submitted (dry run).  Reads only; safe to repeat.
+    A dry run checks the spec as CreateTask does.
+    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID,
+    TOO_LARGE, PAYLOAD_SCHEMA_VIOLATION); UNAVAILABLE (STORAGE_UNAVAILABLE).
     """
 
 @_typing.type_check_only
@@ -44,8 +46,10 @@ class ExplainServiceAsyncStub(ExplainServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ExplainTask: _aio.UnaryUnaryMultiCallable[_explain_service_pb2.ExplainTaskRequest, _explain_service_pb2.ExplainTaskResponse]  # type: ignore[assignment]
-    """Explains a task, or a spec that was not submitted (dry run).  Reads only.
-    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN).
+    """Explains a task, or a spec that was not submitted (dry run).  Reads only; safe to repeat.
+    A dry run checks the spec as CreateTask does.
+    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID,
+    TOO_LARGE, PAYLOAD_SCHEMA_VIOLATION); UNAVAILABLE (STORAGE_UNAVAILABLE).
     """
 
 class ExplainServiceServicer:
@@ -56,8 +60,10 @@ class ExplainServiceServicer:
         request: _explain_service_pb2.ExplainTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_explain_service_pb2.ExplainTaskResponse, _abc.Awaitable[_explain_service_pb2.ExplainTaskResponse]]:
-        """Explains a task, or a spec that was not submitted (dry run).  Reads only.
-        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN).
+        """Explains a task, or a spec that was not submitted (dry run).  Reads only; safe to repeat.
+        A dry run checks the spec as CreateTask does.
+        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID,
+        TOO_LARGE, PAYLOAD_SCHEMA_VIOLATION); UNAVAILABLE (STORAGE_UNAVAILABLE).
         """
 
 def add_ExplainServiceServicer_to_server(servicer: ExplainServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -750,18 +750,21 @@ class TenantShare(_message.Message):
     PAUSED_FIELD_NUMBER: _builtins.int
     PAUSED_TASK_TYPES_FIELD_NUMBER: _builtins.int
     TIER_FIELD_NUMBER: _builtins.int
+    LEASED_COUNT_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """Tenant id."""
     weight: _builtins.int
     """Tier weight."""
     usage: _builtins.float
-    """Decayed capacity-seconds used."""
+    """Capacity-seconds used, each worth half after five minutes, as of this response."""
     claimable_count: _builtins.int
     """Claims that its concurrency quota still allows; -1 = unlimited."""
     paused: _builtins.bool
     """No claims for now (suspended or paused)."""
     tier: _tenant_pb2.TenantTier.ValueType
     """Tier, for people."""
+    leased_count: _builtins.int
+    """Leases it holds, as of this response."""
     @_builtins.property
     def paused_task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Types whose queue is paused."""
@@ -776,10 +779,11 @@ class TenantShare(_message.Message):
         paused: _builtins.bool = ...,
         paused_task_types: _abc.Iterable[_builtins.str] | None = ...,
         tier: _tenant_pb2.TenantTier.ValueType = ...,
+        leased_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimable_count", b"claimable_count", "paused", b"paused", "paused_task_types", b"paused_task_types", "tenant", b"tenant", "tier", b"tier", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimable_count", b"claimable_count", "leased_count", b"leased_count", "paused", b"paused", "paused_task_types", b"paused_task_types", "tenant", b"tenant", "tier", b"tier", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -812,3 +816,353 @@ class RunnerVerdicts(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RunnerVerdicts: _TypeAlias = RunnerVerdicts  # noqa: Y015
+
+@_typing.final
+class ReadExplainFactsRequest(_message.Message):
+    """Request of ReadExplainFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TENANT_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    SPEC_FIELD_NUMBER: _builtins.int
+    tenant: _builtins.str
+    """Tenant id."""
+    task_id: _builtins.str
+    """Task id."""
+    @_builtins.property
+    def spec(self) -> _task_pb2.TaskSpec:
+        """A spec."""
+
+    def __init__(
+        self,
+        *,
+        tenant: _builtins.str = ...,
+        task_id: _builtins.str = ...,
+        spec: _task_pb2.TaskSpec | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec", "subject", b"subject", "task_id", b"task_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec", "subject", b"subject", "task_id", b"task_id", "tenant", b"tenant"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_subject: _TypeAlias = _typing.Literal["task_id", "spec"]  # noqa: Y015
+    _WhichOneofArgType_subject: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_subject) -> _WhichOneofReturnType_subject | None: ...
+
+Global___ReadExplainFactsRequest: _TypeAlias = ReadExplainFactsRequest  # noqa: Y015
+
+@_typing.final
+class ReadExplainFactsResponse(_message.Message):
+    """What taskdb knows about a task's way to a runner."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    READ_TIME_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
+    SLOT_FIELD_NUMBER: _builtins.int
+    TENANT_FIELD_NUMBER: _builtins.int
+    TASK_TYPE_FIELD_NUMBER: _builtins.int
+    PLACEMENT_CLASS_FIELD_NUMBER: _builtins.int
+    PINNED_RUNNER_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    QUARANTINE_FIELD_NUMBER: _builtins.int
+    RUNNERS_FIELD_NUMBER: _builtins.int
+    pinned_runner: _builtins.str
+    """Set if it may run on one runner only."""
+    priority: _builtins.int
+    """spec.priority."""
+    @_builtins.property
+    def read_time(self) -> _timestamp_pb2.Timestamp:
+        """Database time of the reading."""
+
+    @_builtins.property
+    def task(self) -> Global___TaskFacts:
+        """The task; unset for a spec."""
+
+    @_builtins.property
+    def slot(self) -> Global___SlotFacts:
+        """Its slot; unset without one."""
+
+    @_builtins.property
+    def tenant(self) -> Global___TenantFacts:
+        """Its tenant."""
+
+    @_builtins.property
+    def task_type(self) -> Global___TaskTypeFacts:
+        """Its registered type; unset without one."""
+
+    @_builtins.property
+    def placement_class(self) -> Global___PlacementClass:
+        """Its class."""
+
+    @_builtins.property
+    def quarantine(self) -> Global___QuarantineFacts:
+        """Set if its spec is held back."""
+
+    @_builtins.property
+    def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerFacts]:
+        """Runners that may serve the tenant and were not deleted, by id."""
+
+    def __init__(
+        self,
+        *,
+        read_time: _timestamp_pb2.Timestamp | None = ...,
+        task: Global___TaskFacts | None = ...,
+        slot: Global___SlotFacts | None = ...,
+        tenant: Global___TenantFacts | None = ...,
+        task_type: Global___TaskTypeFacts | None = ...,
+        placement_class: Global___PlacementClass | None = ...,
+        pinned_runner: _builtins.str = ...,
+        priority: _builtins.int = ...,
+        quarantine: Global___QuarantineFacts | None = ...,
+        runners: _abc.Iterable[Global___RunnerFacts] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["placement_class", b"placement_class", "quarantine", b"quarantine", "read_time", b"read_time", "slot", b"slot", "task", b"task", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pinned_runner", b"pinned_runner", "placement_class", b"placement_class", "priority", b"priority", "quarantine", b"quarantine", "read_time", b"read_time", "runners", b"runners", "slot", b"slot", "task", b"task", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadExplainFactsResponse: _TypeAlias = ReadExplainFactsResponse  # noqa: Y015
+
+@_typing.final
+class TaskFacts(_message.Message):
+    """A task as ReadExplainFacts finds it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PHASE_FIELD_NUMBER: _builtins.int
+    PENDING_REASON_FIELD_NUMBER: _builtins.int
+    READY_TIME_FIELD_NUMBER: _builtins.int
+    NEXT_ATTEMPT_TIME_FIELD_NUMBER: _builtins.int
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    LEASE_EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    QUEUED_FIELD_NUMBER: _builtins.int
+    LANE_POSITION_FIELD_NUMBER: _builtins.int
+    EXTERNAL_FIELD_NUMBER: _builtins.int
+    phase: _task_pb2.TaskPhase.ValueType
+    """In force."""
+    pending_reason: _task_pb2.PendingReason.ValueType
+    """Why it waits."""
+    runner_id: _builtins.str
+    """Holder of its lease."""
+    queued: _builtins.bool
+    """In the queue."""
+    lane_position: _builtins.int
+    """Tasks before it in its lane, counted up to 100,000."""
+    external: _builtins.bool
+    """The owner does it; never placed on a runner."""
+    @_builtins.property
+    def ready_time(self) -> _timestamp_pb2.Timestamp:
+        """Since when it is claimable."""
+
+    @_builtins.property
+    def next_attempt_time(self) -> _timestamp_pb2.Timestamp:
+        """When a delay or back-off ends."""
+
+    @_builtins.property
+    def lease_expire_time(self) -> _timestamp_pb2.Timestamp:
+        """When that lease ends."""
+
+    def __init__(
+        self,
+        *,
+        phase: _task_pb2.TaskPhase.ValueType = ...,
+        pending_reason: _task_pb2.PendingReason.ValueType = ...,
+        ready_time: _timestamp_pb2.Timestamp | None = ...,
+        next_attempt_time: _timestamp_pb2.Timestamp | None = ...,
+        runner_id: _builtins.str = ...,
+        lease_expire_time: _timestamp_pb2.Timestamp | None = ...,
+        queued: _builtins.bool = ...,
+        lane_position: _builtins.int = ...,
+        external: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease_expire_time", b"lease_expire_time", "next_attempt_time", b"next_attempt_time", "ready_time", b"ready_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["external", b"external", "lane_position", b"lane_position", "lease_expire_time", b"lease_expire_time", "next_attempt_time", b"next_attempt_time", "pending_reason", b"pending_reason", "phase", b"phase", "queued", b"queued", "ready_time", b"ready_time", "runner_id", b"runner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskFacts: _TypeAlias = TaskFacts  # noqa: Y015
+
+@_typing.final
+class SlotFacts(_message.Message):
+    """A slot as ReadExplainFacts finds it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SLOT_FIELD_NUMBER: _builtins.int
+    HEAD_TASK_ID_FIELD_NUMBER: _builtins.int
+    AHEAD_COUNT_FIELD_NUMBER: _builtins.int
+    LEASE_EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    slot: _builtins.str
+    """Slot."""
+    head_task_id: _builtins.str
+    """Id of the task that has it; empty = free."""
+    ahead_count: _builtins.int
+    """Waiting tasks whose turn comes before."""
+    @_builtins.property
+    def lease_expire_time(self) -> _timestamp_pb2.Timestamp:
+        """When the head's lease ends, if it has one."""
+
+    def __init__(
+        self,
+        *,
+        slot: _builtins.str = ...,
+        head_task_id: _builtins.str = ...,
+        ahead_count: _builtins.int = ...,
+        lease_expire_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease_expire_time", b"lease_expire_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead_count", b"ahead_count", "head_task_id", b"head_task_id", "lease_expire_time", b"lease_expire_time", "slot", b"slot"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SlotFacts: _TypeAlias = SlotFacts  # noqa: Y015
+
+@_typing.final
+class TenantFacts(_message.Message):
+    """A tenant as ReadExplainFacts finds it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARE_FIELD_NUMBER: _builtins.int
+    SUSPENDED_FIELD_NUMBER: _builtins.int
+    QUEUE_PAUSED_FIELD_NUMBER: _builtins.int
+    MAX_CONCURRENT_TASKS_FIELD_NUMBER: _builtins.int
+    MAX_QUEUE_DEPTH_FIELD_NUMBER: _builtins.int
+    PENDING_COUNT_FIELD_NUMBER: _builtins.int
+    RATE_LIMIT_PER_SEC_FIELD_NUMBER: _builtins.int
+    RATE_OPEN_TIME_FIELD_NUMBER: _builtins.int
+    suspended: _builtins.bool
+    """Suspended."""
+    queue_paused: _builtins.bool
+    """Its queue is paused."""
+    max_concurrent_tasks: _builtins.int
+    """Quota; 0 = unlimited."""
+    max_queue_depth: _builtins.int
+    """Quota; 0 = unlimited."""
+    pending_count: _builtins.int
+    """Waiting tasks; counted only under a quota."""
+    rate_limit_per_sec: _builtins.int
+    """Quota; 0 = unlimited."""
+    @_builtins.property
+    def share(self) -> Global___TenantShare:
+        """Share and quota."""
+
+    @_builtins.property
+    def rate_open_time(self) -> _timestamp_pb2.Timestamp:
+        """When the next submission is admitted, if not now."""
+
+    def __init__(
+        self,
+        *,
+        share: Global___TenantShare | None = ...,
+        suspended: _builtins.bool = ...,
+        queue_paused: _builtins.bool = ...,
+        max_concurrent_tasks: _builtins.int = ...,
+        max_queue_depth: _builtins.int = ...,
+        pending_count: _builtins.int = ...,
+        rate_limit_per_sec: _builtins.int = ...,
+        rate_open_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rate_open_time", b"rate_open_time", "share", b"share"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_concurrent_tasks", b"max_concurrent_tasks", "max_queue_depth", b"max_queue_depth", "pending_count", b"pending_count", "queue_paused", b"queue_paused", "rate_limit_per_sec", b"rate_limit_per_sec", "rate_open_time", b"rate_open_time", "share", b"share", "suspended", b"suspended"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TenantFacts: _TypeAlias = TenantFacts  # noqa: Y015
+
+@_typing.final
+class TaskTypeFacts(_message.Message):
+    """A task type as ReadExplainFacts finds it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DISABLED_FIELD_NUMBER: _builtins.int
+    QUEUE_PAUSED_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """tenants/{tenant}/taskTypes/{task_type}"""
+    disabled: _builtins.bool
+    """Refuses new tasks."""
+    queue_paused: _builtins.bool
+    """Nothing of it is claimed."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        disabled: _builtins.bool = ...,
+        queue_paused: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["disabled", b"disabled", "name", b"name", "queue_paused", b"queue_paused"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskTypeFacts: _TypeAlias = TaskTypeFacts  # noqa: Y015
+
+@_typing.final
+class QuarantineFacts(_message.Message):
+    """A quarantine as ReadExplainFacts finds it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    RUNNER_LOSS_COUNT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """tenants/{tenant}/quarantines/{digest}"""
+    runner_loss_count: _builtins.int
+    """Runners it cost."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """Since when."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        runner_loss_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "name", b"name", "runner_loss_count", b"runner_loss_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QuarantineFacts: _TypeAlias = QuarantineFacts  # noqa: Y015
+
+@_typing.final
+class RunnerFacts(_message.Message):
+    """A runner as ReadExplainFacts finds it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_FIELD_NUMBER: _builtins.int
+    TASK_TYPES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def runner(self) -> _runner_pb2.Runner:
+        """The runner, with its session."""
+
+    @_builtins.property
+    def task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Types of the tasks it holds, if the class asks for them."""
+
+    def __init__(
+        self,
+        *,
+        runner: _runner_pb2.Runner | None = ...,
+        task_types: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner", "task_types", b"task_types"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunnerFacts: _TypeAlias = RunnerFacts  # noqa: Y015

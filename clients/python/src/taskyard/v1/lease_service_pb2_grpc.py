@@ -70,6 +70,11 @@ class LeaseServiceStub:
                 request_serializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueResponse.FromString,
                 _registered_method=True)
+        self.ReadExplainFacts = channel.unary_unary(
+                '/taskyard.v1.LeaseService/ReadExplainFacts',
+                request_serializer=taskyard_dot_v1_dot_lease__service__pb2.ReadExplainFactsRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ReadExplainFactsResponse.FromString,
+                _registered_method=True)
 
 
 class LeaseServiceServicer:
@@ -138,6 +143,15 @@ class LeaseServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadExplainFacts(self, request, context):
+        """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
+        it.  Safe to repeat.
+        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LeaseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -175,6 +189,11 @@ def add_LeaseServiceServicer_to_server(servicer, server):
                     servicer.WatchQueue,
                     request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueResponse.SerializeToString,
+            ),
+            'ReadExplainFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadExplainFacts,
+                    request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ReadExplainFactsRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_lease__service__pb2.ReadExplainFactsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -367,6 +386,33 @@ class LeaseService:
             '/taskyard.v1.LeaseService/WatchQueue',
             taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.SerializeToString,
             taskyard_dot_v1_dot_lease__service__pb2.WatchQueueResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadExplainFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.LeaseService/ReadExplainFacts',
+            taskyard_dot_v1_dot_lease__service__pb2.ReadExplainFactsRequest.SerializeToString,
+            taskyard_dot_v1_dot_lease__service__pb2.ReadExplainFactsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -75,6 +75,11 @@ class LeaseServiceStub:
     response is complete; a full one follows every 30 s and repairs what was lost.
     Errors: UNAVAILABLE (SERVER_DRAINING).
     """
+    ReadExplainFacts: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]
+    """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
+    it.  Safe to repeat.
+    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
+    """
 
 @_typing.type_check_only
 class LeaseServiceAsyncStub(LeaseServiceStub):
@@ -114,6 +119,11 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     """Streams changed lanes, classes and tenants, and what holders must know.  The first
     response is complete; a full one follows every 30 s and repairs what was lost.
     Errors: UNAVAILABLE (SERVER_DRAINING).
+    """
+    ReadExplainFacts: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]  # type: ignore[assignment]
+    """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
+    it.  Safe to repeat.
+    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
     """
 
 class LeaseServiceServicer:
@@ -186,6 +196,16 @@ class LeaseServiceServicer:
         """Streams changed lanes, classes and tenants, and what holders must know.  The first
         response is complete; a full one follows every 30 s and repairs what was lost.
         Errors: UNAVAILABLE (SERVER_DRAINING).
+        """
+
+    def ReadExplainFacts(
+        self,
+        request: _lease_service_pb2.ReadExplainFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lease_service_pb2.ReadExplainFactsResponse, _abc.Awaitable[_lease_service_pb2.ReadExplainFactsResponse]]:
+        """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
+        it.  Safe to repeat.
+        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
         """
 
 def add_LeaseServiceServicer_to_server(servicer: LeaseServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

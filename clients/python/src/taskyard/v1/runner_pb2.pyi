@@ -188,6 +188,26 @@ class Runner(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class ScopeLabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     REGISTRATION_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
@@ -207,6 +227,7 @@ class Runner(_message.Message):
     DELETE_TIME_FIELD_NUMBER: _builtins.int
     TENANTS_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    SCOPE_LABELS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """runners/{runner}"""
     state: Global___RunnerState.ValueType
@@ -265,6 +286,10 @@ class Runner(_message.Message):
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Labels in force: registration, then the key's scope, then admin_labels."""
 
+    @_builtins.property
+    def scope_labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Labels that its key's scope sets; they win over registration.labels."""
+
     def __init__(
         self,
         *,
@@ -287,10 +312,11 @@ class Runner(_message.Message):
         delete_time: _timestamp_pb2.Timestamp | None = ...,
         tenants: _abc.Iterable[_builtins.str] | None = ...,
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        scope_labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["delete_time", b"delete_time", "drain", b"drain", "heartbeat_time", b"heartbeat_time", "register_time", b"register_time", "registration", b"registration", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_labels", b"admin_labels", "completed_count", b"completed_count", "delete_time", b"delete_time", "drain", b"drain", "failed_count", b"failed_count", "heartbeat_time", b"heartbeat_time", "labels", b"labels", "name", b"name", "occupancy", b"occupancy", "register_time", b"register_time", "registration", b"registration", "resource_version", b"resource_version", "scheduler_id", b"scheduler_id", "session_id", b"session_id", "state", b"state", "tasks", b"tasks", "tenants", b"tenants", "update_time", b"update_time", "used_capacity", b"used_capacity"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admin_labels", b"admin_labels", "completed_count", b"completed_count", "delete_time", b"delete_time", "drain", b"drain", "failed_count", b"failed_count", "heartbeat_time", b"heartbeat_time", "labels", b"labels", "name", b"name", "occupancy", b"occupancy", "register_time", b"register_time", "registration", b"registration", "resource_version", b"resource_version", "scheduler_id", b"scheduler_id", "scope_labels", b"scope_labels", "session_id", b"session_id", "state", b"state", "tasks", b"tasks", "tenants", b"tenants", "update_time", b"update_time", "used_capacity", b"used_capacity"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -30,7 +30,7 @@ from taskyard.v1 import lease_pb2 as taskyard_dot_v1_dot_lease__pb2
 from taskyard.v1 import runner_pb2 as taskyard_dot_v1_dot_runner__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/session_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x19taskyard/v1/api_key.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\"\xc6\x03\n\x12OpenSessionRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\x12\x42\n\trunner_id\x18\x02 \x01(\tB%\xbaH\"r \x18\x80\x01\x32\x11^[A-Za-z0-9._-]+$Z\x01.Z\x02..Z\x01-R\x08runnerId\x12 \n\x06key_id\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x05keyId\x12)\n\x0binstance_id\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01R\ninstanceId\x12\x1a\n\x08takeover\x18\x05 \x01(\x08R\x08takeover\x12K\n\x0cregistration\x18\x06 \x01(\x0b\x32\x1f.taskyard.v1.RunnerRegistrationB\x06\xbaH\x03\xc8\x01\x01R\x0cregistration\x12\x34\n\x04held\x18\x07 \x03(\x0b\x32\x15.taskyard.v1.LeaseRefB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x04held\x12Q\n\x0elease_duration\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\"\xbd\x01\n\x13OpenSessionResponse\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12#\n\rsession_epoch\x18\x02 \x01(\x03R\x0csessionEpoch\x12+\n\x06runner\x18\x03 \x01(\x0b\x32\x13.taskyard.v1.RunnerR\x06runner\x12\x35\n\x08verdicts\x18\x04 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts\"\x89\x01\n\x14RenewSessionsRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\x12\x42\n\x08sessions\x18\x02 \x03(\x0b\x32\x1b.taskyard.v1.SessionRenewalB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07R\x08sessions\"\x85\x04\n\x0eSessionRenewal\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12,\n\rsession_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01R\x0csessionEpoch\x12Q\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\x12\x38\n\x06listed\x18\x04 \x03(\x0b\x32\x15.taskyard.v1.LeaseRefB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x06listed\x12\x41\n\x08progress\x18\x05 \x03(\x0b\x32\x1a.taskyard.v1.LeaseProgressB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x08progress\x12,\n\rused_capacity\x18\x06 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x0cusedCapacity\x12=\n\x0e\x66ree_resources\x18\x07 \x01(\x0b\x32\x16.taskyard.v1.ResourcesR\rfreeResources\x12\x1a\n\x08\x64raining\x18\x08 \x01(\x08R\x08\x64raining\x12\x43\n\x0cregistration\x18\t \x01(\x0b\x32\x1f.taskyard.v1.RunnerRegistrationR\x0cregistration\"w\n\rLeaseProgress\x12\x33\n\x05lease\x18\x01 \x01(\x0b\x32\x15.taskyard.v1.LeaseRefB\x06\xbaH\x03\xc8\x01\x01R\x05lease\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x15.taskyard.v1.ProgressR\x08progress\"T\n\x15RenewSessionsResponse\x12;\n\x07results\x18\x01 \x03(\x0b\x32!.taskyard.v1.SessionRenewalResultR\x07results\"a\n\x14SessionRenewalResult\x12\x12\n\x04lost\x18\x01 \x01(\x08R\x04lost\x12\x35\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts\"\xaa\x01\n\x13\x43loseSessionRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12,\n\rsession_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01R\x0csessionEpoch\x12\x18\n\x07release\x18\x03 \x01(\x08R\x07release\x12\"\n\x0c\x64isconnected\x18\x04 \x01(\x08R\x0c\x64isconnected\"\x16\n\x14\x43loseSessionResponse\"3\n\x13VerifyApiKeyRequest\x12\x1c\n\x03key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x03key\"q\n\x14VerifyApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12+\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl2\xe4\x02\n\x0eSessionService\x12P\n\x0bOpenSession\x12\x1f.taskyard.v1.OpenSessionRequest\x1a .taskyard.v1.OpenSessionResponse\x12V\n\rRenewSessions\x12!.taskyard.v1.RenewSessionsRequest\x1a\".taskyard.v1.RenewSessionsResponse\x12S\n\x0c\x43loseSession\x12 .taskyard.v1.CloseSessionRequest\x1a!.taskyard.v1.CloseSessionResponse\x12S\n\x0cVerifyApiKey\x12 .taskyard.v1.VerifyApiKeyRequest\x1a!.taskyard.v1.VerifyApiKeyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/session_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x19taskyard/v1/api_key.proto\x1a\x18taskyard/v1/common.proto\x1a\x17taskyard/v1/lease.proto\x1a\x18taskyard/v1/runner.proto\"\xc6\x03\n\x12OpenSessionRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\x12\x42\n\trunner_id\x18\x02 \x01(\tB%\xbaH\"r \x18\x80\x01\x32\x11^[A-Za-z0-9._-]+$Z\x01.Z\x02..Z\x01-R\x08runnerId\x12 \n\x06key_id\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x05keyId\x12)\n\x0binstance_id\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01R\ninstanceId\x12\x1a\n\x08takeover\x18\x05 \x01(\x08R\x08takeover\x12K\n\x0cregistration\x18\x06 \x01(\x0b\x32\x1f.taskyard.v1.RunnerRegistrationB\x06\xbaH\x03\xc8\x01\x01R\x0cregistration\x12\x34\n\x04held\x18\x07 \x03(\x0b\x32\x15.taskyard.v1.LeaseRefB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x04held\x12Q\n\x0elease_duration\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\"\xdc\x02\n\x13OpenSessionResponse\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12#\n\rsession_epoch\x18\x02 \x01(\x03R\x0csessionEpoch\x12+\n\x06runner\x18\x03 \x01(\x0b\x32\x13.taskyard.v1.RunnerR\x06runner\x12\x35\n\x08verdicts\x18\x04 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts\x12[\n\x0fheld_task_types\x18\x05 \x03(\x0b\x32\x33.taskyard.v1.OpenSessionResponse.HeldTaskTypesEntryR\rheldTaskTypes\x1a@\n\x12HeldTaskTypesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\x89\x01\n\x14RenewSessionsRequest\x12-\n\x0cscheduler_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x0bschedulerId\x12\x42\n\x08sessions\x18\x02 \x03(\x0b\x32\x1b.taskyard.v1.SessionRenewalB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07R\x08sessions\"\x85\x04\n\x0eSessionRenewal\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12,\n\rsession_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01R\x0csessionEpoch\x12Q\n\x0elease_duration\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x90\x1c\x32\x02\x08\x01R\rleaseDuration\x12\x38\n\x06listed\x18\x04 \x03(\x0b\x32\x15.taskyard.v1.LeaseRefB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x06listed\x12\x41\n\x08progress\x18\x05 \x03(\x0b\x32\x1a.taskyard.v1.LeaseProgressB\t\xbaH\x06\x92\x01\x03\x10\x90NR\x08progress\x12,\n\rused_capacity\x18\x06 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x0cusedCapacity\x12=\n\x0e\x66ree_resources\x18\x07 \x01(\x0b\x32\x16.taskyard.v1.ResourcesR\rfreeResources\x12\x1a\n\x08\x64raining\x18\x08 \x01(\x08R\x08\x64raining\x12\x43\n\x0cregistration\x18\t \x01(\x0b\x32\x1f.taskyard.v1.RunnerRegistrationR\x0cregistration\"w\n\rLeaseProgress\x12\x33\n\x05lease\x18\x01 \x01(\x0b\x32\x15.taskyard.v1.LeaseRefB\x06\xbaH\x03\xc8\x01\x01R\x05lease\x12\x31\n\x08progress\x18\x02 \x01(\x0b\x32\x15.taskyard.v1.ProgressR\x08progress\"T\n\x15RenewSessionsResponse\x12;\n\x07results\x18\x01 \x03(\x0b\x32!.taskyard.v1.SessionRenewalResultR\x07results\"a\n\x14SessionRenewalResult\x12\x12\n\x04lost\x18\x01 \x01(\x08R\x04lost\x12\x35\n\x08verdicts\x18\x02 \x03(\x0b\x32\x19.taskyard.v1.LeaseVerdictR\x08verdicts\"\xaa\x01\n\x13\x43loseSessionRequest\x12\'\n\trunner_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01R\x08runnerId\x12,\n\rsession_epoch\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01R\x0csessionEpoch\x12\x18\n\x07release\x18\x03 \x01(\x08R\x07release\x12\"\n\x0c\x64isconnected\x18\x04 \x01(\x08R\x0c\x64isconnected\"\x16\n\x14\x43loseSessionResponse\"3\n\x13VerifyApiKeyRequest\x12\x1c\n\x03key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x03key\"q\n\x14VerifyApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12+\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl2\xe4\x02\n\x0eSessionService\x12P\n\x0bOpenSession\x12\x1f.taskyard.v1.OpenSessionRequest\x1a .taskyard.v1.OpenSessionResponse\x12V\n\rRenewSessions\x12!.taskyard.v1.RenewSessionsRequest\x1a\".taskyard.v1.RenewSessionsResponse\x12S\n\x0c\x43loseSession\x12 .taskyard.v1.CloseSessionRequest\x1a!.taskyard.v1.CloseSessionResponse\x12S\n\x0cVerifyApiKey\x12 .taskyard.v1.VerifyApiKeyRequest\x1a!.taskyard.v1.VerifyApiKeyResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,6 +51,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPENSESSIONREQUEST'].fields_by_name['held']._serialized_options = b'\272H\006\222\001\003\020\220N'
   _globals['_OPENSESSIONREQUEST'].fields_by_name['lease_duration']._loaded_options = None
   _globals['_OPENSESSIONREQUEST'].fields_by_name['lease_duration']._serialized_options = b'\272H\014\252\001\t\"\003\010\220\0342\002\010\001'
+  _globals['_OPENSESSIONRESPONSE_HELDTASKTYPESENTRY']._loaded_options = None
+  _globals['_OPENSESSIONRESPONSE_HELDTASKTYPESENTRY']._serialized_options = b'8\001'
   _globals['_RENEWSESSIONSREQUEST'].fields_by_name['scheduler_id']._loaded_options = None
   _globals['_RENEWSESSIONSREQUEST'].fields_by_name['scheduler_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_RENEWSESSIONSREQUEST'].fields_by_name['sessions']._loaded_options = None
@@ -78,25 +80,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPENSESSIONREQUEST']._serialized_start=216
   _globals['_OPENSESSIONREQUEST']._serialized_end=670
   _globals['_OPENSESSIONRESPONSE']._serialized_start=673
-  _globals['_OPENSESSIONRESPONSE']._serialized_end=862
-  _globals['_RENEWSESSIONSREQUEST']._serialized_start=865
-  _globals['_RENEWSESSIONSREQUEST']._serialized_end=1002
-  _globals['_SESSIONRENEWAL']._serialized_start=1005
-  _globals['_SESSIONRENEWAL']._serialized_end=1522
-  _globals['_LEASEPROGRESS']._serialized_start=1524
-  _globals['_LEASEPROGRESS']._serialized_end=1643
-  _globals['_RENEWSESSIONSRESPONSE']._serialized_start=1645
-  _globals['_RENEWSESSIONSRESPONSE']._serialized_end=1729
-  _globals['_SESSIONRENEWALRESULT']._serialized_start=1731
-  _globals['_SESSIONRENEWALRESULT']._serialized_end=1828
-  _globals['_CLOSESESSIONREQUEST']._serialized_start=1831
-  _globals['_CLOSESESSIONREQUEST']._serialized_end=2001
-  _globals['_CLOSESESSIONRESPONSE']._serialized_start=2003
-  _globals['_CLOSESESSIONRESPONSE']._serialized_end=2025
-  _globals['_VERIFYAPIKEYREQUEST']._serialized_start=2027
-  _globals['_VERIFYAPIKEYREQUEST']._serialized_end=2078
-  _globals['_VERIFYAPIKEYRESPONSE']._serialized_start=2080
-  _globals['_VERIFYAPIKEYRESPONSE']._serialized_end=2193
-  _globals['_SESSIONSERVICE']._serialized_start=2196
-  _globals['_SESSIONSERVICE']._serialized_end=2552
+  _globals['_OPENSESSIONRESPONSE']._serialized_end=1021
+  _globals['_OPENSESSIONRESPONSE_HELDTASKTYPESENTRY']._serialized_start=957
+  _globals['_OPENSESSIONRESPONSE_HELDTASKTYPESENTRY']._serialized_end=1021
+  _globals['_RENEWSESSIONSREQUEST']._serialized_start=1024
+  _globals['_RENEWSESSIONSREQUEST']._serialized_end=1161
+  _globals['_SESSIONRENEWAL']._serialized_start=1164
+  _globals['_SESSIONRENEWAL']._serialized_end=1681
+  _globals['_LEASEPROGRESS']._serialized_start=1683
+  _globals['_LEASEPROGRESS']._serialized_end=1802
+  _globals['_RENEWSESSIONSRESPONSE']._serialized_start=1804
+  _globals['_RENEWSESSIONSRESPONSE']._serialized_end=1888
+  _globals['_SESSIONRENEWALRESULT']._serialized_start=1890
+  _globals['_SESSIONRENEWALRESULT']._serialized_end=1987
+  _globals['_CLOSESESSIONREQUEST']._serialized_start=1990
+  _globals['_CLOSESESSIONREQUEST']._serialized_end=2160
+  _globals['_CLOSESESSIONRESPONSE']._serialized_start=2162
+  _globals['_CLOSESESSIONRESPONSE']._serialized_end=2184
+  _globals['_VERIFYAPIKEYREQUEST']._serialized_start=2186
+  _globals['_VERIFYAPIKEYREQUEST']._serialized_end=2237
+  _globals['_VERIFYAPIKEYRESPONSE']._serialized_start=2239
+  _globals['_VERIFYAPIKEYRESPONSE']._serialized_end=2352
+  _globals['_SESSIONSERVICE']._serialized_start=2355
+  _globals['_SESSIONSERVICE']._serialized_end=2711
 # @@protoc_insertion_point(module_scope)

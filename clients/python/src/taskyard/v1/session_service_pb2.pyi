@@ -87,10 +87,31 @@ class OpenSessionResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class HeldTaskTypesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     SESSION_ID_FIELD_NUMBER: _builtins.int
     SESSION_EPOCH_FIELD_NUMBER: _builtins.int
     RUNNER_FIELD_NUMBER: _builtins.int
     VERDICTS_FIELD_NUMBER: _builtins.int
+    HELD_TASK_TYPES_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     session_epoch: _builtins.int
@@ -103,6 +124,10 @@ class OpenSessionResponse(_message.Message):
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.LeaseVerdict]:
         """Held leases that are lost or whose holder must act; the others go on."""
 
+    @_builtins.property
+    def held_task_types(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Types of the tasks it still holds, by task name; those without a type are left out."""
+
     def __init__(
         self,
         *,
@@ -110,10 +135,11 @@ class OpenSessionResponse(_message.Message):
         session_epoch: _builtins.int = ...,
         runner: _runner_pb2.Runner | None = ...,
         verdicts: _abc.Iterable[_lease_pb2.LeaseVerdict] | None = ...,
+        held_task_types: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner", "session_epoch", b"session_epoch", "session_id", b"session_id", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held_task_types", b"held_task_types", "runner", b"runner", "session_epoch", b"session_epoch", "session_id", b"session_id", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -945,7 +945,11 @@ class Placement(_message.Message):
 
     @_builtins.property
     def preferred(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreferredRunners]:
-        """Soft: sum of the weights of satisfied entries decides between eligible runners."""
+        """Soft: decides between eligible runners.  An entry gives 50, 50 more to a runner that it
+        names, 5 for each of its label requirements that the runner meets and each of its task
+        types that the runner executes, at most 100, times its weight.  The largest sum goes
+        first, then the least loaded runner, then the one registered first.
+        """
 
     @_builtins.property
     def avoid(self) -> Global___RunnerConstraint:
