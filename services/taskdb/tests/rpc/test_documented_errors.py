@@ -40,6 +40,7 @@ ELSEWHERE = {
     "AppendLogs",
     "WriteCheckpoint",
     "ReadLeasedCheckpoint",
+    "ReadExplainFacts",
 }
 
 

@@ -146,7 +146,7 @@ class LeaseServiceServicer:
     def ReadExplainFacts(self, request, context):
         """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
         it.  Safe to repeat.
-        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
+        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

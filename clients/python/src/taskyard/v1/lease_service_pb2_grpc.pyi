@@ -78,7 +78,7 @@ class LeaseServiceStub:
     ReadExplainFacts: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]
     """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
     it.  Safe to repeat.
-    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
+    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID).
     """
 
 @_typing.type_check_only
@@ -123,7 +123,7 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     ReadExplainFacts: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]  # type: ignore[assignment]
     """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
     it.  Safe to repeat.
-    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
+    Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID).
     """
 
 class LeaseServiceServicer:
@@ -205,7 +205,7 @@ class LeaseServiceServicer:
     ) -> _typing.Union[_lease_service_pb2.ReadExplainFactsResponse, _abc.Awaitable[_lease_service_pb2.ReadExplainFactsResponse]]:
         """Reads in one snapshot what is needed to explain a task, or a spec as CreateTask would take
         it.  Safe to repeat.
-        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT as CreateTask.
+        Errors: NOT_FOUND (NOT_FOUND, TASK_TYPE_UNKNOWN); INVALID_ARGUMENT (FIELD_INVALID).
         """
 
 def add_LeaseServiceServicer_to_server(servicer: LeaseServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
