@@ -8,6 +8,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
+pytest_plugins = ("tests.harness.allowed_skips", "tests.harness.executor_table")
+
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["PostgresServer"]:

@@ -65,7 +65,7 @@ async def start_runner(
         runner = RunnerProcess(tmp_path / id, address, id=id, key=key, **environment)
         started.append(runner)
         await runner.start("--capacity", "50", "--label", f"test={own['test']}", *flags)
-        return await runner.connected(runner.output().count('"session_opened"') + 1)
+        return await runner.connected(runner.sessions() + 1)
 
     yield start
     for runner in started:

@@ -122,9 +122,13 @@ class RunnerProcess:
     async def connected(self, times: int = 1) -> RunnerProcess:
         """Returns once it has opened that many sessions with a scheduler."""
         async with asyncio.timeout(EXIT_SECONDS):
-            while self.output().count('"session_opened"') < times:  # noqa: ASYNC110
+            while self.sessions() < times:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return self
+
+    def sessions(self) -> int:
+        """How many sessions it has opened so far."""
+        return self.output().count('"session_opened"')
 
     def kept_runs(self) -> list[Path]:
         """Directories of runs; those that are made ahead hold no file yet."""

@@ -1,0 +1,46 @@
+"""Fixtures of the table: one control plane and one runner per module, so that a case costs only itself."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from tests.executors.bench import Bench
+from tests.executors.cases import ExecutorCases
+from tests.harness.control_plane import ControlPlane, control_plane
+
+if TYPE_CHECKING:
+    from tests.harness.postgres import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
+    with control_plane(postgres_server, migrated_template) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def bench(
+    request: pytest.FixtureRequest, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Bench]:
+    """A runner for the kind of the module's table."""
+    flags = _flags(request)
+    async with plane.client() as client:
+        made = Bench(plane, client, tmp_path_factory.mktemp("runners"), flags, [], uuid.uuid4().hex[:8])
+        await made.start_runner()
+        yield made
+        for runner in made.started:
+            await runner.kill()
+            runner.clean()
+            print(runner.output())
+
+
+def _flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    for found in vars(request.module).values():
+        if isinstance(found, type) and issubclass(found, ExecutorCases) and found is not ExecutorCases:
+            return found.kind.flags
+    return ()

@@ -1,0 +1,56 @@
+"""A kind of execution as the table sees it: the same behaviours, each told as a task of that kind."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, Unpack
+
+from taskyard import NewTask, Options
+
+
+class Kind(Protocol):
+    """One per kind. Every behaviour takes the options of a task and prints plain lines."""
+
+    # Flags that a runner needs for this kind.
+    flags: ClassVar[tuple[str, ...]]
+    # The code of a task that took more memory than it may.
+    memory_code: ClassVar[str]
+
+    def prints(self, *lines: str, **options: Unpack[Options]) -> NewTask:
+        """Prints the lines and succeeds."""
+        ...
+
+    def fails(self, **options: Unpack[Options]) -> NewTask:
+        """Fails in a way that may pass, each time it is tried."""
+        ...
+
+    def fails_for_good(self, **options: Unpack[Options]) -> NewTask:
+        """Fails in a way that no retry helps."""
+        ...
+
+    def hangs(self, **options: Unpack[Options]) -> NewTask:
+        """Prints "ready", then goes on for ever."""
+        ...
+
+    def counts(self, **options: Unpack[Options]) -> NewTask:
+        """Prints "from N" (N from its checkpoint, else 0) and ends if N > 0.
+
+        Otherwise it prints "ready" once a checkpoint of 1 is stored, or will be when it is stopped, and
+        goes on until then.
+        """
+        ...
+
+    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
+        """Tells 60 percent, "half", and succeeds."""
+        ...
+
+    def returns(self, **options: Unpack[Options]) -> NewTask:
+        """Succeeds with the result {"sum": 42}."""
+        ...
+
+    def takes_memory(self, **options: Unpack[Options]) -> NewTask:
+        """Needs 400 MB."""
+        ...
+
+    def lingers(self, **options: Unpack[Options]) -> NewTask:
+        """Prints "before", goes on for about two seconds, prints "after" and succeeds."""
+        ...
