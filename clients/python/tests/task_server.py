@@ -28,6 +28,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         self.calls: list[tuple[str, Any]] = []
         self._called = asyncio.Condition()
         self.metadata: list[dict[str, str]] = []
+        self.time_left: list[float | None] = []
         self.faults: list[errors.TaskyardError] = []
         self.item_fault: Fault = lambda request: None
         # Each connection of a stream plays the next script: responses, then an error or a plain end.
@@ -36,6 +37,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         self.outcome: tuple[int, int | None] = (task_pb2.TASK_PHASE_SUCCEEDED, 0)
         self.gate: asyncio.Event | None = None
         self.batch_limit = 1000
+        self.batch_answers: list[pb.BatchCancelTasksResponse] = []
 
     def requests(self, method: str) -> list[Any]:
         """What was asked of one method, in order."""
@@ -50,6 +52,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         headers = {str(key): str(value) for key, value in context.invocation_metadata()}
         self.calls.append((method, request))
         self.metadata.append(headers)
+        self.time_left.append(context.time_remaining())
         async with self._called:
             self._called.notify_all()
         if headers.get("authorization") != f"Bearer {KEY}":
@@ -97,6 +100,17 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         if request.name not in self.tasks:
             await refuse(context, errors.NotFound("task", request.name))
         return pb.GetTaskResponse(task=self.tasks[request.name])
+
+    async def BatchGetTasks(self, request: Any, context: Any) -> Any:
+        await self._enter("BatchGetTasks", request, context)
+        for name in request.names:
+            if name not in self.tasks:
+                await refuse(context, errors.NotFound("task", name))
+        return pb.BatchGetTasksResponse(tasks=[self.tasks[name] for name in request.names])
+
+    async def BatchCancelTasks(self, request: Any, context: Any) -> Any:
+        await self._enter("BatchCancelTasks", request, context)
+        return self.batch_answers.pop(0)
 
     async def ListTasks(self, request: Any, context: Any) -> Any:
         await self._enter("ListTasks", request, context)

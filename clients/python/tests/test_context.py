@@ -55,6 +55,15 @@ def test_a_key_in_the_environment_goes_with_an_address_in_a_file(tmp_path: Path)
     assert (found.address, found.key) == ("here:1", "k-env")
 
 
+def test_an_administrators_key_goes_with_the_key_of_its_own_layer(tmp_path: Path) -> None:
+    file = 'address = "here:1"\nkey = "k-here"\nadmin_key = "a-here"\n'
+    write(tmp_path / ".taskyard/context.toml", file)
+    assert find_context({}, home(tmp_path), tmp_path).admin_key == "a-here"
+    assert find_context({"key": "k-arg"}, home(tmp_path), tmp_path).admin_key == ""
+    told = home(tmp_path) | {"TASKYARD_ADMIN_KEY": "a-env"}
+    assert find_context({}, told, tmp_path).admin_key == "a-env"
+
+
 def test_the_key_is_not_shown(tmp_path: Path) -> None:
     assert "k-arg" not in repr(find_context({"address": "a:1", "key": "k-arg"}, {}, tmp_path))
 

@@ -70,7 +70,7 @@ async def test_a_caller_that_gives_up_leaves_the_others_alone(client: Client, se
 async def test_create_many_keeps_the_order(client: Client, server: TaskServer) -> None:
     made = [task async for task in client.create_many(command("echo", id=f"n{i}") for i in range(2500))]
     assert [task.id for task in made if isinstance(task, Created)] == [f"n{i}" for i in range(2500)]
-    assert [len(call.requests) for call in server.requests("BatchCreateTasks")] == [1000, 1000, 500]
+    assert sorted(len(call.requests) for call in server.requests("BatchCreateTasks")) == [500, 1000, 1000]
 
 
 async def test_create_many_reads_no_faster_than_the_server_takes(client: Client, server: TaskServer) -> None:

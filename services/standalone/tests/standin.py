@@ -31,14 +31,15 @@ def migrate() -> None:
     note("migrated")
 
 
-def create_key(arguments: list[str]) -> None:
+def create_keys(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser()
-    for name in ("kind", "tenant", "id"):
+    for name in ("tenant", "suffix"):
         parser.add_argument(f"--{name}", required=True)
     given = parser.parse_args(arguments)
     assert given.tenant == "default" and os.environ["TASKYARD_DATABASE_URL"]
-    note(f"made-{given.kind}-key")
-    print(f"ty_{given.id}_secret")
+    for kind in ("admin", "tenant", "scheduler", "runner"):
+        note(f"made-{kind}-key")
+        print(f'{kind} = "ty_up{kind}{given.suffix}_secret"')
 
 
 def serve(arguments: list[str]) -> None:
@@ -76,8 +77,8 @@ def main() -> None:
     match sys.argv[2:]:
         case ["migrate"]:
             migrate()
-        case ["keys", "create", *arguments]:
-            create_key(arguments)
+        case ["keys", "create-set", *arguments]:
+            create_keys(arguments)
         case ["serve", *arguments]:
             assert NAME != "scheduler" or os.environ["TASKYARD_KEY"].startswith("ty_upscheduler")
             serve(arguments)

@@ -14,14 +14,14 @@ class Maker:
 
     def __init__(self) -> None:
         self.made: list[str] = []
-        self.broken = ""
+        self.broken = False
 
-    async def __call__(self, kind: str, name: str) -> str:
-        if kind == self.broken:
+    async def __call__(self, suffix: str) -> dict[str, str]:
+        assert suffix not in self.made
+        self.made.append(suffix)
+        if self.broken:
             raise ServiceError("the database is down")
-        assert name not in self.made
-        self.made.append(name)
-        return f"ty_{name}_secret"
+        return {kind: f"ty_up{kind}{suffix}_secret" for kind in ("admin", "tenant", "scheduler", "runner")}
 
 
 async def test_keys_are_kept_for_the_same_database_and_made_anew_for_another(tmp_path: Path) -> None:
@@ -29,20 +29,20 @@ async def test_keys_are_kept_for_the_same_database_and_made_anew_for_another(tmp
     with DataDirectory(tmp_path / "data") as data:
         first = await ensure_keys(data, "1/1", make)
         assert await ensure_keys(data, "1/1", make) == first
-        assert len(make.made) == 4
+        assert len(make.made) == 1
         other = await ensure_keys(data, "1/2", make)
         assert other.tenant != first.tenant
         assert data.keys.stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_start_that_failed_between_two_keys_can_be_repeated(tmp_path: Path) -> None:
+async def test_a_start_that_failed_while_it_made_keys_can_be_repeated(tmp_path: Path) -> None:
     make = Maker()
     with DataDirectory(tmp_path / "data") as data:
-        make.broken = "runner"
+        make.broken = True
         with pytest.raises(ServiceError):
             await ensure_keys(data, "1/1", make)
         assert not data.keys.exists()
-        make.broken = ""
+        make.broken = False
         assert (await ensure_keys(data, "1/1", make)).runner.startswith("ty_uprunner")
 
 

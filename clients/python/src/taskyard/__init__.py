@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from taskyard import errors, script
+    from taskyard.admin import Admin
     from taskyard.builders import command, container, external, function, typed, wasm
     from taskyard.client import Client
     from taskyard.context import Context, ContextError
+    from taskyard.explanation import Explanation, Verdict
     from taskyard.new_task import NewTask, Options, Retry
     from taskyard.stream import Stream
     from taskyard.sync import SyncClient
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Admin",
     "Client",
     "Context",
     "ContextError",
     "Created",
     "Event",
     "EventType",
+    "Explanation",
     "LogEntry",
     "LogLevel",
     "LogSource",
@@ -49,6 +53,7 @@ __all__ = [
     "SyncClient",
     "Task",
     "TaskFailure",
+    "Verdict",
     "command",
     "container",
     "errors",
@@ -62,8 +67,10 @@ __all__ = [
 # Loaded late, because the services import taskyard.errors and taskyard.v1 and need nothing of the client.
 _HOMES = {
     "builders": ("command", "container", "external", "function", "typed", "wasm"),
+    "admin": ("Admin",),
     "client": ("Client",),
     "context": ("Context", "ContextError"),
+    "explanation": ("Explanation", "Verdict"),
     "new_task": ("NewTask", "Options", "Retry"),
     "stream": ("Stream",),
     "sync": ("SyncClient",),

@@ -15,6 +15,7 @@ _ENVIRONMENT = {
     "address": "TASKYARD_ADDRESS",
     "scheduler": "TASKYARD_SCHEDULER",
     "key": "TASKYARD_KEY",
+    "admin_key": "TASKYARD_ADMIN_KEY",
     "tenant": "TASKYARD_TENANT",
     "tls_ca": "TASKYARD_TLS_CA",
 }
@@ -31,6 +32,8 @@ class Context:
     address: str
     scheduler: str = ""
     key: str = field(default="", repr=False)
+    # For what only an administrator may do; without it `key` has to do.
+    admin_key: str = field(default="", repr=False)
     tenant: str = DEFAULT_TENANT
     tls_ca: str = ""
     source: str = "argument"
@@ -59,13 +62,18 @@ def find_context(
             continue
         if not address and "address" in layer.values:
             address, source = layer.values["address"], layer.source
-        found = {**layer.values, **found}
+        found = {**_without_foreign_admin(layer.values, found), **found}
     if not address:
         raise ContextError(
             "no server is named: start one here with `make up` or `taskyard up`,"
             " or set TASKYARD_ADDRESS and TASKYARD_KEY"
         )
     return Context(**found, source=source)
+
+
+def _without_foreign_admin(values: Mapping[str, str], found: Mapping[str, str]) -> Mapping[str, str]:
+    """Whoever says which key to use means it for everything, also where an administrator is needed."""
+    return {name: value for name, value in values.items() if name != "admin_key" or "key" not in found}
 
 
 def _layers(given: Mapping[str, str | None], environment: Mapping[str, str], start: Path) -> Iterator[_Layer]:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 
 def tenant_name(tenant: str) -> str:
-    """The parent of a tenant's tasks."""
-    return f"tenants/{tenant}"
+    """The full name of a tenant, and the parent of its tasks."""
+    return tenant if tenant.startswith("tenants/") else f"tenants/{tenant}"
 
 
 def task_name(tenant: str, task: str) -> str:
     """The full name of a task that is given by id or by full name."""
     return task if task.startswith("tenants/") else f"tenants/{tenant}/tasks/{task}"
+
+
+def task_type_name(tenant: str, task_type: str) -> str:
+    """The full name of a task type that is given by id or by full name."""
+    return task_type if task_type.startswith("tenants/") else f"{tenant_name(tenant)}/taskTypes/{task_type}"
+
+
+def runner_name(runner: str) -> str:
+    """The full name of a runner that is given by id or by full name."""
+    return runner if runner.startswith("runners/") else f"runners/{runner}"
 
 
 def last_segment(name: str) -> str:

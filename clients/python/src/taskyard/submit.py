@@ -233,3 +233,17 @@ async def _each(tasks: Iterable[NewTask] | AsyncIterable[NewTask]) -> AsyncItera
     else:
         for task in tasks:
             yield task
+
+
+async def counted(
+    batches: AsyncGenerator[Sequence[Result]], progress: Callable[[int], None]
+) -> AsyncGenerator[Sequence[Result]]:
+    """The same batches; `progress` is told after each how many results there were so far."""
+    count = 0
+    try:
+        async for batch in batches:
+            count += len(batch)
+            progress(count)
+            yield batch
+    finally:
+        await batches.aclose()

@@ -6,38 +6,116 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from taskyard.admin import Admin
 from taskyard.client import Client
 from taskyard.context import Context
 from taskyard.stream import Stream
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _Loop:
+    """An event loop in a thread of its own, on which the one implementation runs."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="taskyard-client", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # Ctrl-C among others: the call must not go on behind the caller's back.
+            future.cancel()
+            raise
+
+    def iterate(self, stream: Stream[R]) -> Iterator[R]:
+        # One hop between the threads per batch, not per item: a hop costs more than most items.
+        try:
+            while True:
+                try:
+                    batch = self.run(stream.batches.__anext__())
+                except StopAsyncIteration:
+                    return
+                yield from batch
+        finally:
+            if self._thread.is_alive():
+                self.run(stream.aclose())
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._thread.is_alive():
+            self.run(last())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+class _Waiting(Generic[T_co]):
+    """Something whose methods wait for what those of `_target` promise."""
+
+    _target: T_co
+    _loop: _Loop
 
 
 def _waiting(
-    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[SyncClient, P], R]:
+    method: Callable[Concatenate[T_co, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[_Waiting[T_co], P], R]:
     @functools.wraps(method)
-    def call(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._run(method(self._client, *args, **kwargs))
+    def call(self: _Waiting[T_co], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._loop.run(method(self._target, *args, **kwargs))
 
     return call
 
 
 def _iterating(
-    method: Callable[Concatenate[Client, P], Stream[R]],
-) -> Callable[Concatenate[SyncClient, P], Iterator[R]]:
+    method: Callable[Concatenate[T_co, P], Stream[R]],
+) -> Callable[Concatenate[_Waiting[T_co], P], Iterator[R]]:
     @functools.wraps(method)
-    def iterate(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
-        stream = method(self._client, *args, **kwargs)
-        return self._iterate(stream)
+    def iterate(self: _Waiting[T_co], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        return self._loop.iterate(method(self._target, *args, **kwargs))
 
     return iterate
 
 
-class SyncClient:
+class SyncAdmin(_Waiting[Admin]):
+    """Admin without await."""
+
+    def __init__(self, target: Admin, loop: _Loop) -> None:
+        self._target = target
+        self._loop = loop
+
+    create_tenant = _waiting(Admin.create_tenant)
+    get_tenant = _waiting(Admin.get_tenant)
+    tenants = _iterating(Admin.tenants)
+    update_tenant = _waiting(Admin.update_tenant)
+    delete_tenant = _waiting(Admin.delete_tenant)
+    tenant_usage = _waiting(Admin.tenant_usage)
+    create_key = _waiting(Admin.create_key)
+    keys = _iterating(Admin.keys)
+    revoke_key = _waiting(Admin.revoke_key)
+    get_type = _waiting(Admin.get_type)
+    types = _iterating(Admin.types)
+    put_type = _waiting(Admin.put_type)
+    delete_type = _waiting(Admin.delete_type)
+    validate_payload = _waiting(Admin.validate_payload)
+    get_runner = _waiting(Admin.get_runner)
+    runners = _iterating(Admin.runners)
+    label_runner = _waiting(Admin.label_runner)
+    drain = _waiting(Admin.drain)
+    undrain = _waiting(Admin.undrain)
+    delete_runner = _waiting(Admin.delete_runner)
+    doctor = _waiting(Admin.doctor)
+    quarantines = _iterating(Admin.quarantines)
+    release_quarantine = _waiting(Admin.release_quarantine)
+
+
+class SyncClient(_Waiting[Client]):
     """Client without await; safe to share between threads; a context manager.
 
     It runs the one implementation on an event loop in a thread of its own, so it also works where a loop is
@@ -45,30 +123,40 @@ class SyncClient:
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._client = Client(*args, **kwargs)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="taskyard-client", daemon=True)
-        self._thread.start()
+        self._target = Client(*args, **kwargs)
+        self._loop = _Loop()
+        self.admin = SyncAdmin(self._target.admin, self._loop)
 
     create = _waiting(Client.create)
+    check = _waiting(Client.check)
     create_many = _iterating(Client.create_many)
     get = _waiting(Client.get)
     list = _iterating(Client.list)
     runs = _iterating(Client.runs)
     wait = _waiting(Client.wait)
+    wait_all = _iterating(Client.wait_all)
+    explain = _waiting(Client.explain)
+    stats = _waiting(Client.stats)
+    audit = _iterating(Client.audit)
+    checkpoints = _iterating(Client.checkpoints)
+    read_checkpoint = _waiting(Client.read_checkpoint)
     watch = _iterating(Client.watch)
     logs = _iterating(Client.logs)
     cancel = _waiting(Client.cancel)
     pause = _waiting(Client.pause)
     resume = _waiting(Client.resume)
     retry = _waiting(Client.retry)
+    cancel_all = _iterating(Client.cancel_all)
+    retry_all = _iterating(Client.retry_all)
+    update = _waiting(Client.update)
+    report = _waiting(Client.report)
     delete = _waiting(Client.delete)
     health = _waiting(Client.health)
 
     @property
     def context(self) -> Context:
         """Which server it speaks to."""
-        return self._client.context
+        return self._target.context
 
     def __enter__(self) -> Self:
         return self
@@ -78,30 +166,4 @@ class SyncClient:
 
     def close(self) -> None:
         """Ends the connection and the thread; repeating it is safe."""
-        if self._thread.is_alive():
-            self._run(self._client.close())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-
-    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            # Ctrl-C among others: the call must not go on behind the caller's back.
-            future.cancel()
-            raise
-
-    def _iterate(self, stream: Stream[R]) -> Iterator[R]:
-        # One hop between the threads per batch, not per item: a hop costs more than most items.
-        try:
-            while True:
-                try:
-                    batch = self._run(stream.batches.__anext__())
-                except StopAsyncIteration:
-                    return
-                yield from batch
-        finally:
-            if self._thread.is_alive():
-                self._run(stream.aclose())
+        self._loop.close(self._target.close)

@@ -1,17 +1,15 @@
 """The development keys: made on the first start, kept in the data directory, so that nobody has to enrol."""
 
-import asyncio
 import secrets
 import tomllib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import DataDirectoryError
 
-_KINDS = ("admin", "tenant", "scheduler", "runner")
-MakeKey = Callable[[str, str], Awaitable[str]]
-"""Makes a key of the given kind and name, and returns it."""
+MakeKeys = Callable[[str], Awaitable[Mapping[str, str]]]
+"""Makes a key of each kind, whose names end with the given suffix."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +23,14 @@ class DevelopmentKeys:
     runner: str = field(repr=False)
 
 
-async def ensure_keys(data: DataDirectory, database: str, make: MakeKey) -> DevelopmentKeys:
+async def ensure_keys(data: DataDirectory, database: str, make: MakeKeys) -> DevelopmentKeys:
     """The stored keys if they belong to `database`, otherwise new ones."""
     stored = _load(data)
     if stored is not None and stored.database == database:
         return stored
     # A name is never used twice: a start killed between making and storing a key leaves its name taken.
     suffix = secrets.token_hex(4)
-    made = await asyncio.gather(*(make(kind, f"up{kind}{suffix}") for kind in _KINDS))
-    keys = DevelopmentKeys(database=database, **dict(zip(_KINDS, made, strict=True)))
+    keys = DevelopmentKeys(database=database, **await make(suffix))
     data.write_private(data.keys, "".join(f'{name} = "{value}"\n' for name, value in asdict(keys).items()))
     return keys
 

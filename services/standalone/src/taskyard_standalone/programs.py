@@ -11,7 +11,15 @@ from taskyard_standalone.process import Program
 TENANT = "default"
 RUNNER_ID = "local"
 # What addresses a client, or is a secret: handed to the one service that needs it, never inherited.
-_WITHHELD = frozenset({"TASKYARD_ADDRESS", "TASKYARD_DATABASE_URL", "TASKYARD_KEY", "TASKYARD_SCHEDULER"})
+_WITHHELD = frozenset(
+    {
+        "TASKYARD_ADDRESS",
+        "TASKYARD_ADMIN_KEY",
+        "TASKYARD_DATABASE_URL",
+        "TASKYARD_KEY",
+        "TASKYARD_SCHEDULER",
+    }
+)
 
 
 # Somebody waits at the terminal: shorter than the services' own default.
@@ -34,9 +42,9 @@ class Programs:
         """Brings the schema up to date, then ends."""
         return _program((*self.taskdb, "migrate"), {"TASKYARD_DATABASE_URL": database_url})
 
-    def create_key(self, database_url: str, kind: str, name: str) -> Program:
-        """Prints a new key, then ends."""
-        arguments = ("keys", "create", "--kind", kind, "--tenant", TENANT, "--id", name)
+    def create_keys(self, database_url: str, suffix: str) -> Program:
+        """Prints a new key of each kind as TOML, then ends."""
+        arguments = ("keys", "create-set", "--tenant", TENANT, "--suffix", suffix)
         return _program((*self.taskdb, *arguments), {"TASKYARD_DATABASE_URL": database_url})
 
     def serve_taskdb(self, listen: str, database_url: str, metrics: str | None) -> Program:

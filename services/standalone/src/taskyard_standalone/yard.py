@@ -2,14 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from taskyard_standalone.database import Database, inspect
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import ServiceError
-from taskyard_standalone.keys import DevelopmentKeys, ensure_keys
+from taskyard_standalone.keys import DevelopmentKeys, MakeKeys, ensure_keys
 from taskyard_standalone.ports import claim_port
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
 from taskyard_standalone.process import Program, run_to_end
@@ -100,13 +101,12 @@ class Yard:
         if ended.code != 0:
             raise ServiceError(f"the database could not be migrated: {ended.last_complaint}")
 
-    def _key_maker(self, url: str) -> Callable[[str, str], Awaitable[str]]:
-        async def make(kind: str, name: str) -> str:
-            ended = await run_to_end(self._settings.programs.create_key(url, kind, name))
-            key = ended.output.strip()
-            if ended.code != 0 or not key:
-                raise ServiceError(f"the {kind} key could not be made: {ended.last_complaint}")
-            return key
+    def _key_maker(self, url: str) -> MakeKeys:
+        async def make(suffix: str) -> Mapping[str, str]:
+            ended = await run_to_end(self._settings.programs.create_keys(url, suffix))
+            if ended.code != 0:
+                raise ServiceError(f"the keys could not be made: {ended.last_complaint}")
+            return tomllib.loads(ended.output)
 
         return make
 
@@ -145,6 +145,7 @@ class Yard:
             "address": addresses.taskdb,
             "scheduler": addresses.scheduler,
             "key": keys.tenant,
+            "admin_key": keys.admin,
             "tenant": TENANT,
         }
         text = "".join(f'{name} = "{value}"\n' for name, value in values.items())

@@ -1,4 +1,4 @@
-"""The command taskyard-taskdb: serve, migrate, keys create."""
+"""The command taskyard-taskdb: serve, migrate, keys create, keys create-set."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from dataclasses import replace
+from typing import Any, NoReturn
 
 from taskyard.errors import TaskyardError
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.run import run
 from taskyard_kit.settings import load_or_exit
-from taskyard_taskdb.settings import CreateKeySettings, MigrateSettings, ServerSettings
+from taskyard_taskdb.settings import CreateKeySetSettings, CreateKeySettings, MigrateSettings, ServerSettings
 from taskyard_taskdb.storage import keys, migrate
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 
 USAGE = """usage: taskyard-taskdb COMMAND [--help]
 
-  serve         serve the task database over gRPC
-  migrate       bring the database to this version's schema
-  keys create   make an API key and print it
+  serve             serve the task database over gRPC
+  migrate           bring the database to this version's schema
+  keys create       make an API key and print it
+  keys create-set   make an API key of each kind and print them
 """
 
 
@@ -61,30 +63,44 @@ def _create_key(argv: Sequence[str]) -> None:
     settings = load_or_exit(CreateKeySettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
-        sys.stdout.write(asyncio.run(_make_key(settings)) + "\n")
+        key, stored = _new_key(settings.kind, settings.id, settings.tenant)
+        stored = replace(stored, read_only=settings.read_only, description=settings.description)
+        asyncio.run(_store_keys(settings.database_url, [stored]))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
+    sys.stdout.write(f"{key.text}\n")
 
 
-async def _make_key(settings: CreateKeySettings) -> str:
+def _create_key_set(argv: Sequence[str]) -> None:
+    settings = load_or_exit(CreateKeySetSettings, argv, _environment())
+    made = {kind: _new_key(kind, f"up{kind}{settings.suffix}", settings.tenant) for kind in _KINDS}
+    try:
+        migrate.check(settings.database_url)
+        asyncio.run(_store_keys(settings.database_url, [stored for _, stored in made.values()]))
+    except (migrate.SchemaError, TaskyardError) as error:
+        _fail(str(error))
+    sys.stdout.writelines(f'{kind} = "{key.text}"\n' for kind, (key, _) in made.items())
+
+
+def _new_key(kind: str, id_: str, tenant: str) -> tuple[ApiKey, keys.StoredKey]:
     made = ApiKey.make()
-    key = ApiKey(settings.id or made.id, made.secret)
-    kind = {"tenant": keys.TENANT, "admin": keys.ADMIN, "scheduler": keys.SCHEDULER, "runner": keys.RUNNER}
-    stored = keys.StoredKey(
-        key.id,
-        kind[settings.kind],
-        key.digest,
-        tenant_id=settings.tenant if settings.kind == "tenant" else None,
-        read_only=settings.read_only,
-        description=settings.description,
+    key = ApiKey(id_ or made.id, made.secret)
+    return key, keys.StoredKey(
+        key.id, _KINDS[kind], key.digest, tenant_id=tenant if kind == "tenant" else None
     )
-    pool = Pool(settings.database_url, PoolOptions(size=1, reserve=1))
+
+
+async def _store_keys(database_url: str, made: Sequence[keys.StoredKey]) -> None:
+    async def insert(tx: Any) -> None:
+        for key in made:
+            await keys.insert_key(tx, key)
+
+    pool = Pool(database_url, PoolOptions(size=1, reserve=1))
     await pool.open()
     try:
-        await pool.run(lambda tx: keys.insert_key(tx, stored))
+        await pool.run(insert)
     finally:
         await pool.close()
-    return key.text
 
 
 def _environment() -> dict[str, str]:
@@ -97,10 +113,12 @@ def _fail(line: str) -> NoReturn:
     sys.exit(1)
 
 
+_KINDS = {"admin": keys.ADMIN, "tenant": keys.TENANT, "scheduler": keys.SCHEDULER, "runner": keys.RUNNER}
 _COMMANDS: dict[tuple[str, ...], Callable[[Sequence[str]], None]] = {
     ("serve",): _serve,
     ("migrate",): _migrate,
     ("keys", "create"): _create_key,
+    ("keys", "create-set"): _create_key_set,
 }
 
 if __name__ == "__main__":

@@ -99,5 +99,19 @@ class CreateKeySettings(DatabaseSettings):
             yield Problem("id", self.id, "must be 4 to 32 of a-z and 0-9")
 
 
+class CreateKeySetSettings(DatabaseSettings):
+    """`taskyard-taskdb keys create-set`."""
+
+    about = "Make one API key of each kind and print them as TOML; they cannot be shown again."
+
+    tenant: str = setting(help="tenant that the tenant key acts for")
+    suffix: str = setting(help="the keys' ids are up, the kind and this: 1 to 16 of a-z and 0-9")
+
+    def check(self) -> Iterator[Problem]:
+        yield from super().check()
+        if not (1 <= len(self.suffix) <= 16 and self.suffix.isascii() and _is_lower_alnum(self.suffix)):
+            yield Problem("suffix", self.suffix, "must be 1 to 16 of a-z and 0-9")
+
+
 def _is_lower_alnum(text: str) -> bool:
     return text.isalnum() and text == text.lower()

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -123,6 +124,17 @@ def test_keys_are_printed_once_and_stored_hashed(database_url: str) -> None:
         refused = command(database_url, "keys", "create", *arguments)
         assert refused.returncode != 0 and told in refused.stderr and not refused.stdout
         assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_set_of_keys_is_made_whole_or_not_at_all(database_url: str) -> None:
+    made = command(database_url, "keys", "create-set", "--tenant", "default", "--suffix", "1")
+    keys = tomllib.loads(made.stdout)
+    assert list(keys) == ["admin", "tenant", "scheduler", "runner"]
+    assert all(key.startswith(f"ty_up{kind}1_") for kind, key in keys.items())
+    for tenant, suffix in (("default", "1"), ("nobody", "2"), ("default", "A-B")):
+        refused = command(database_url, "keys", "create-set", "--tenant", tenant, "--suffix", suffix)
+        assert refused.returncode != 0 and not refused.stdout
+    assert rows(database_url, "SELECT count(*) FROM api_keys WHERE key_id LIKE 'up%'") == [(4,)]
 
 
 async def test_partitions_are_made_ahead_and_rows_find_them(database_url: str) -> None:

@@ -1,0 +1,239 @@
+"""What administrators do: tenants, keys, task types, runners and the health of the data.
+
+Every method speaks in the proto messages of taskyard.v1, which document each field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import uuid4
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from taskyard.channels import Channels
+from taskyard.convert import Seconds, to_payload, to_timedelta, to_timestamp
+from taskyard.names import runner_name, task_type_name, tenant_name
+from taskyard.pages import pages
+from taskyard.stream import Stream
+from taskyard.v1 import admin_service_pb2 as doctor_pb
+from taskyard.v1 import (
+    api_key_pb2,
+    api_key_service_pb2,
+    runner_pb2,
+    runner_service_pb2,
+    task_type_pb2,
+    task_type_service_pb2,
+    tenant_pb2,
+    tenant_service_pb2,
+)
+from taskyard.v1.admin_service_pb2_grpc import AdminServiceStub
+from taskyard.v1.api_key_service_pb2_grpc import ApiKeyServiceStub
+from taskyard.v1.runner_service_pb2_grpc import RunnerServiceStub
+from taskyard.v1.task_type_service_pb2_grpc import TaskTypeServiceStub
+from taskyard.v1.tenant_service_pb2_grpc import TenantServiceStub
+
+if TYPE_CHECKING:
+    from taskyard.v1.admin_service_pb2_grpc import AdminServiceAsyncStub
+    from taskyard.v1.api_key_service_pb2_grpc import ApiKeyServiceAsyncStub
+    from taskyard.v1.runner_service_pb2_grpc import RunnerServiceAsyncStub
+    from taskyard.v1.task_type_service_pb2_grpc import TaskTypeServiceAsyncStub
+    from taskyard.v1.tenant_service_pb2_grpc import TenantServiceAsyncStub
+
+PAGE_SIZE = 1000
+
+
+def _same(message: Any) -> Any:
+    return message
+
+
+class Admin:
+    """The administrator's side of a Client; uses the context's admin_key if it has one."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    # Tenants
+
+    async def create_tenant(self, tenant_id: str, tenant: tenant_pb2.Tenant) -> tenant_pb2.Tenant:
+        """Makes a tenant; display_name and tier are needed."""
+        request = tenant_service_pb2.CreateTenantRequest(
+            tenant_id=tenant_id, tenant=tenant, request_id=uuid4().hex
+        )
+        return (await self._channels.call(self._tenants.CreateTenant, request)).tenant
+
+    async def get_tenant(self, tenant: str) -> tenant_pb2.Tenant:
+        """A tenant as it is now."""
+        request = tenant_service_pb2.GetTenantRequest(name=tenant_name(tenant))
+        return (await self._channels.call(self._tenants.GetTenant, request)).tenant
+
+    def tenants(self, filter: str = "") -> Stream[tenant_pb2.Tenant]:
+        """All tenants, by id; the filter may name tier, suspended and create_time."""
+        request = tenant_service_pb2.ListTenantsRequest(filter=filter, page_size=PAGE_SIZE)
+        return Stream(pages(self._channels, self._tenants.ListTenants, request, "tenants", _same))
+
+    async def update_tenant(self, tenant: tenant_pb2.Tenant, *paths: str) -> tenant_pb2.Tenant:
+        """Changes the fields named by `paths`, or every field that is set."""
+        request = tenant_service_pb2.UpdateTenantRequest(tenant=tenant, update_mask=FieldMask(paths=paths))
+        return (await self._channels.call(self._tenants.UpdateTenant, request)).tenant
+
+    async def delete_tenant(self, tenant: str, *, force: bool = False) -> None:
+        """Removes a tenant for good; `force` takes its task types and tasks along."""
+        request = tenant_service_pb2.DeleteTenantRequest(name=tenant_name(tenant), force=force)
+        await self._channels.call(self._tenants.DeleteTenant, request)
+
+    async def tenant_usage(self, tenant: str) -> tenant_service_pb2.GetTenantUsageResponse:
+        """How much of its quota a tenant uses."""
+        request = tenant_service_pb2.GetTenantUsageRequest(name=tenant_name(tenant))
+        return await self._channels.call(self._tenants.GetTenantUsage, request)
+
+    # Keys
+
+    async def create_key(self, key: api_key_pb2.ApiKey, key_id: str = "") -> tuple[api_key_pb2.ApiKey, str]:
+        """Makes a key; the second value is its secret, which nobody can read again."""
+        request = api_key_service_pb2.CreateApiKeyRequest(api_key_id=key_id, api_key=key)
+        made = await self._channels.call(self._keys.CreateApiKey, request)
+        return made.api_key, made.secret
+
+    def keys(self) -> Stream[api_key_pb2.ApiKey]:
+        """All keys that the caller may see, without their secrets."""
+        request = api_key_service_pb2.ListApiKeysRequest(page_size=PAGE_SIZE)
+        return Stream(pages(self._channels, self._keys.ListApiKeys, request, "api_keys", _same))
+
+    async def revoke_key(self, key: str) -> api_key_pb2.ApiKey:
+        """Makes a key invalid for good. Repeating it is safe."""
+        request = api_key_service_pb2.RevokeApiKeyRequest(name=f"apiKeys/{key.removeprefix('apiKeys/')}")
+        return (await self._channels.call(self._keys.RevokeApiKey, request)).api_key
+
+    # Task types
+
+    async def get_type(self, task_type: str) -> task_type_pb2.TaskType:
+        """A task type of the context's tenant, or of the one in its full name."""
+        request = task_type_service_pb2.GetTaskTypeRequest(name=self._type_name(task_type))
+        return (await self._channels.call(self._types.GetTaskType, request)).task_type
+
+    def types(self, filter: str = "", *, tenant: str = "") -> Stream[task_type_pb2.TaskType]:
+        """The task types of a tenant, without schemas and configuration."""
+        request = task_type_service_pb2.ListTaskTypesRequest(
+            parent=tenant_name(tenant or self._channels.context.tenant), filter=filter, page_size=PAGE_SIZE
+        )
+        return Stream(pages(self._channels, self._types.ListTaskTypes, request, "task_types", _same))
+
+    async def put_type(self, task_type: task_type_pb2.TaskType, *paths: str) -> task_type_pb2.TaskType:
+        """Makes a task type, or changes the fields named by `paths`, or every field that is set."""
+        request = task_type_service_pb2.UpdateTaskTypeRequest(
+            task_type=task_type, update_mask=FieldMask(paths=paths), allow_missing=True
+        )
+        return (await self._channels.call(self._types.UpdateTaskType, request)).task_type
+
+    async def delete_type(self, task_type: str) -> None:
+        """Removes a task type that no live task uses."""
+        request = task_type_service_pb2.DeleteTaskTypeRequest(name=self._type_name(task_type))
+        await self._channels.call(self._types.DeleteTaskType, request)
+
+    async def validate_payload(
+        self, task_type: str, payload: Any
+    ) -> task_type_service_pb2.ValidatePayloadResponse:
+        """Whether a payload matches the type's schema, and why not."""
+        request = task_type_service_pb2.ValidatePayloadRequest(
+            name=self._type_name(task_type), payload=to_payload(payload)
+        )
+        return await self._channels.call(self._types.ValidatePayload, request)
+
+    # Runners
+
+    async def get_runner(self, runner: str) -> runner_pb2.Runner:
+        """A runner, with the tasks it holds."""
+        request = runner_service_pb2.GetRunnerRequest(name=runner_name(runner))
+        return (await self._channels.call(self._runners.GetRunner, request)).runner
+
+    def runners(self, filter: str = "", *, deleted: bool = False) -> Stream[runner_pb2.Runner]:
+        """All runners, by id; the filter may name state, occupancy, labels.KEY and more."""
+        request = runner_service_pb2.ListRunnersRequest(
+            filter=filter, show_deleted=deleted, page_size=PAGE_SIZE
+        )
+        return Stream(pages(self._channels, self._runners.ListRunners, request, "runners", _same))
+
+    async def label_runner(self, runner: str, labels: Mapping[str, str]) -> runner_pb2.Runner:
+        """Sets the administrator's labels of a runner to exactly these."""
+        changed = runner_pb2.Runner(name=runner_name(runner), admin_labels=labels)
+        request = runner_service_pb2.UpdateRunnerRequest(
+            runner=changed, update_mask=FieldMask(paths=["admin_labels"])
+        )
+        return (await self._channels.call(self._runners.UpdateRunner, request)).runner
+
+    async def drain(
+        self,
+        runner: str,
+        *,
+        mode: Literal["finish", "release"] = "finish",
+        deadline: Seconds | None = None,
+        reason: str = "",
+        exit_when_drained: bool = False,
+    ) -> runner_pb2.Runner:
+        """No new work for a runner; its tasks finish, until `deadline`, or are given back."""
+        drain = runner_pb2.DrainRequest(
+            mode=runner_pb2.DrainMode.Value(f"DRAIN_MODE_{mode.upper()}"),
+            reason=reason,
+            exit_when_drained=exit_when_drained,
+        )
+        if deadline is not None:
+            drain.deadline.CopyFrom(to_timestamp(datetime.now(UTC) + to_timedelta(deadline)))
+        request = runner_service_pb2.DrainRunnerRequest(name=runner_name(runner), drain=drain)
+        return (await self._channels.call(self._runners.DrainRunner, request)).runner
+
+    async def undrain(self, runner: str) -> runner_pb2.Runner:
+        """Lets a runner take work again. Repeating it is safe."""
+        request = runner_service_pb2.UndrainRunnerRequest(name=runner_name(runner))
+        return (await self._channels.call(self._runners.UndrainRunner, request)).runner
+
+    async def delete_runner(self, runner: str, *, force: bool = False) -> None:
+        """Forgets a runner; `force` takes its tasks away from it."""
+        request = runner_service_pb2.DeleteRunnerRequest(name=runner_name(runner), force=force)
+        await self._channels.call(self._runners.DeleteRunner, request)
+
+    # Health
+
+    async def doctor(
+        self, checks: Sequence[str] = (), *, repair: bool = False
+    ) -> doctor_pb.RunDoctorResponse:
+        """Recomputes the invariants, all of them or these; repairs what can safely be if asked to."""
+        request = doctor_pb.RunDoctorRequest(checks=checks, repair=repair)
+        return await self._channels.call(self._health.RunDoctor, request)
+
+    def quarantines(self, tenant: str = "-") -> Stream[doctor_pb.Quarantine]:
+        """Specs that are held back because they killed too many runners."""
+        request = doctor_pb.ListQuarantinesRequest(parent=tenant_name(tenant), page_size=PAGE_SIZE)
+        return Stream(pages(self._channels, self._health.ListQuarantines, request, "quarantines", _same))
+
+    async def release_quarantine(self, name: str) -> None:
+        """Lets a quarantined spec run again. Repeating it is safe."""
+        await self._channels.call(
+            self._health.ReleaseQuarantine, doctor_pb.ReleaseQuarantineRequest(name=name)
+        )
+
+    # Calling
+
+    @property
+    def _tenants(self) -> TenantServiceAsyncStub:
+        return self._channels.stub("admin", TenantServiceStub)
+
+    @property
+    def _keys(self) -> ApiKeyServiceAsyncStub:
+        return self._channels.stub("admin", ApiKeyServiceStub)
+
+    @property
+    def _types(self) -> TaskTypeServiceAsyncStub:
+        return self._channels.stub("admin", TaskTypeServiceStub)
+
+    @property
+    def _runners(self) -> RunnerServiceAsyncStub:
+        return self._channels.stub("admin", RunnerServiceStub)
+
+    @property
+    def _health(self) -> AdminServiceAsyncStub:
+        return self._channels.stub("admin", AdminServiceStub)
+
+    def _type_name(self, task_type: str) -> str:
+        return task_type_name(self._channels.context.tenant, task_type)

@@ -1,0 +1,70 @@
+"""What is done to many tasks at a time: waiting for all of them, cancelling and retrying by filter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from taskyard import errors
+from taskyard.status import from_status
+from taskyard.stream import Stream
+from taskyard.task import Event, EventType, Task
+from taskyard.v1 import task_service_pb2 as pb
+
+# How many names one call or one watch may have.
+MAX_NAMES = 1000
+
+Fetch = Callable[[Sequence[str]], Any]
+Watch = Callable[[Sequence[str]], Stream[Event]]
+
+
+def chunks(names: Iterable[str], size: int = MAX_NAMES) -> Iterable[list[str]]:
+    """The names, as many at a time as one call takes."""
+    left = iter(names)
+    while chunk := list(islice(left, size)):
+        yield chunk
+
+
+async def ended_batches(names: Iterable[str], fetch: Fetch, watch: Watch) -> AsyncGenerator[Sequence[Task]]:
+    """Each task once it has ended; one that is missing, now or later, raises errors.NotFound."""
+    for chunk in chunks(dict.fromkeys(names)):
+        found = await fetch(chunk)
+        done = [task for task in found if task.phase.terminal]
+        if done:
+            yield done
+        live = {task.name for task in found if not task.phase.terminal}
+        if not live:
+            continue
+        stream = watch(sorted(live))
+        try:
+            async for events in stream.batches:
+                done = [event.task for event in events if _ended(event) and event.task.name in live]
+                live.difference_update(task.name for task in done)
+                if done:
+                    yield done
+        finally:
+            await stream.aclose()
+
+
+def _ended(event: Event) -> bool:
+    if event.type is EventType.DELETED:
+        raise errors.NotFound("task", event.task.name)
+    return event.phase.terminal
+
+
+async def each_result(
+    call: Callable[[], Any],
+) -> AsyncGenerator[Sequence[tuple[str, errors.TaskyardError | None]]]:
+    """What became of each task that a filter found, call after call until none is left."""
+    while True:
+        answer: pb.BatchCancelTasksResponse | pb.BatchRetryTasksResponse = await call()
+        results = [(item.name, _error(item)) for item in answer.results]
+        yield results
+        # A call that changed nothing would be repeated for ever.
+        if not answer.more or all(error for _, error in results):
+            return
+
+
+def _error(item: pb.BatchTaskResult) -> errors.TaskyardError | None:
+    return from_status(item.status) if item.status.code else None

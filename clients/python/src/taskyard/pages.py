@@ -1,0 +1,22 @@
+"""Lists that a server hands out page by page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any, TypeVar
+
+from taskyard.channels import Channels
+
+T = TypeVar("T")
+
+
+async def pages(
+    channels: Channels, method: Any, request: Any, field: str, view: Callable[[Any], T]
+) -> AsyncGenerator[Sequence[T]]:
+    """What each page holds in `field`, as `view` shows it; the next page is fetched when it is asked for."""
+    while True:
+        page = await channels.call(method, request)
+        yield [view(item) for item in getattr(page, field)]
+        if not page.next_page_token:
+            return
+        request.page_token = page.next_page_token
