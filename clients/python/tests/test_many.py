@@ -68,7 +68,9 @@ async def test_every_call_has_the_deadline_of_the_service_config(address: str, s
     async with Client(address, key=KEY) as client:
         await client.create(command("true", id="a"))
         await client.get("a")
-    assert [left is not None and 15 < left < 31 for left in server.time_left] == [True, True], server.time_left
+    assert [left is not None and 15 < left < 31 for left in server.time_left] == [True, True], (
+        server.time_left
+    )
 
 
 async def test_explain_without_a_scheduler_says_what_to_set(client: Client) -> None:
