@@ -25,6 +25,8 @@ from taskyard_runner.warden.cgroup import find_hierarchy
 from taskyard_runner.warden.leftovers import remove_groups
 
 EXIT_SECONDS = 30.0
+# Proving the other kinds takes a while, and few tests need them.
+KINDS = {"TASKYARD_RUNNER_KIND": "command,script"}
 
 
 def command(*argv: str, **fields: object) -> TaskSpec:
@@ -74,7 +76,7 @@ class RunnerProcess:
                 "taskyard_runner",
                 *flags,
                 *arguments,
-                env={**clean, "TASKYARD_KEY": self.key, **self.environment, **environment},
+                env={**clean, **KINDS, "TASKYARD_KEY": self.key, **self.environment, **environment},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

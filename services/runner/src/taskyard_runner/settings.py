@@ -18,6 +18,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TASK_TYPE = re.compile(r"[A-Za-z0-9._-]+\*?|\*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MIB = 1 << 20
+KINDS = ("command", "script", "container", "wasm", "function")
 
 
 def default_id() -> str:
@@ -48,6 +49,9 @@ class RunnerSettings(Settings):
     capacity: int = setting(os.cpu_count() or 1, help="most tasks at a time", min=1, max=10000)
     label: tuple[str, ...] = setting((), help="label for placement, name=value; repeatable")
     task_type: tuple[str, ...] = setting(("*",), help="task type it executes, 'prefix*' or '*'; repeatable")
+    kind: tuple[str, ...] = setting(
+        (), help=f"kind of execution to offer: {', '.join(KINDS)}; repeatable, all that work if none is named"
+    )
     env: tuple[str, ...] = setting((), help="NAME=value put into every task's environment; repeatable")
     env_file: Path | None = setting(None, help="file of NAME=value lines put into every task's environment")
     backend_type: str = setting("", help="backend configuration type, for placement")
@@ -92,6 +96,9 @@ class RunnerSettings(Settings):
         for task_type in self.task_type:
             if not _TASK_TYPE.fullmatch(task_type) or len(task_type) > 128:
                 yield Problem("task_type", task_type, "must be a task type, 'prefix*' or '*'")
+        for kind in self.kind:
+            if kind not in KINDS:
+                yield Problem("kind", kind, f"must be one of {', '.join(KINDS)}")
         for entry in self.env:
             if not _ENV_NAME.fullmatch(entry.partition("=")[0]) or "=" not in entry:
                 yield Problem("env", entry.partition("=")[0], "must be NAME=value")
@@ -126,6 +133,7 @@ def agent_config(settings: RunnerSettings) -> Mapping[str, object]:
         "capacity": settings.capacity,
         "labels": settings.labels(),
         "task_types": list(dict.fromkeys(settings.task_type)),
+        "kinds": list(dict.fromkeys(settings.kind)),
         "env": settings.task_env(),
         "backend_type": settings.backend_type,
         "resources": {

@@ -119,9 +119,9 @@ class AgentProcess:
         self._uploads = Uploads(self._touch)
         downloads = Downloads(self._channel, config.id)
         self._stock = directory.DirectoryStock(hello["runs_directory"])
-        preparation = Preparation(config, self._stock, hello["socket"], downloads.fetch)
+        self._preparation = Preparation(config, self._stock, hello["socket"], downloads.fetch)
         self._runs = Runs(
-            preparation,
+            self._preparation,
             self._leases,
             self._spool,
             self._logs,
@@ -131,7 +131,7 @@ class AgentProcess:
         )
         self._drain = Drain(self._runs, self._touch)
         self._requests = Requests(self._runs, self._uploads, warden.send)
-        self._selftest = SelfTest(warden.send, hello["runs_directory"], config.path)
+        self._selftest = SelfTest(warden.send, hello["runs_directory"], config)
         self._link: Link | None = None
         self._spool.on_durable = self._touch
 
@@ -161,6 +161,7 @@ class AgentProcess:
 
     async def _introduce(self) -> Agent:
         proof = await self._prove()
+        self._preparation.kinds = proof.names
         limits = self._hello["limits"]
         log.info(
             "agent_started", runner=self._config.id, limits=limits, interpreters=list(proof.interpreters)

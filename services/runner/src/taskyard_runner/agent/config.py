@@ -21,6 +21,8 @@ class AgentConfig:
     env: Mapping[str, str] = field(default_factory=dict)
     backend_type: str = ""
     resources: Mapping[str, int] = field(default_factory=dict)
+    # What may be offered of the kinds that work; empty = all of them.
+    kinds: tuple[str, ...] = ()
     takeover: bool = False
     pids_limit: int = 0
     spool_limit_bytes: int = 256 << 20
@@ -39,4 +41,5 @@ class AgentConfig:
         known = {f.name for f in fields(cls)}
         chosen = {name: value for name, value in values.items() if name in known}
         chosen["task_types"] = tuple(chosen.get("task_types", ("*",)))
+        chosen["kinds"] = tuple(chosen.get("kinds", ()))
         return cls(**chosen)

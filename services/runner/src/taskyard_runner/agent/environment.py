@@ -18,19 +18,23 @@ def compose(
     assignment: Assignment,
     directory: RunDirectory,
     *,
-    path: str,
+    marker: str,
+    defaults: Mapping[str, str],
     runner_env: Mapping[str, str],
     runner_id: str,
     socket: str,
     token: str,
     traceparent: str,
 ) -> dict[str, str]:
-    """Later entries win: defaults, the task's, the runner's, then what describes the run."""
-    env = {"PATH": path, "HOME": str(directory.work), "TMPDIR": str(directory.tmp), "LANG": "C.UTF-8"}
+    """Later entries win: defaults, the task's, the runner's, then what describes the run.
+
+    `directory` has the paths as the workload sees them, `marker` names the run's directory on the host.
+    """
+    env = {"LANG": "C.UTF-8", **defaults}
     env |= {variable.name: variable.value for variable in assignment.spec.env}
     env |= runner_env
     env |= _run_variables(assignment, directory)
-    env |= {"TASKYARD_RUNNER": runner_id, "TASKYARD_SOCKET": socket, "TASKYARD_TOKEN": token}
+    env |= {MARKER: marker, "TASKYARD_RUNNER": runner_id, "TASKYARD_SOCKET": socket, "TASKYARD_TOKEN": token}
     if traceparent:
         env |= {"TRACEPARENT": traceparent, "TASKYARD_TRACEPARENT": traceparent}
     return env
@@ -40,7 +44,6 @@ def _run_variables(assignment: Assignment, directory: RunDirectory) -> dict[str,
     lease, spec = assignment.lease, assignment.spec
     _, tenant, _, task = lease.task.split("/")
     found = {
-        MARKER: str(directory.root),
         "TASKYARD_TASK": lease.task,
         "TASKYARD_TASK_ID": task,
         "TASKYARD_TENANT": tenant,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from taskyard import tracing
 from taskyard.v1.lease_pb2 import Assignment
+from taskyard.v1.task_pb2 import Execution
 from taskyard_runner.agent import environment
 from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.directory import DirectoryStock, RunDirectory
 from taskyard_runner.agent.leases import Held
 from taskyard_runner.agent.run import AgentRun, grace_of, order
-from taskyard_runner.executors import Place, describe
+from taskyard_runner.executors import INSIDE, Place, Unsupported, describe, is_enclosed
 from taskyard_runner.warden.protocol import Message
 
 
@@ -32,6 +35,8 @@ class Preparation:
         self._stock = stock
         self._socket = socket
         self._download = download
+        # Kinds that were proved to work; no other is begun.
+        self.kinds: frozenset[str] = frozenset()
 
     def begin(self, assignment: Assignment, until: float) -> AgentRun:
         """A run under a fresh name."""
@@ -50,28 +55,49 @@ class Preparation:
 
         Raises NotRunnable, Unsupported, CheckpointUnavailable, and OSError if the disk has no room.
         """
-        directory = run.directory
+        execution, directory = assignment.spec.execution, run.directory
+        self._check_kind(execution)
         directory.make()
-        place = Place(directory.private, directory.work, self._config.path)
-        workload = describe(assignment.spec.execution, place)
+        env = self._environment(run, assignment)
+        place = Place(
+            directory.root,
+            Path(self._config.data_dir),
+            self._config.path,
+            env,
+            memory_mb=assignment.spec.resources.memory_mb,
+        )
+        workload = describe(execution, place)
         for path, content in workload.files:
             directory.write(path, content)
         self._write_input(assignment, directory)
         if assignment.HasField("checkpoint"):
             await self._download(assignment, directory)
-        env = environment.compose(
+        message = order(run, assignment, workload, env["TASKYARD_TOKEN"], total_until)
+        message["limits"]["pids"] = self._config.pids_limit
+        return message
+
+    def _check_kind(self, execution: Execution) -> None:
+        kind = execution.WhichOneof("kind") or "unset"
+        if kind not in self.kinds:
+            raise Unsupported(
+                f"execution kind {kind} is not offered by this runner; it has {', '.join(sorted(self.kinds))}"
+            )
+
+    def _environment(self, run: AgentRun, assignment: Assignment) -> dict[str, str]:
+        enclosed = is_enclosed(assignment.spec.execution)
+        seen = RunDirectory(*os.path.split(INSIDE)) if enclosed else run.directory
+        host = {"PATH": self._config.path, "HOME": str(seen.work), "TMPDIR": str(seen.tmp)}
+        return environment.compose(
             assignment,
-            directory,
-            path=self._config.path,
+            seen,
+            marker=str(run.directory.root),
+            defaults={} if enclosed else host,
             runner_env=self._config.env,
             runner_id=self._config.id,
             socket=self._socket,
             token=secrets.token_hex(16),
             traceparent=_begin_span(run, assignment),
         )
-        message = order(run, assignment, workload, env, total_until)
-        message["limits"]["pids"] = self._config.pids_limit
-        return message
 
     def _write_input(self, assignment: Assignment, directory: RunDirectory) -> None:
         if assignment.spec.payload.WhichOneof("value"):

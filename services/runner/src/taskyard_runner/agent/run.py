@@ -107,7 +107,7 @@ def order(
     run: AgentRun,
     assignment: Assignment,
     workload: Workload,
-    env: Mapping[str, str],
+    token: str,
     total_until: float | None,
 ) -> Message:
     """The message that makes the warden start the process."""
@@ -117,11 +117,11 @@ def order(
         "op": "start",
         "run": run.name,
         "argv": list(workload.argv),
-        "env": dict(env),
+        "env": dict(workload.env),
         "cwd": workload.cwd,
-        "token": env["TASKYARD_TOKEN"],
+        "token": token,
         "limits": {
-            "memory_bytes": spec.resources.memory_mb * _MIB,
+            "memory_bytes": _memory(spec.resources.memory_mb, workload) * _MIB,
             "cpu_millis": spec.resources.cpu_millis,
             "file_bytes": spec.resources.disk_mb * _MIB,
         },
@@ -134,6 +134,10 @@ def order(
         "grace_seconds": run.grace,
         "meta": run.meta(),
     }
+
+
+def _memory(wanted_mb: int, workload: Workload) -> int:
+    return wanted_mb + workload.overhead_mb if wanted_mb else 0
 
 
 def optional_seconds(spec: TaskSpec, name: str) -> float | None:

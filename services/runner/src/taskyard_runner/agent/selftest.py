@@ -7,12 +7,19 @@ import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from taskyard.v1.runner_pb2 import EXECUTION_KIND_COMMAND, EXECUTION_KIND_SCRIPT, ExecutionKind
-from taskyard.v1.task_pb2 import CommandExecution, Execution, ScriptExecution
+from taskyard.v1.runner_pb2 import (
+    EXECUTION_KIND_COMMAND,
+    EXECUTION_KIND_SCRIPT,
+    EXECUTION_KIND_WASM,
+    ExecutionKind,
+)
+from taskyard.v1.task_pb2 import CommandExecution, Execution, ScriptExecution, WasmExecution
 from taskyard_kit.logs import get_log
+from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.directory import RunDirectory
-from taskyard_runner.executors import NotRunnable, Place, describe
+from taskyard_runner.executors import NotRunnable, Place, Workload, describe, wasm
 from taskyard_runner.executors.script import INTERPRETERS
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Message
@@ -21,6 +28,8 @@ _TIMEOUT = 20.0
 # Valid in bash, python and node alike.
 _SCRIPT = b"1 == 1\n"
 _SCRIPTS = {"bash": b"exit 0\n"}
+# (module (func (export "_start")))
+_MODULE = bytes.fromhex("0061736d0100000001040160000003020100070a01065f737461727400000a040102000b")
 META = "selftest"
 
 log = get_log(__name__)
@@ -33,14 +42,23 @@ class Proof:
     kinds: tuple[ExecutionKind.ValueType, ...]
     interpreters: tuple[str, ...]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The kinds as Execution names them."""
+        return frozenset(
+            ExecutionKind.Name(kind).removeprefix("EXECUTION_KIND_").lower() for kind in self.kinds
+        )
+
 
 class SelfTest:
     """Runs harmless workloads through the warden, as tasks are."""
 
-    def __init__(self, tell_warden: Callable[[Message], None], runs_directory: str, path: str) -> None:
+    def __init__(
+        self, tell_warden: Callable[[Message], None], runs_directory: str, config: AgentConfig
+    ) -> None:
         self._tell = tell_warden
         self._runs_directory = runs_directory
-        self._path = path
+        self._config = config
         self._waiting: dict[str, asyncio.Future[Message]] = {}
 
     def ended(self, message: Message) -> bool:
@@ -51,28 +69,54 @@ class SelfTest:
         return future is not None
 
     async def prove(self) -> Proof:
-        """What works here."""
-        command = Execution(command=CommandExecution(program=sys.executable, args=["-S", "-c", "pass"]))
-        scripts = {
-            name: Execution(script=ScriptExecution(interpreter=number, body=_SCRIPTS.get(name, _SCRIPT)))
-            for number, name in INTERPRETERS.items()
+        """What works here, of the kinds that the runner is to offer."""
+        command, interpreters, modules = await asyncio.gather(
+            self._prove_command(), self._prove_scripts(), self._prove_wasm()
+        )
+        proved = {
+            EXECUTION_KIND_COMMAND: command,
+            EXECUTION_KIND_SCRIPT: bool(interpreters),
+            EXECUTION_KIND_WASM: modules,
         }
-        proved = await asyncio.gather(*(self._try(execution) for execution in (command, *scripts.values())))
-        interpreters = tuple(name for name, works in zip(scripts, proved[1:], strict=True) if works)
-        kinds = [EXECUTION_KIND_COMMAND] if proved[0] else []
-        kinds += [EXECUTION_KIND_SCRIPT] if interpreters else []
-        return Proof(tuple(kinds), interpreters)
+        return Proof(tuple(kind for kind, works in proved.items() if works), interpreters)
+
+    async def _prove_command(self) -> bool:
+        program = CommandExecution(program=sys.executable, args=["-S", "-c", "pass"])
+        return self._offers("command") and await self._try(Execution(command=program))
+
+    async def _prove_scripts(self) -> tuple[str, ...]:
+        if not self._offers("script"):
+            return ()
+        bodies = {number: _SCRIPTS.get(name, _SCRIPT) for number, name in INTERPRETERS.items()}
+        proved = await asyncio.gather(
+            *(
+                self._try(Execution(script=ScriptExecution(interpreter=number, body=body)))
+                for number, body in bodies.items()
+            )
+        )
+        return tuple(name for name, works in zip(INTERPRETERS.values(), proved, strict=True) if works)
+
+    async def _prove_wasm(self) -> bool:
+        if not self._offers("wasm"):
+            return False
+        if problem := wasm.problem():
+            log.info("kind_not_offered", kind="wasm", why=problem)
+            return False
+        return await self._try(Execution(wasm=WasmExecution(inline=_MODULE)))
+
+    def _offers(self, kind: str) -> bool:
+        return not self._config.kinds or kind in self._config.kinds
 
     async def _try(self, execution: Execution) -> bool:
         name = f"{META}-{secrets.token_hex(6)}"
         directory = RunDirectory(self._runs_directory, name)
         try:
             directory.make()
-            workload = describe(execution, Place(directory.private, directory.work, self._path))
+            workload = describe(execution, self._place(directory))
             for path, content in workload.files:
                 directory.write(path, content)
             self._waiting[name] = asyncio.get_running_loop().create_future()
-            self._tell(_order(name, list(workload.argv), workload.cwd, self._path, str(directory.root)))
+            self._tell(_order(name, workload))
             result = await asyncio.wait_for(self._waiting[name], _TIMEOUT)
         except NotRunnable:
             return False
@@ -86,14 +130,22 @@ class SelfTest:
             log.warning("selftest_failed", kind=execution.WhichOneof("kind"), result=result)
         return result.get("exit_code") == 0
 
+    def _place(self, directory: RunDirectory) -> Place:
+        env = {
+            "PATH": self._config.path,
+            "HOME": str(directory.work),
+            "TASKYARD_RUN": str(directory.root),
+        }
+        return Place(directory.root, Path(self._config.data_dir), self._config.path, env)
 
-def _order(name: str, argv: list[str], cwd: str, path: str, root: str) -> Message:
+
+def _order(name: str, workload: Workload) -> Message:
     return {
         "op": "start",
         "run": name,
-        "argv": argv,
-        "env": {"PATH": path, "HOME": cwd, "TASKYARD_RUN": root},
-        "cwd": cwd,
+        "argv": list(workload.argv),
+        "env": dict(workload.env),
+        "cwd": workload.cwd,
         "token": secrets.token_hex(16),
         "lease_until": boottime() + _TIMEOUT,
         "forbid_overlap": True,

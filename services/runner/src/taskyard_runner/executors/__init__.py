@@ -6,10 +6,15 @@ A kind is listed here once it is whole; a task of any other kind is given back a
 from __future__ import annotations
 
 from taskyard.v1.task_pb2 import Execution
-from taskyard_runner.executors import command, script
-from taskyard_runner.executors.workload import NotRunnable, Place, Unsupported, Workload
+from taskyard_runner.executors import command, script, wasm
+from taskyard_runner.executors.workload import INSIDE, NotRunnable, Place, Unsupported, Workload
 
-__all__ = ["NotRunnable", "Place", "Unsupported", "Workload", "describe"]
+__all__ = ["INSIDE", "NotRunnable", "Place", "Unsupported", "Workload", "describe", "is_enclosed"]
+
+
+def is_enclosed(execution: Execution) -> bool:
+    """Whether the workload sees files of its run alone, at INSIDE, and nothing of the host."""
+    return execution.WhichOneof("kind") in ("container", "wasm")
 
 
 def describe(execution: Execution, place: Place) -> Workload:
@@ -19,5 +24,7 @@ def describe(execution: Execution, place: Place) -> Workload:
             return command.describe(execution.command, place)
         case "script":
             return script.describe(execution.script, place)
+        case "wasm":
+            return wasm.describe(execution.wasm, place)
         case other:
             raise Unsupported(f"execution kind {other or 'unset'} is not supported by this runner")

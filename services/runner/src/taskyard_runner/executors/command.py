@@ -12,4 +12,4 @@ def describe(execution: CommandExecution, place: Place) -> Workload:
         check_text(f"command.args[{number}]", argument)
     program = find_program("command.program", execution.program, place.path)
     cwd = find_directory(execution.working_directory, place)
-    return Workload([program, *execution.args], cwd)
+    return Workload([program, *execution.args], cwd, place.env)

@@ -34,9 +34,8 @@ def describe(execution: ScriptExecution, place: Place) -> Workload:
         check_text(f"script.args[{number}]", argument)
     file = place.private / "script"
     cwd = find_directory(execution.working_directory, place)
-    return Workload(
-        [*_interpreter(execution, place), str(file), *execution.args], cwd, [(file, execution.body)]
-    )
+    argv = [*_interpreter(execution, place), str(file), *execution.args]
+    return Workload(argv, cwd, place.env, [(file, execution.body)])
 
 
 def _interpreter(execution: ScriptExecution, place: Place) -> list[str]:

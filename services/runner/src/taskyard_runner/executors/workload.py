@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+# Where a workload that does not see the host's files finds those of its run.
+INSIDE = "/run/taskyard"
 
 
 class NotRunnable(Exception):
@@ -19,11 +22,26 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run happens: its private and its fresh working directory, and where programs are found."""
+    """Where a run happens: its directory, what programs it finds, its environment and its limits."""
 
-    private: Path
-    work: Path
+    root: Path
+    data_dir: Path
     path: str
+    # What the workload is to find in its environment.
+    env: Mapping[str, str]
+    memory_mb: int = 0
+    # The run's own user and group; None = the runner's.
+    user: tuple[int, int] | None = None
+
+    @property
+    def private(self) -> Path:
+        """Files that only the run and its runner read."""
+        return self.root / "private"
+
+    @property
+    def work(self) -> Path:
+        """The fresh working directory."""
+        return self.root / "work"
 
 
 @dataclass(frozen=True)
@@ -32,7 +50,13 @@ class Workload:
 
     argv: Sequence[str]
     cwd: str
-    files: Sequence[tuple[Path, bytes]] = ()
+    # Of the program; that of the workload inside a host is in the host's files.
+    env: Mapping[str, str]
+    files: Sequence[tuple[Path, bytes]] = field(default_factory=tuple)
+    # What a host needs beyond the workload's own memory.
+    overhead_mb: int = 0
+    # It begins with the runner's rights and takes on the run's own user itself.
+    drops_privileges: bool = False
 
 
 def find_program(field: str, program: str, path: str) -> str:
@@ -66,6 +90,12 @@ def find_directory(wanted: str, place: Place) -> str:
             f"working_directory {wanted!r} is not readable; allow the runner's user to enter it"
         )
     return wanted
+
+
+def host_env(place: Place) -> dict[str, str]:
+    """The environment of a host: nothing of the task's, which could change what the host does."""
+    marker = {name: value for name, value in place.env.items() if name == "TASKYARD_RUN"}
+    return {"PATH": place.path, "HOME": str(place.work), "LANG": "C.UTF-8", **marker}
 
 
 def check_text(field: str, text: str) -> None:

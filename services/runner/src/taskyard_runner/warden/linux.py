@@ -40,6 +40,13 @@ def forbid_new_privileges() -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
+def become_user(uid: int, gid: int) -> None:
+    """Give up the own user, every other group and with them every capability; raises OSError."""
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+
+
 def die_with(parent: int) -> None:
     """The kernel kills this process when `parent` ends; also if it has ended already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
