@@ -1,4 +1,4 @@
-"""The command taskyard-taskdb: serve, migrate, keys create, keys create-set."""
+"""The command taskyard-taskdb and its subcommands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from taskyard.errors import TaskyardError
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.run import run
 from taskyard_kit.settings import load_or_exit
-from taskyard_taskdb.settings import CreateKeySetSettings, CreateKeySettings, MigrateSettings, ServerSettings
+from taskyard_taskdb import operation
+from taskyard_taskdb.settings import (
+    CreateKeySetSettings,
+    CreateKeySettings,
+    MigrateSettings,
+    RestoredSettings,
+    ServerSettings,
+    VerifyAuditSettings,
+)
 from taskyard_taskdb.storage import keys, migrate
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 
@@ -23,6 +31,8 @@ USAGE = """usage: taskyard-taskdb COMMAND [--help]
   migrate           bring the database to this version's schema
   keys create       make an API key and print it
   keys create-set   make an API key of each kind and print them
+  audit verify      check the change log against its seals
+  restored          make a restored backup ready to serve
 """
 
 
@@ -103,6 +113,30 @@ async def _store_keys(database_url: str, made: Sequence[keys.StoredKey]) -> None
         await pool.close()
 
 
+def _verify_audit(argv: Sequence[str]) -> None:
+    settings = load_or_exit(VerifyAuditSettings, argv, _environment())
+    try:
+        migrate.check(settings.database_url)
+        findings = asyncio.run(operation.verify_audit(settings))
+    except (migrate.SchemaError, TaskyardError) as error:
+        _fail(str(error))
+    for finding in findings:
+        sys.stdout.write(f"{finding.message}\n")
+    if findings:
+        _fail(f"the audit differs from its seals in {len(findings)} places")
+    sys.stdout.write("the audit is as it was sealed\n")
+
+
+def _restored(argv: Sequence[str]) -> None:
+    settings = load_or_exit(RestoredSettings, argv, _environment())
+    try:
+        migrate.check(settings.database_url)
+        done = asyncio.run(operation.restored(settings))
+    except (migrate.SchemaError, TaskyardError) as error:
+        _fail(str(error))
+    sys.stdout.write(f"restore epoch {done.epoch}: {done.sessions} sessions and {done.leases} leases ended\n")
+
+
 def _environment() -> dict[str, str]:
     # The server's own variables may be set as well; they are no mistake of these commands.
     return {name: value for name, value in os.environ.items() if not name.startswith("TASKYARD_TASKDB_")}
@@ -119,6 +153,8 @@ _COMMANDS: dict[tuple[str, ...], Callable[[Sequence[str]], None]] = {
     ("migrate",): _migrate,
     ("keys", "create"): _create_key,
     ("keys", "create-set"): _create_key_set,
+    ("audit", "verify"): _verify_audit,
+    ("restored",): _restored,
 }
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from taskyard_taskdb.sweep.due import TimerSweep
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages, Told
+from taskyard_taskdb.sweep.seals import SealSweep
 from taskyard_taskdb.sweep.slots import SlotSweep
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
 from taskyard_taskdb.sweep.tidy import InboxSweep, PartitionSweep, RequestSweep, RevocationSweep
@@ -48,6 +49,7 @@ class Housekeeping:
             RevocationSweep(pool),
             RequestSweep(pool),
             PartitionSweep(pool),
+            SealSweep(pool),
         )
         self.sweeper = Sweeper(self.office, sweeps)
         self._tasks: list[asyncio.Task[None]] = []

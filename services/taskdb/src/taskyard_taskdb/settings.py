@@ -113,5 +113,45 @@ class CreateKeySetSettings(DatabaseSettings):
             yield Problem("suffix", self.suffix, "must be 1 to 16 of a-z and 0-9")
 
 
+class VerifyAuditSettings(DatabaseSettings):
+    """`taskyard-taskdb audit verify`."""
+
+    about = "Check the change log against its seals; every difference is a line, and the exit code 1."
+
+    after: int = setting(0, min=0, help="only changes above this id")
+    seal: str = setting(
+        "", help="a seal noted elsewhere that must still be there, as last_id:hash from the log of taskdb"
+    )
+
+    @property
+    def known_seal(self) -> tuple[int, bytes] | None:
+        """The seal given, if one was."""
+        if not self.seal:
+            return None
+        last_id, _, digest = self.seal.partition(":")
+        return int(last_id), bytes.fromhex(digest)
+
+    def check(self) -> Iterator[Problem]:
+        yield from super().check()
+        try:
+            known = self.known_seal
+        except ValueError:
+            known = (0, b"")
+        if known is not None and len(known[1]) != 32:
+            yield Problem("seal", self.seal, "must be an id, a colon and 64 hexadecimal digits")
+
+
+class RestoredSettings(DatabaseSettings):
+    """`taskyard-taskdb restored`."""
+
+    about = "Make a restored backup ready to serve: run it once, before taskdb is started on it."
+
+    grace: timedelta = setting(
+        timedelta(seconds=60),
+        min=timedelta(0),
+        help="how long tasks that were leased are given to nobody; at least the longest lease of a runner",
+    )
+
+
 def _is_lower_alnum(text: str) -> bool:
     return text.isalnum() and text == text.lower()

@@ -12,8 +12,10 @@ from taskyard.errors import ResumeTokenInvalid, StreamLimit
 from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 from taskyard_taskdb.watch import hub as hub_module
+from taskyard_taskdb.watch import subscription as subscription_module
 from taskyard_taskdb.watch import token
-from taskyard_taskdb.watch.hub import Hub, Subscription
+from taskyard_taskdb.watch.hub import Hub
+from taskyard_taskdb.watch.subscription import Subscription
 from taskyard_taskdb.watch.token import ResumeToken
 
 WAIT = 5.0
@@ -69,12 +71,12 @@ async def test_a_stream_of_named_tasks_gets_nothing_else(pool: Pool, hub: Hub) -
 async def test_a_slow_stream_loses_nothing_and_its_buffer_stays_bounded(
     pool: Pool, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_module, "BUFFER", 10)
+    monkeypatch.setattr(subscription_module, "BUFFER", 10)
     slow, quick = hub.subscribe("default"), hub.subscribe("default")
     for start in range(0, 1200, 100):
         await write(pool, hub, *(change("a", start + n + 1) for n in range(100)))
         await take(quick, 100)
-    assert len(slow._buffer) <= 10
+    assert slow._count <= 10
     assert await take(slow, 1200) == [("a", n + 1) for n in range(1200)]
     await write(pool, hub, change("a", 1201))
     assert await take(slow, 1) == [("a", 1201)]

@@ -19,7 +19,8 @@ from taskyard_taskdb.storage import changelog, tasks
 from taskyard_taskdb.storage.changelog import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.watch import token
-from taskyard_taskdb.watch.hub import Hub, Subscription, TaskKey
+from taskyard_taskdb.watch.hub import Hub
+from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 from taskyard_taskdb.watch.token import ResumeToken
 
 SESSION_SECONDS = 3600.0

@@ -1,5 +1,6 @@
 """Reading of the change log: rows in id order, and what tells which ids are decided."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ from taskyard_taskdb.storage.statements import statement
 # A row's time is that of its transaction, which statement_timeout keeps short; the slack only lets
 # PostgreSQL skip the partitions of past months.
 PARTITION_SLACK = timedelta(hours=1)
+PAUSE_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,42 @@ async def writers(tx: Tx) -> frozenset[str]:
     key = {"high": LOG_LOCK >> 32, "low": LOG_LOCK & 0xFFFFFFFF}
     rows = await tx.fetch(statement("log_writers"), key)
     return frozenset(row[0] for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Everything up to `id` is decided once `writers` have ended."""
+
+    id: int
+    writers: frozenset[str]
+
+
+async def barrier(tx: Tx) -> Barrier:
+    """A barrier at this moment: whoever draws an id from now on draws a higher one."""
+    end = await last_id(tx)
+    return Barrier(end, await writers(tx))
+
+
+async def left(tx: Tx, barrier: Barrier) -> Barrier:
+    """The barrier with those of its writers that have not ended yet."""
+    if not barrier.writers:
+        return barrier
+    return Barrier(barrier.id, barrier.writers & await writers(tx))
+
+
+async def settled(tx: Tx) -> int:
+    """An id up to which everything is decided, once the writers of this moment have ended."""
+    current = await barrier(tx)
+    while current.writers:
+        await asyncio.sleep(PAUSE_SECONDS)
+        current = await left(tx, current)
+    return current.id
+
+
+async def newest(tx: Tx, until: int) -> tuple[int, datetime] | None:
+    """Return id and time of the last committed change up to `until`."""
+    row = await tx.fetch_row(statement("newest_change"), {"until": until})
+    return (row[0], row[1]) if row else None
 
 
 async def epoch(tx: Tx) -> int:

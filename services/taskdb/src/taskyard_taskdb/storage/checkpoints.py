@@ -1,7 +1,7 @@
 """Stored checkpoints of tasks: written under their lease in one transaction, read in pieces."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from taskyard.errors import CheckpointSequenceConflict, LeaseNotHeld, NotFound, StaleGeneration, TaskTerminal
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -86,7 +86,7 @@ async def write(tx: Tx, new: NewCheckpoint) -> StoredCheckpoint:
     await tx.execute(statement("delete_old_checkpoints"), key)
     assert made is not None and noted is not None
     change = ChangeRow(
-        time=datetime.now(UTC),
+        time=made[0],
         version=noted[0],
         generation=run.generation,
         next_attempt_time=None,

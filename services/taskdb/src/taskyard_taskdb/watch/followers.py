@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from taskyard.errors import TaskyardError
 from taskyard_taskdb.storage import logs
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.watch.hub import Hub, Subscription, TaskKey
+from taskyard_taskdb.watch.hub import Hub
+from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
 logger = logging.getLogger(__name__)
 
 # What this replica stores wakes followers at once; what another one stores is seen this late.
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.05
 
 
 class LogFollowers:

@@ -2,102 +2,32 @@
 
 import asyncio
 import logging
-from collections import defaultdict, deque
+import time
+from collections import defaultdict
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from taskyard.errors import StreamLimit
 from taskyard_taskdb.storage import changelog
 from taskyard_taskdb.storage.changelog import LoggedChange
-from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.watch.reader import LogReader
+from taskyard_taskdb.watch.subscription import PAGE, Subscription, TaskKey
 
 logger = logging.getLogger(__name__)
 
-BUFFER = 2000
-PAGE = 500
 STREAMS_PER_TENANT = 10_000
-# Nothing depends on a wake-up: this is how late a lost one makes the log.
+# Nothing depends on a wake-up, and other replicas give none: this is how late their changes are at most.
+STREAM_POLL_SECONDS = 0.1
 IDLE_POLL_SECONDS = 1.0
 # A gap closes when a transaction of another writer ends, which nobody tells.
 GAP_POLL_SECONDS = 0.005
 RECONNECT_SECONDS = 0.5
-
-TaskKey = tuple[str, str]
-
-
-class Subscription:
-    """One stream's share of the log: a bounded buffer that asks for a replay when it overflows."""
-
-    def __init__(self, hub: "Hub", tenant_id: str | None, keys: frozenset[TaskKey]) -> None:
-        self.tenant_id = tenant_id
-        self.keys = keys
-        self.position = hub.position
-        self.time = hub.time
-        self._hub = hub
-        self._buffer: deque[LoggedChange] = deque()
-        self._overflowed = False
-        self._wake = asyncio.Event()
-
-    def offer(self, change: LoggedChange) -> None:
-        """Take a change in, or remember that it has to be read again."""
-        if change.id <= self.position:
-            return  # a token of a replica that is ahead of this one covers it
-        if len(self._buffer) >= BUFFER:
-            self._overflowed = True
-            self._buffer.clear()
-        if not self._overflowed:
-            self._buffer.append(change)
-        self._wake.set()
-
-    @property
-    def behind(self) -> bool:
-        """Whether changes are at hand that `next` has not returned."""
-        return self._overflowed or bool(self._buffer)
-
-    def wake(self) -> None:
-        """Let the waiting stream look again."""
-        self._wake.set()
-
-    async def next(self, timeout: float) -> list[LoggedChange]:
-        """Return the next changes, at most a page of them; none when the time is up or the hub woke it."""
-        if self._overflowed:
-            return await self._catch_up()
-        if not self._buffer:
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._wake.wait()
-            except TimeoutError:
-                return []
-            if self._overflowed:
-                return await self._catch_up()
-        page = [self._buffer.popleft() for _ in range(min(PAGE, len(self._buffer)))]
-        if page:
-            self.position, self.time = page[-1].id, page[-1].time
-        return page
-
-    def rewind(self, position: int, time: datetime) -> None:
-        """Start behind `position` instead of at the hub's place."""
-        self.position, self.time, self._overflowed = position, time, position < self._hub.position
-
-    async def _catch_up(self) -> list[LoggedChange]:
-        """Read from the log what the buffer could not hold; every id up to the hub's place is decided."""
-        end = self._hub.position
-        rows = await self._hub.replay(self.position, end, self.time, self.tenant_id)
-        if rows and len(rows) == PAGE:
-            self.position, self.time = rows[-1].id, rows[-1].time
-        else:
-            # All up to `end` is read; what came later is in the buffer only if it is taken in from now on.
-            self._resume(end)
-        return [row for row in rows if not self.keys or (row.tenant_id, row.resource_id) in self.keys]
-
-    def _resume(self, end: int) -> None:
-        self.position = end
-        self._buffer.clear()
-        self._overflowed = self._hub.position != end
-        if not self._overflowed:
-            self.time = self._hub.time
+EPOCH_SECONDS = 2.0
+# A busy log is read in larger pieces: each stream then gets fewer, fuller messages.
+SHORTEST_PAUSE = 0.003
+LONGEST_PAUSE = 0.05
+PAUSE_PER_DELIVERY = 20e-6
 
 
 class Hub:
@@ -105,7 +35,7 @@ class Hub:
 
     def __init__(self, pool: Pool) -> None:
         self.position = 0
-        self.time = datetime.now(UTC)
+        self.time = datetime.fromtimestamp(0, UTC)
         self.epoch = 0
         self.closing = False
         self._pool = pool
@@ -114,9 +44,10 @@ class Hub:
         self._by_task: defaultdict[TaskKey, set[Subscription]] = defaultdict(set)
         self._by_tenant: defaultdict[str | None, set[Subscription]] = defaultdict(set)
         self._streams: defaultdict[str | None, int] = defaultdict(int)
-        # Without a stream nobody needs the log at once: it is read at the idle poll only.
+        # Without a stream nobody needs the log: it is passed over, not read.
         self._subscriptions = 0
         self._looks: list[asyncio.Future[None]] = []
+        self._epoch_due = 0.0
 
     async def run(self) -> None:
         """Tail the log until cancelled; a lost connection is replaced and nothing is skipped."""
@@ -131,24 +62,53 @@ class Hub:
 
     async def _tail(self) -> None:
         async with self._pool.reading() as tx:
-            epoch = await changelog.epoch(tx)
-            if self._ready.is_set() and epoch == self.epoch:
-                reader = LogReader(tx, self.position, self.time)
-            else:
-                reader = await LogReader.at_end(tx)
-            self.epoch, self.position, self.time = epoch, reader.position, reader.time
-            self._ready.set()
-            while True:
+            reader = await self._open(tx)
+            while await self._same_log(tx):
                 self._wake.clear()
-                asked = len(self._looks)
-                changes = await reader.step()
-                if changes:
-                    self._publish(changes)
-                    self.position, self.time = reader.position, reader.time
-                if reader.caught_up:
-                    self._answer_looks(asked)
-                if not changes:
-                    await self._sleep(GAP_POLL_SECONDS if reader.blocked else IDLE_POLL_SECONDS)
+                if self._subscriptions or self._looks:
+                    await self._read(reader)
+                else:
+                    await self._pass_over(reader)
+
+    async def _open(self, tx: Tx) -> LogReader:
+        epoch = await changelog.epoch(tx)
+        if self._ready.is_set() and epoch == self.epoch:
+            return LogReader(tx, self.position, self.time)
+        reader = await LogReader.at_end(tx)
+        self.epoch, self.position, self.time = epoch, reader.position, reader.time
+        self._ready.set()
+        self._wake_all()
+        return reader
+
+    async def _same_log(self, tx: Tx) -> bool:
+        """Whether the log is still the one that was opened; a restore is told to no connection."""
+        now = time.monotonic()
+        if now < self._epoch_due:
+            return True
+        self._epoch_due = now + EPOCH_SECONDS
+        return await changelog.epoch(tx) == self.epoch
+
+    async def _read(self, reader: LogReader) -> None:
+        asked = len(self._looks)
+        changes = await reader.step()
+        delivered = 0
+        if changes:
+            delivered = self._publish(changes)
+            self.position, self.time = reader.position, reader.time
+        if reader.caught_up:
+            self._answer_looks(asked)
+        if changes and not self._looks:
+            await asyncio.sleep(min(LONGEST_PAUSE, SHORTEST_PAUSE + delivered * PAUSE_PER_DELIVERY))
+        elif not changes:
+            await self._sleep(GAP_POLL_SECONDS if reader.blocked else STREAM_POLL_SECONDS)
+
+    async def _pass_over(self, reader: LogReader) -> None:
+        place = await reader.look_beyond()
+        if not (self._subscriptions or self._looks):
+            # Nobody has come meanwhile; a stream that had would miss what is passed over.
+            reader.jump(place)
+            self.position, self.time = reader.position, reader.time
+            await self._sleep(IDLE_POLL_SECONDS)
 
     def _answer_looks(self, asked: int) -> None:
         for look in self._looks[:asked]:
@@ -163,7 +123,7 @@ class Hub:
                 await self._wake.wait()
 
     def wake(self) -> None:
-        """Say that something was committed; losing this costs at most the idle poll."""
+        """Say that something was committed; losing this costs at most a poll."""
         if self._subscriptions:
             self._wake.set()
 
@@ -182,6 +142,9 @@ class Hub:
     def close(self) -> None:
         """Ask every stream to end, because the server is about to."""
         self.closing = True
+        self._wake_all()
+
+    def _wake_all(self) -> None:
         for subscriptions in (*self._by_task.values(), *self._by_tenant.values()):
             for subscription in subscriptions:
                 subscription.wake()
@@ -204,6 +167,8 @@ class Hub:
             self._by_task[key].add(subscription)
         if not keys:
             self._by_tenant[tenant_id].add(subscription)
+        # An idle hub sleeps longer than a stream may wait.
+        self._wake.set()
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
@@ -214,7 +179,12 @@ class Hub:
             self._by_task[key].discard(subscription)
             if not self._by_task[key]:
                 del self._by_task[key]
-        self._by_tenant[subscription.tenant_id].discard(subscription)
+        if not subscription.keys:
+            self._by_tenant[subscription.tenant_id].discard(subscription)
+            if not self._by_tenant[subscription.tenant_id]:
+                del self._by_tenant[subscription.tenant_id]
+        if not self._streams[subscription.tenant_id]:
+            del self._streams[subscription.tenant_id]
 
     async def replay(
         self, after: int, until: int, since: datetime, tenant_id: str | None
@@ -223,12 +193,18 @@ class Hub:
         async with self._pool.reading() as tx:
             return await changelog.read_range(tx, after, until, since, tenant_id, PAGE)
 
-    def _publish(self, changes: list[LoggedChange]) -> None:
-        everything = self._by_tenant.get(None, ())
+    def _publish(self, changes: list[LoggedChange]) -> int:
+        """Hand changes to whom they concern; returns how many deliveries that makes."""
+        wanted: defaultdict[Subscription, list[LoggedChange]] = defaultdict(list)
+        tenants: defaultdict[str, list[LoggedChange]] = defaultdict(list)
         for change in changes:
             for subscription in self._by_task.get((change.tenant_id, change.resource_id), ()):
-                subscription.offer(change)
-            for subscription in self._by_tenant.get(change.tenant_id, ()):
-                subscription.offer(change)
-            for subscription in everything:
-                subscription.offer(change)
+                wanted[subscription].append(change)
+            if change.tenant_id in self._by_tenant:
+                tenants[change.tenant_id].append(change)
+        for tenant_id, batch in tenants.items():
+            wanted.update(dict.fromkeys(self._by_tenant[tenant_id], batch))
+        wanted.update(dict.fromkeys(self._by_tenant.get(None, ()), changes))
+        for subscription, batch in wanted.items():
+            subscription.offer(batch)
+        return sum(map(len, wanted.values()))

@@ -1,22 +1,13 @@
 """The order of the change log: hands out changes once every lower id is decided."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from taskyard_taskdb.storage import changelog
-from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.changelog import Barrier, LoggedChange
 from taskyard_taskdb.storage.pool import Tx
 
 PAGE = 2000
 BEGINNING = datetime(1970, 1, 2, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Barrier:
-    """Everything up to `id` is decided once `writers` have ended."""
-
-    id: int
-    writers: frozenset[str]
 
 
 class LogReader:
@@ -40,11 +31,11 @@ class LogReader:
     @classmethod
     async def at_end(cls, tx: Tx) -> "LogReader":
         """Return a reader that starts behind everything that is committed now."""
-        end = await changelog.last_id(tx)
-        pending = await changelog.writers(tx)
-        while pending & await changelog.writers(tx):
-            pass
-        return cls(tx, end, datetime.now(UTC))
+        decided = await changelog.settled(tx)
+        # A committed id, not the sequence's value: after a crash that may be drawn a second time.
+        reader = cls(tx, *(await changelog.newest(tx, decided) or (0, BEGINNING)))
+        reader._horizon = decided
+        return reader
 
     async def step(self) -> list[LoggedChange]:
         """Return the next changes; none means that there are none, or (`blocked`) that one is in the way."""
@@ -56,17 +47,28 @@ class LogReader:
         if decided:
             self.position, self.time = decided[-1].id, decided[-1].time
         if self.blocked and self._barrier is None:
-            end = await changelog.last_id(self._tx)
-            self._barrier = Barrier(end, await changelog.writers(self._tx))
+            self._barrier = await changelog.barrier(self._tx)
         return decided
+
+    async def look_beyond(self) -> tuple[int, datetime] | None:
+        """Return the last change that is decided, for `jump`; None if that is not known to be a later one."""
+        if self._barrier is None:
+            self._barrier = await changelog.barrier(self._tx)
+        await self._advance_horizon()
+        if self._barrier is not None or self._horizon <= self.position:
+            return None
+        return await changelog.newest(self._tx, self._horizon)
+
+    def jump(self, place: tuple[int, datetime] | None) -> None:
+        """Go on behind `place`, without what lies before it."""
+        if place is not None and place[0] > self.position:
+            self.position, self.time = place
 
     async def _advance_horizon(self) -> None:
         if self._barrier is None:
             return
-        left = self._barrier.writers and self._barrier.writers & await changelog.writers(self._tx)
-        if left:
-            self._barrier = Barrier(self._barrier.id, left)
-        else:
+        self._barrier = await changelog.left(self._tx, self._barrier)
+        if not self._barrier.writers:
             self._horizon, self._barrier = self._barrier.id, None
 
     def _decided(self, rows: list[LoggedChange]) -> list[LoggedChange]:

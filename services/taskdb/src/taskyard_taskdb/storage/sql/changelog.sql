@@ -32,6 +32,10 @@ SELECT virtualtransaction FROM pg_locks
 WHERE locktype = 'advisory' AND objsubid = 1 AND classid = %(high)s::oid AND objid = %(low)s::oid
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
 
+-- name: newest_change
+-- No lock. One entry of changes_by_id, backwards.
+SELECT id, time FROM changes WHERE id <= %(until)s ORDER BY id DESC LIMIT 1;
+
 -- name: oldest_change
 -- No lock. First entry of changes_by_id.
 SELECT id, time FROM changes ORDER BY id LIMIT 1;

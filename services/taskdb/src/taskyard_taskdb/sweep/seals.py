@@ -1,0 +1,81 @@
+"""Seals the change log: what is decided gets a hash, in the database and in the log of the process."""
+
+from __future__ import annotations
+
+import logging
+
+from psycopg.errors import UniqueViolation
+
+from taskyard_taskdb.storage import changelog, seals
+from taskyard_taskdb.storage.changelog import Barrier
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.seals import Seal
+from taskyard_taskdb.sweep.leader import Office
+
+logger = logging.getLogger(__name__)
+
+SEAL_SECONDS = 10.0
+
+
+class SealSweep:
+    """One seal per look; a full one brings it back at once."""
+
+    name = "seals"
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._barrier: Barrier | None = None
+        self._made: Seal | None = None
+
+    async def run(self, office: Office) -> float:
+        async with self._pool.reading() as tx:
+            horizon = await self._horizon(tx)
+            former = await seals.last_seal(tx)
+            self._compare(former)
+            seal = await seals.next_seal(tx, former, horizon)
+        if seal is None:
+            return SEAL_SECONDS
+
+        async def work(tx: Tx) -> None:
+            await office.stand(tx)
+            await seals.store(tx, seal)
+
+        try:
+            await self._pool.run(work)
+        except UniqueViolation:
+            # A leader before this one has sealed the same range after all.
+            self._made = None
+            return SEAL_SECONDS
+        self._made = seal
+        # The copy outside the database: whoever cuts off the log's end, seals included, cannot reach it.
+        logger.info("audit.sealed", extra=_fields(seal))
+        return 0.0 if seal.change_count >= seals.MOST_CHANGES else SEAL_SECONDS
+
+    async def _horizon(self, tx: Tx) -> int:
+        """An id up to which everything is decided: that of the last look, once its writers have ended."""
+        decided = 0
+        if self._barrier is not None:
+            self._barrier = await changelog.left(tx, self._barrier)
+            if not self._barrier.writers:
+                decided = self._barrier.id
+        if self._barrier is None or decided:
+            self._barrier = await changelog.barrier(tx)
+            decided = decided if self._barrier.writers else self._barrier.id
+        return decided
+
+    def _compare(self, found: Seal | None) -> None:
+        """Say so if the seal that this process made last is not there any more."""
+        made = self._made
+        if made is not None and (found is None or found.last_id < made.last_id):
+            logger.error("audit.truncated", extra=_fields(made))
+            self._made = None
+
+
+def _fields(seal: Seal) -> dict[str, object]:
+    return {
+        "after_id": seal.after_id,
+        "last_id": seal.last_id,
+        "change_count": seal.change_count,
+        "previous_hash": seal.previous_hash.hex(),
+        "hash": seal.hash.hex(),
+    }

@@ -1,0 +1,152 @@
+"""One stream's share of the log: a bounded buffer that is filled by the hub, or read again from the log."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from taskyard.errors import LogEpochChanged
+from taskyard_taskdb.storage.changelog import LoggedChange
+
+BUFFER = 2000
+PAGE = 500
+# Ids that one look of a stream that is behind goes through, however few of them concern it.
+WINDOW = 20_000
+
+TaskKey = tuple[str, str]
+
+
+class Log(Protocol):
+    """What a subscription knows of the hub: its place in the log, and the log itself."""
+
+    position: int
+    time: datetime
+    epoch: int
+
+    async def replay(
+        self, after: int, until: int, since: datetime, tenant_id: str | None
+    ) -> list[LoggedChange]:
+        """Return a page of the log."""
+        ...
+
+
+class Subscription:
+    """What a stream has not taken yet. Batches are shared between streams, and never changed."""
+
+    __slots__ = (
+        "_batches",
+        "_count",
+        "_log",
+        "_overflowed",
+        "_waiter",
+        "epoch",
+        "keys",
+        "position",
+        "tenant_id",
+        "time",
+    )
+
+    def __init__(self, log: Log, tenant_id: str | None, keys: frozenset[TaskKey]) -> None:
+        self.tenant_id = tenant_id
+        self.keys = keys
+        self.position = log.position
+        self.time = log.time
+        self.epoch = log.epoch
+        self._log = log
+        # Thousands of streams wait for changes of one task that never come: they own nothing but this object.
+        self._batches: deque[Sequence[LoggedChange]] | None = None
+        self._count = 0
+        self._overflowed = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def behind(self) -> bool:
+        """Whether changes are at hand that `next` has not returned."""
+        return self._overflowed or self._count > 0
+
+    def offer(self, batch: Sequence[LoggedChange]) -> None:
+        """Take changes in, in the order of their ids, or remember that they have to be read again."""
+        if batch[0].id <= self.position:
+            # A token of a replica that is ahead of this one covers some of them.
+            batch = [change for change in batch if change.id > self.position]
+        if not batch:
+            return
+        if self._count + len(batch) > BUFFER:
+            self._overflowed = True
+            self._forget()
+        if not self._overflowed:
+            if self._batches is None:
+                self._batches = deque()
+            self._batches.append(batch)
+            self._count += len(batch)
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the waiting stream look again."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self, timeout: float) -> list[LoggedChange]:
+        """Return the next changes, at most a page of them; none when the time is up or the hub woke it.
+
+        Raises LogEpochChanged once the log is another one.
+        """
+        if not self.behind:
+            await self._wait(timeout)
+        if self.epoch != self._log.epoch:
+            raise LogEpochChanged(str(self.epoch), str(self._log.epoch))
+        return await self._catch_up() if self._overflowed else self._take()
+
+    def rewind(self, position: int, time: datetime) -> None:
+        """Start behind `position` instead of at the hub's place."""
+        self.position, self.time, self._overflowed = position, time, position < self._log.position
+
+    async def _wait(self, timeout: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        # Not asyncio.timeout, whose exception would cost more than the rest of an idle stream's bookmark.
+        timer = loop.call_later(timeout, self.wake)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def _take(self) -> list[LoggedChange]:
+        page: list[LoggedChange] = []
+        while self._batches:
+            batch = self._batches[0]
+            room = PAGE - len(page)
+            page += batch[:room]
+            if len(batch) > room:
+                self._batches[0] = batch[room:]
+                break
+            self._batches.popleft()
+        self._count -= len(page)
+        if not self._count:
+            self._batches = None
+        if page:
+            self.position, self.time = page[-1].id, page[-1].time
+        return page
+
+    async def _catch_up(self) -> list[LoggedChange]:
+        """Read from the log what the buffer could not hold; every id up to the hub's place is decided."""
+        end = self._log.position
+        until = min(end, self.position + WINDOW)
+        rows = await self._log.replay(self.position, until, self.time, self.tenant_id)
+        if len(rows) == PAGE:
+            self.position, self.time = rows[-1].id, rows[-1].time
+        else:
+            self.position = max(until, self.position)
+            if rows:
+                self.time = rows[-1].time
+        if self.position >= end == self._log.position:
+            # All is read, and what comes later is taken in from now on.
+            self._overflowed = False
+            self.time = self._log.time
+            self._forget()
+        return [row for row in rows if not self.keys or (row.tenant_id, row.resource_id) in self.keys]
+
+    def _forget(self) -> None:
+        self._batches, self._count = None, 0
