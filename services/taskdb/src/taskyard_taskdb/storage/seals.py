@@ -74,9 +74,9 @@ async def next_seal(tx: Tx, former: Seal | None, until: int, most: int = MOST_CH
     return Seal(last, after, digest.change_count, digest.first_time, digest.last_time, FORM, previous, made)
 
 
-async def store(tx: Tx, seal: Seal) -> None:
-    """Appends a seal to the chain; fails with UniqueViolation if the chain went on meanwhile."""
-    await tx.execute(statement("insert_seal"), seal._asdict())
+async def store(tx: Tx, seal: Seal) -> bool:
+    """Appends a seal to the chain; False, and nothing is stored, if the chain went on meanwhile."""
+    return await tx.execute(statement("insert_seal"), seal._asdict()) == 1
 
 
 async def note_dropped(tx: Tx, before: datetime) -> None:

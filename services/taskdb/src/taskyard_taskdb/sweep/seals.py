@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from psycopg.errors import UniqueViolation
-
 from taskyard_taskdb.storage import changelog, seals
 from taskyard_taskdb.storage.changelog import Barrier
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -36,14 +34,12 @@ class SealSweep:
         if seal is None:
             return SEAL_SECONDS
 
-        async def work(tx: Tx) -> None:
+        async def work(tx: Tx) -> bool:
             await office.stand(tx)
-            await seals.store(tx, seal)
+            return await seals.store(tx, seal)
 
-        try:
-            await self._pool.run(work)
-        except UniqueViolation:
-            # A leader before this one has sealed the same range after all.
+        if not await self._pool.run(work):
+            # A leader before this one has sealed the range after all.
             self._made = None
             return SEAL_SECONDS
         self._made = seal
