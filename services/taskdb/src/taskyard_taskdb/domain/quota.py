@@ -1,6 +1,7 @@
 """What a tenant may use: the tiers' numbers, and a tenant's own where it has some."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import IntEnum
 
 from taskyard.errors import BatchTooLarge
@@ -37,6 +38,16 @@ class Quota:
     def room(self, pending: int) -> int:
         """How many more tasks may wait while `pending` do; -1 is unlimited."""
         return max(0, self.max_queue_depth - pending) if self.max_queue_depth else -1
+
+    def refilled(self, tokens: float, passed: timedelta) -> float:
+        """What a bucket holds after that time; a burst of 0 lets it grow without end."""
+        full = tokens + self.rate_limit_per_sec * max(0.0, passed.total_seconds())
+        return min(full, float(self.rate_burst)) if self.rate_burst else full
+
+    def wait_for(self, tokens: float, count: int) -> timedelta:
+        """How long until a bucket that holds `tokens` holds `count`."""
+        missing = max(0.0, count - tokens)
+        return timedelta(seconds=missing / self.rate_limit_per_sec) if self.rate_limit_per_sec else timedelta(0)
 
     def check_batch(self, size: int, field: str = "requests") -> None:
         """Raises BatchTooLarge for a batch that the bucket could never admit."""
