@@ -20,6 +20,7 @@ from taskyard_taskdb.storage.classes import ClassCache
 from taskyard_taskdb.storage.create import TaskCreator
 from taskyard_taskdb.storage.newtask import Created, NewTask
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
+from taskyard_taskdb.storage.tenants import Tenant
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 
@@ -52,7 +53,10 @@ async def barrier(url: str, lock: str, waiting: int) -> AsyncIterator[Callable[[
 def new_tasks(requests: Sequence[task_service_pb2.CreateTaskRequest]) -> list[NewTask]:
     """The requests as they reach storage."""
     reader = SpecReader()
-    return [reader.read(request, "default", Actor(ActorType.USER, "k"), None) for request in requests]
+    return [
+        reader.read(request, Tenant("default", False), Actor(ActorType.USER, "k"), None)
+        for request in requests
+    ]
 
 
 @pytest.fixture

@@ -7,6 +7,14 @@ from enum import IntEnum
 from taskyard.errors import BatchTooLarge
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How many of some new tasks are admitted, and whether the rate refuses the next one, or the queue."""
+
+    admitted: int
+    by_rate: bool
+
+
 class Tier(IntEnum):
     """Service tiers (TenantTier)."""
 
@@ -39,6 +47,12 @@ class Quota:
         """How many more tasks may wait while `pending` do; -1 is unlimited."""
         return max(0, self.max_queue_depth - pending) if self.max_queue_depth else -1
 
+    def admit(self, pending: int, tokens: float, count: int) -> Verdict:
+        """How many of `count` new tasks may wait, while `pending` do and the bucket holds `tokens`."""
+        room = count if self.max_queue_depth == 0 else self.room(pending)
+        rate = count if self.rate_limit_per_sec == 0 else int(tokens)
+        return Verdict(max(0, min(count, room, rate)), rate < room)
+
     def refilled(self, tokens: float, passed: timedelta) -> float:
         """What a bucket holds after that time; a burst of 0 lets it grow without end."""
         full = tokens + self.rate_limit_per_sec * max(0.0, passed.total_seconds())
@@ -47,7 +61,9 @@ class Quota:
     def wait_for(self, tokens: float, count: int) -> timedelta:
         """How long until a bucket that holds `tokens` holds `count`."""
         missing = max(0.0, count - tokens)
-        return timedelta(seconds=missing / self.rate_limit_per_sec) if self.rate_limit_per_sec else timedelta(0)
+        return (
+            timedelta(seconds=missing / self.rate_limit_per_sec) if self.rate_limit_per_sec else timedelta(0)
+        )
 
     def check_batch(self, size: int, field: str = "requests") -> None:
         """Raises BatchTooLarge for a batch that the bucket could never admit."""
@@ -73,6 +89,9 @@ class QuotaOverrides:
     rate_limit_per_sec: int | None = None
     rate_burst: int | None = None
     weight: int | None = None
+
+
+NO_OVERRIDES = QuotaOverrides()
 
 
 def effective(tier: Tier, own: QuotaOverrides) -> Quota:

@@ -23,7 +23,7 @@ from taskyard_taskdb.storage.create import TaskCreator
 from taskyard_taskdb.storage.idempotency import Method
 from taskyard_taskdb.storage.newtask import Created, CreateResult, Dropped, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tenants import TenantCache
+from taskyard_taskdb.storage.tenants import Tenant, TenantCache
 
 Request = task_service_pb2.CreateTaskRequest
 Response = task_service_pb2.CreateTaskResponse
@@ -48,8 +48,8 @@ class CreateMethods:
         if not request.parent:
             raise FieldInvalid.of("parent", "is required: tenants/{tenant}")
         tenant_id = access.visible_tenant(request.parent)
-        await self._tenants.admit(tenant_id)
-        task = self._specs.read(request, tenant_id, access.caller(), _traceparent())
+        tenant = await self._tenants.admit(tenant_id)
+        task = self._specs.read(request, tenant, access.caller(), _traceparent())
         if request.validate_only:
             result = await self._creator.check(task)
         else:
@@ -61,12 +61,13 @@ class CreateMethods:
     async def BatchCreateTasks(self, request: BatchRequest, context: Any) -> BatchResponse:
         _validate_frame(request)
         tenant_id = access.visible_tenant(request.parent)
-        await self._tenants.admit(tenant_id)
+        tenant = await self._tenants.admit(tenant_id)
+        tenant.check_batch(len(request.requests))
         atomic = request.mode != common_pb2.BATCH_MODE_PER_ITEM
         if request.request_id and not atomic:
             raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
         batch_hash = _hash_batch(request) if request.request_id else b""
-        read = await self._read_items(request, tenant_id)
+        read = await self._read_items(request, tenant)
         results = await (
             self._create_all(read, request, batch_hash) if atomic else self._create_each(read, request)
         )
@@ -75,7 +76,7 @@ class CreateMethods:
         view = convert.chosen_view(request.view, convert.NAME)
         return await _batch_response(results, view, records)
 
-    async def _read_items(self, request: BatchRequest, tenant_id: str) -> list[NewTask | TaskyardError]:
+    async def _read_items(self, request: BatchRequest, tenant: Tenant) -> list[NewTask | TaskyardError]:
         actor, traceparent = access.caller(), _traceparent()
         read: list[NewTask | TaskyardError] = []
         for index, item in enumerate(request.requests):
@@ -84,7 +85,7 @@ class CreateMethods:
             try:
                 if item.parent not in ("", request.parent):
                     raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
-                read.append(self._specs.read(item, tenant_id, actor, traceparent))
+                read.append(self._specs.read(item, tenant, actor, traceparent))
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
             except TaskyardError as error:

@@ -24,6 +24,7 @@ from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
 from taskyard_taskdb.storage.newtask import NewTask
+from taskyard_taskdb.storage.tenants import Tenant
 
 _KINDS = {
     "command": Kind.COMMAND,
@@ -107,7 +108,7 @@ class SpecReader:
     def read(
         self,
         request: task_service_pb2.CreateTaskRequest,
-        tenant_id: str,
+        tenant: Tenant,
         actor: Actor,
         traceparent: str | None,
     ) -> NewTask:
@@ -122,7 +123,7 @@ class SpecReader:
         metadata = request.task.metadata
         uid = self._ids.draw()
         return NewTask(
-            tenant_id,
+            tenant.tenant_id,
             request.task_id or uuid_text(uid),
             uid,
             template.kind,
@@ -133,7 +134,7 @@ class SpecReader:
             template.slot,
             template.entity_type,
             template.entity_id,
-            _parent(metadata.parent_task, tenant_id) if metadata.parent_task else None,
+            _parent(metadata.parent_task, tenant.tenant_id) if metadata.parent_task else None,
             actor.type,
             actor.id,
             traceparent,
@@ -147,6 +148,7 @@ class SpecReader:
             template.placed.definition,
             request.request_id,
             body_hash,
+            tenant.limited,
         )
 
     def _template(self, spec: task_pb2.TaskSpec) -> _Template:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import psycopg
 from psycopg import errors as pg
 
-from taskyard.errors import NotFound, ResourceVersionMismatch, TaskyardError
+from taskyard.errors import NotFound, QueueDepthExceeded, ResourceVersionMismatch, TaskyardError
 from taskyard_taskdb.domain import admission
 from taskyard_taskdb.domain.event import Event, RetryRequested
 from taskyard_taskdb.domain.lifecycle import apply
@@ -17,7 +17,7 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Admission
-from taskyard_taskdb.storage import idempotency, occupancy
+from taskyard_taskdb.storage import idempotency, occupancy, quota
 from taskyard_taskdb.storage.idempotency import Method, Request
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.task_rows import Key
@@ -37,6 +37,29 @@ class Ask:
     resource_version: int = 0
 
 
+@dataclass(slots=True)
+class _Room:
+    """How many tasks that are retried the queues of limited tenants take, and who made use of it."""
+
+    left: dict[str, tuple[int, QueueDepthExceeded]]
+    used: set[str] = field(default_factory=set)
+
+    def take(self, tenant_id: str) -> None:
+        """Count a task that waits again; raises QueueDepthExceeded."""
+        if tenant_id not in self.left:
+            return
+        count, full = self.left[tenant_id]
+        if count <= 0:
+            raise full
+        self.left[tenant_id] = (count - 1, full)
+        self.used.add(tenant_id)
+
+    async def confirm(self, tx: Tx) -> None:
+        """Look again behind all locks; raises StateMoved."""
+        if self.used:
+            await quota.confirm(tx, self.used)
+
+
 class Actions:
     """Applies requests; `after_commit` is told what those who wait have to know."""
 
@@ -54,8 +77,11 @@ class Actions:
             if method is not None and request is not None and await is_repeat(tx, method, request):
                 return Written()
             loaded = await load_for_update(tx, [ask.key])
-            transition = await _decide(tx, ask, loaded)
-            return await write(tx, [transition])
+            room = await _room(tx, [ask])
+            transition = await _decide(tx, ask, loaded, room)
+            written = await write(tx, [transition])
+            await room.confirm(tx)
+            return written
 
         self._after_commit(await self._pool.run(work))
 
@@ -94,22 +120,32 @@ async def is_repeat(tx: Tx, method: Method, request: Request) -> bool:
 
 async def _apply(tx: Tx, asks: Sequence[Ask], results: dict[Key, TaskyardError]) -> Written:
     loaded = await load_for_update(tx, [ask.key for ask in asks])
+    room = await _room(tx, asks)
     transitions: list[Transition] = []
     for ask in asks:
         results.pop(ask.key, None)
         try:
-            transitions.append(await _decide(tx, ask, loaded))
+            transitions.append(await _decide(tx, ask, loaded, room))
         except TaskyardError as error:
             results[ask.key] = error
-    return await write(tx, [transition for transition in transitions if not transition.duplicate])
+    written = await write(tx, [transition for transition in transitions if not transition.duplicate])
+    await room.confirm(tx)
+    return written
 
 
-async def _decide(tx: Tx, ask: Ask, loaded: Loaded) -> Transition:
+async def _decide(tx: Tx, ask: Ask, loaded: Loaded, room: _Room) -> Transition:
     task = expect(loaded.tasks, ask.key, ask.resource_version)
     transition = apply(task, ask.event, loaded.now, _rng)
     if isinstance(ask.event, RetryRequested) and task.slot is not None:
         await _check_slot(tx, task)
+    if isinstance(ask.event, RetryRequested) and not transition.duplicate:
+        room.take(task.tenant_id)
     return transition
+
+
+async def _room(tx: Tx, asks: Sequence[Ask]) -> _Room:
+    retried = {ask.key[0] for ask in asks if isinstance(ask.event, RetryRequested)}
+    return _Room(await quota.room_for_retries(tx, retried) if retried else {})
 
 
 def expect(tasks: Mapping[Key, TaskState], key: Key, resource_version: int) -> TaskState:

@@ -54,6 +54,15 @@ def _read(row: Row) -> Counts:
     return Counts(tenant_id, pending, leased, quota, quota.refilled(tokens, time - refill_time), time)
 
 
+async def hold_writers(tx: Tx) -> None:
+    """Wait for every transaction that has counted tasks to end, and hold up new ones to the end of this one.
+
+    Each of them opens the table for writing, also where none of its rows is concerned; what is read
+    afterwards is complete.
+    """
+    await tx.execute("LOCK TABLE tenant_counters IN SHARE ROW EXCLUSIVE MODE", prepare=False)
+
+
 async def set_limits(tx: Tx, tenant_id: str, quota: Quota, *, counted: bool) -> None:
     """Let a locked tenant have these limits; `counted` says whether it has counters already.
 
@@ -71,7 +80,7 @@ async def set_limits(tx: Tx, tenant_id: str, quota: Quota, *, counted: bool) -> 
     elif counted:
         await tx.execute(statement("set_limits"), params)
     else:
-        await tx.execute(statement("hold_writers"))
+        await hold_writers(tx)
         await tx.execute(statement("begin_counting"), params)
 
 
@@ -134,7 +143,7 @@ async def compare(tx: Tx, *, repair: bool = False) -> list[Discrepancy]:
     """Counters that differ from a recount; while tasks are being written, only those found with `repair`,
     which holds up writers and corrects them, are certain."""
     if repair:
-        await tx.execute(statement("hold_writers"))
+        await hold_writers(tx)
     found = [Discrepancy(*row) for row in await tx.fetch(statement("off_counters"))]
     if repair and found:
         await tx.execute(

@@ -87,10 +87,15 @@ class TaskCreator:
     async def _settle(
         self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
     ) -> None:
-        alone = [index for index in indices if tasks[index].replaces]
-        together = [index for index in indices if not tasks[index].replaces]
-        # A replacement locks the tasks that it cancels; on its own it holds up nobody else's flush.
-        for group in (together, *([index] for index in alone)):
+        # A replacement locks the tasks that it cancels, a limit the counters of its tenant: on their own they
+        # hold up nobody else's flush.
+        alone = [[index] for index in indices if tasks[index].replaces]
+        together: dict[str, list[int]] = {"": []}
+        for index in indices:
+            if not tasks[index].replaces:
+                tenant_id = tasks[index].tenant_id if tasks[index].limited else ""
+                together.setdefault(tenant_id, []).append(index)
+        for group in (*together.values(), *alone):
             await self._bisect(tasks, group, results)
 
     async def _bisect(

@@ -10,8 +10,9 @@ from taskyard.errors import RequestIdReused, SlotQueueFull
 from taskyard_taskdb.domain import admission
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import Kind, PendingReason, TimerKind
-from taskyard_taskdb.storage import arrays, idempotency, occupancy, replacement
+from taskyard_taskdb.storage import arrays, counters, idempotency, occupancy, quota, replacement
 from taskyard_taskdb.storage.changes import LOG_LOCK
+from taskyard_taskdb.storage.counters import Delta
 from taskyard_taskdb.storage.idempotency import Method, Request
 from taskyard_taskdb.storage.newtask import (
     Created,
@@ -46,15 +47,16 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
 
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], Written]:
-    """Stores what is new. Raises Refused for tasks whose slot is full or whose request id was used
-    differently.
+    """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
+    tenant, or whose request id was used differently.
 
     Raises UniqueViolation for a taken task id, and what the database says of values it cannot store.
     """
     results: dict[int, CreateResult] = {}
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
-    replaced, written = await replacement.cancel_live(tx, [task for _, task in fresh if task.replaces])
+    delta = Delta()
+    replaced, written = await replacement.cancel_live(tx, [task for _, task in fresh if task.replaces], delta)
     now = await _database_time(tx, fresh)
     heads: list[tuple[SlotKey, str]] = []
     dropped: list[Request] = []
@@ -78,11 +80,20 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], W
         await idempotency.redirect(tx, Method.CREATE_TASK, dropped)
     if heads:
         await occupancy.set_heads(tx, heads)
+    written.tenants |= await counters.add(tx, delta)
+    await _check_limits(tx, planned)
     if planned:
         results |= await _insert(tx, planned, replaced)
         written.changed = True
         written.lanes |= {item.task.lane for item in planned if item.reason is PendingReason.QUEUED}
     return [results[position] for position in range(len(tasks))], written
+
+
+async def _check_limits(tx: Tx, planned: Sequence[_Planned]) -> None:
+    """Raises Refused for tasks beyond a limit of their tenant."""
+    limited = {item.position: item.task.tenant_id for item in planned if item.task.limited}
+    if limited and (refused := await quota.admit(tx, limited)):
+        raise Refused(refused)
 
 
 async def _claim_requests(tx: Tx, tasks: Sequence[NewTask], results: dict[int, CreateResult]) -> None:

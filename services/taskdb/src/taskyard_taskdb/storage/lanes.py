@@ -95,7 +95,8 @@ class Lanes:
 
     def committed(self, written: Written) -> None:
         """Tell what a transaction of transitions has changed."""
-        self.tell(News(lanes=set(written.lanes), holders=set(written.holders)))
+        lanes, holders, tenants = set(written.lanes), set(written.holders), set(written.tenants)
+        self.tell(News(lanes=lanes, holders=holders, tenants=tenants))
 
     def tell(self, news: News) -> None:
         """Tell listeners here and, where there is a forwarder, in the other replicas."""

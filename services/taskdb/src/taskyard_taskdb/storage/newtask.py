@@ -43,6 +43,8 @@ class NewTask(NamedTuple):
     # What makes a repeat of the request recognisable; empty where there is no request_id.
     request_id: str
     body_hash: bytes
+    # The tenant has limits, as far as this process knows.
+    limited: bool = False
     method: Method = Method.CREATE_TASK
 
     @property
@@ -57,8 +59,10 @@ class NewTask(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether storing it concerns nothing but itself: no request id, no slot, no timer."""
-        return self.policy is DEFAULT_POLICY and not self.request_id and self.slot is None
+        """Whether storing it concerns nothing but itself: no request id, no slot, no timer, no limit."""
+        return (
+            self.policy is DEFAULT_POLICY and not self.request_id and self.slot is None and not self.limited
+        )
 
     @property
     def label_map(self) -> dict[str, str]:

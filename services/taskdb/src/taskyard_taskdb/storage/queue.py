@@ -13,6 +13,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
@@ -20,9 +21,9 @@ from typing import Any
 from taskyard.errors import SessionSuperseded
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
-from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage import arrays, counters
 from taskyard_taskdb.storage.changes import LOG_LOCK
-from taskyard_taskdb.storage.claim import Grant, RunnerGrants, RunnerWant
+from taskyard_taskdb.storage.claim import Grant, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.keys import RunnerScope
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.lanes import Lanes, lane_arrays
@@ -68,10 +69,13 @@ class _Pop:
         self._wants = wants
         self._taken: list[Candidate] = []
         self._skipped: list[Candidate] = []
+        # Whether there are limits at all, and which tenants asked for have some.
+        self._any_limits = True
+        self._limited: set[str] = set()
 
     async def run(self, tx: Tx) -> list[RunnerGrants]:
         results = [RunnerGrants() for _ in self._wants]
-        self._taken, self._skipped = [], []
+        self._taken, self._skipped, self._limited = [], [], set()
         wants = await self._admit(tx, results)
         sole = sole_lanes(wants)
         taken = (
@@ -130,6 +134,7 @@ class _Pop:
             ((candidate.lane, candidate.ready_time) for candidate in self._taken),
             ((candidate.lane, candidate.ready_time) for candidate in self._skipped),
         )
+        self._lanes.touch_tenants(self._limited & {candidate.lane.tenant_id for candidate in self._taken})
 
     async def _admit(self, tx: Tx, results: list[RunnerGrants]) -> list[tuple[int, RunnerWant]]:
         """The wants of runners whose session stands and which do not repeat a call, within their scope."""
@@ -143,13 +148,43 @@ class _Pop:
                 results[position].grants.clear()
             elif not results[position].grants:
                 admitted.append((position, _within(want, scopes[position])))
-        return admitted
+        return await self._within_limits(tx, admitted)
+
+    async def _within_limits(
+        self, tx: Tx, wants: list[tuple[int, RunnerWant]]
+    ) -> list[tuple[int, RunnerWant]]:
+        """The wants without what limits of tenants forbid, as far as that is known before the locks."""
+        if not self._any_limits:
+            return wants
+        tenants = {tenant.tenant_id for _, want in wants for tenant in want.tenants}
+        counts = await counters.read(tx, tenants)
+        self._limited = set(counts)
+        room = {tenant_id: found.quota.claimable(found.leased) for tenant_id, found in counts.items()}
+        return [(position, _capped(want, room)) for position, want in wants]
+
+    async def _over_limits(
+        self, tx: Tx, chosen: Sequence[Candidate], taken: Mapping[Candidate, bool]
+    ) -> list[Candidate]:
+        """What the limits of tenants do not allow after all; a lease that is replaced takes no room."""
+        if not self._limited:
+            return []
+        counts = await counters.lock(tx, self._limited & {c.lane.tenant_id for c in chosen})
+        room = {tenant_id: found.quota.claimable(found.leased) for tenant_id, found in counts.items()}
+        over: list[Candidate] = []
+        for candidate in chosen:
+            left = room.get(candidate.lane.tenant_id, -1)
+            if left == 0 and not taken[candidate]:
+                over.append(candidate)
+            elif left > 0 and not taken[candidate]:
+                room[candidate.lane.tenant_id] = left - 1
+        return over
 
     async def _stand(self, tx: Tx) -> dict[int, RunnerScope]:
         params = self._claim_params() | {
             "epochs": arrays.bigints([want.session_epoch for want in self._wants])
         }
         rows = await tx.fetch(statement("stand_sessions"), params)
+        self._any_limits = not rows or rows[0][2]
         standing = {row[0] - 1: RunnerScope.unpack(row[1]) for row in rows}
         pulling = [position for position, want in enumerate(self._wants) if want.session_epoch == 0]
         return standing | (await self._pull_scopes(tx, pulling) if pulling else {})
@@ -174,6 +209,12 @@ class _Pop:
             return
         chosen = sorted(taken, key=lambda c: c.position) if len(self._wants) > 1 else list(taken)
         old = await _retire(tx, [candidate for candidate in chosen if taken[candidate]])
+        over = await self._over_limits(tx, chosen, taken)
+        if over:
+            await self._put_back(tx, over, results)
+            chosen = [candidate for candidate in chosen if candidate not in set(over)]
+            if not chosen:
+                return
         lease_ids = _draw_lease_ids(len(chosen))
         wants = [self._wants[candidate.position] for candidate in chosen]
         former = [old.get((c.lane.tenant_id, c.task_id), (None, None, None, None)) for c in chosen]
@@ -289,6 +330,20 @@ def _within(want: RunnerWant, scope: RunnerScope) -> RunnerWant:
     return RunnerWant(
         want.runner_id, want.session_epoch, want.max_tasks, want.lease_duration, tenants, want.budget
     )
+
+
+def _capped(want: RunnerWant, room: Mapping[str, int]) -> RunnerWant:
+    """The want with at most `room` tasks of each tenant named there; -1 is no limit."""
+    if not any(room.get(tenant.tenant_id, -1) >= 0 for tenant in want.tenants):
+        return want
+    tenants = []
+    for tenant in want.tenants:
+        left = room.get(tenant.tenant_id, -1)
+        if left < 0:
+            tenants.append(tenant)
+        elif left > 0:
+            tenants.append(TenantWant(tenant.tenant_id, min(tenant.max_tasks, left), tenant.lanes))
+    return replace(want, tenants=tuple(tenants))
 
 
 def _task_keys(chosen: Sequence[Candidate]) -> dict[str, object]:

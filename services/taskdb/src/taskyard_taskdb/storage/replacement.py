@@ -10,6 +10,7 @@ from taskyard_taskdb.domain.lifecycle import apply
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage import occupancy
+from taskyard_taskdb.storage.counters import Delta
 from taskyard_taskdb.storage.newtask import NewTask
 from taskyard_taskdb.storage.occupancy import Occupancy
 from taskyard_taskdb.storage.pool import Tx
@@ -20,8 +21,12 @@ from taskyard_taskdb.storage.transitions import StateMoved, Written, load_for_up
 _rng = random.Random()
 
 
-async def cancel_live(tx: Tx, tasks: Sequence[NewTask]) -> tuple[dict[SlotKey, list[str]], Written]:
+async def cancel_live(
+    tx: Tx, tasks: Sequence[NewTask], delta: Delta
+) -> tuple[dict[SlotKey, list[str]], Written]:
     """Cancels the live tasks of these tasks' slots, or asks their holders to; their ids by slot.
+
+    What that changes in the counts of tenants is noted in `delta`: they are locked after slots.
 
     Tasks are locked before slots, so who is alive is read without a lock first; `check` looks again under it.
     """
@@ -39,7 +44,8 @@ async def cancel_live(tx: Tx, tasks: Sequence[NewTask]) -> tuple[dict[SlotKey, l
         event = Replaced(actor=actor, by_task_id=new.task_id, grace=new.policy.stop_grace_period)
         alive = [loaded.tasks[(key[0], task_id)] for task_id in ids if (key[0], task_id) in loaded.tasks]
         transitions += [apply(task, event, loaded.now, _rng) for task in alive if not task.phase.terminal]
-    return live, await write(tx, [transition for transition in transitions if not transition.duplicate])
+    changed = [transition for transition in transitions if not transition.duplicate]
+    return live, await write(tx, changed, delta=delta)
 
 
 def check(replaced: Mapping[SlotKey, Sequence[str]], occupied: Mapping[SlotKey, Occupancy]) -> None:

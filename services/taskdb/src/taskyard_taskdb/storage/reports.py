@@ -144,9 +144,10 @@ class Reports:
     async def _complete(self, reports: Sequence[Report], plain: Mapping[Key, list[int]]) -> list[Key]:
         """The tasks of plain successes that are done; the others are decided one by one."""
         try:
-            done = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+            done, limited = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
         except POISON:
             return []
+        self._lanes.touch_tenants(limited)
         await failpoints.REPORT_AFTER_COMMIT.reach()
         return done
 
@@ -251,19 +252,21 @@ def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
     return first.said is Said.STARTED and first.details is None and first.lease_id == last.lease_id
 
 
-async def _complete_plain(tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]) -> list[Key]:
-    """The tasks that are done now; the others are for Python to decide."""
+async def _complete_plain(
+    tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
+) -> tuple[list[Key], list[str]]:
+    """The tasks that are done now, the others being for Python to decide; and their tenants with limits."""
     keys = sorted(groups)
     first = [reports[groups[key][0]] for key in keys]
     last = [reports[groups[key][-1]] for key in keys]
     rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
     if rows and rows[0][2] != len(rows):
         raise StateMoved("a lease stood for a task that had ended")
-    timed = [keys[n - 1] for n, is_timed, _ in rows if is_timed]
+    timed = [keys[n - 1] for n, is_timed, *_ in rows if is_timed]
     if timed:
         await _clear_timers(tx, timed)
     await failpoints.REPORT_BEFORE_COMMIT.reach()
-    return [keys[n - 1] for n, _, _ in rows]
+    return [keys[n - 1] for n, *_ in rows], (rows[0][3] or []) if rows else []
 
 
 def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from taskyard_taskdb.domain import quota
 from taskyard_taskdb.domain.names import tenant_name
-from taskyard_taskdb.domain.quota import Quota, QuotaOverrides, Tier
+from taskyard_taskdb.domain.quota import NO_OVERRIDES, Quota, QuotaOverrides, Tier
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
 
@@ -19,7 +19,7 @@ class TenantRow:
     tenant_id: str
     display_name: str
     tier: Tier
-    own: QuotaOverrides = QuotaOverrides()
+    own: QuotaOverrides = NO_OVERRIDES
     suspended: bool = False
     queue_paused: bool = False
     version: int = 1

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from taskyard.errors import NotFound, TenantSuspended
+from taskyard_taskdb.domain.quota import Quota
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.statements import statement
+
+# How long a change of a tenant or of its task types may be unknown to a replica that has not heard of it.
+TTL = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +21,25 @@ class Tenant:
 
     tenant_id: str
     suspended: bool
+    # Whether it has counters; of its limits, those that concern a call as a whole.
+    limited: bool = False
+    rate_limit_per_sec: int = 0
+    rate_burst: int = 0
 
     @property
     def name(self) -> str:
         """The resource name."""
         return f"tenants/{self.tenant_id}"
 
+    def check_batch(self, size: int) -> None:
+        """Raises BatchTooLarge for more new tasks in one call than the bucket could ever admit."""
+        Quota(0, 0, self.rate_limit_per_sec, self.rate_burst, 1).check_batch(size)
+
 
 class TenantCache:
     """Tenants as they were at most `ttl` ago; a missing one is looked for every time."""
 
-    def __init__(self, pool: Pool, ttl: timedelta = timedelta(seconds=2)) -> None:
+    def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
         self._ttl = ttl.total_seconds()
         self._known: dict[str, tuple[float, Tenant]] = {}
@@ -42,9 +54,12 @@ class TenantCache:
             raise TenantSuspended(tenant.name)
         return tenant
 
-    def forget(self, tenant_id: str) -> None:
-        """Read the tenant anew next time, because it has changed."""
-        self._known.pop(tenant_id, None)
+    def forget(self, tenant_id: str | None = None) -> None:
+        """Read the tenant, or every one, anew next time, because it has changed."""
+        if tenant_id is None:
+            self._known.clear()
+        else:
+            self._known.pop(tenant_id, None)
 
     async def _load(self, tenant_id: str) -> Tenant:
         async with self._pool.reading() as tx:

@@ -20,8 +20,10 @@ from taskyard_taskdb.domain.effect import DeleteTask, DiscardCheckpoints, FreeSl
 from taskyard_taskdb.domain.event import Promoted
 from taskyard_taskdb.domain.task import QueueKey, TaskState
 from taskyard_taskdb.domain.transition import Transition
-from taskyard_taskdb.storage import arrays, leases, slots, task_status, timers
+from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.storage import arrays, counters, leases, slots, task_status, timers
 from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
+from taskyard_taskdb.storage.counters import Delta
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.slots import SlotKey
@@ -49,6 +51,8 @@ class Written:
     lanes: set[LaneKey] = field(default_factory=set)
     # Tasks whose holder must act: asked to cancel or pause, or its lease was taken away.
     holders: set[Key] = field(default_factory=set)
+    # Tenants with limits whose use of them changed.
+    tenants: set[str] = field(default_factory=set)
     changed: bool = False
 
 
@@ -99,22 +103,40 @@ async def database_time(tx: Tx) -> datetime:
 
 
 async def write(
-    tx: Tx, transitions: Iterable[Transition], *, log_sequences: Mapping[Key, int | None] | None = None
+    tx: Tx,
+    transitions: Iterable[Transition],
+    *,
+    log_sequences: Mapping[Key, int | None] | None = None,
+    delta: Delta | None = None,
 ) -> Written:
     """Write transitions of loaded tasks, several of one task in their order; the change log comes last.
 
     A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log
-    entries of runs that end. Raises StateMoved if a row is not as the transition's `before` says.
+    entries of runs that end. Given a `delta`, the caller writes the counts, behind locks of its own. Raises
+    StateMoved if a row is not as the transition's `before` says.
     """
     written = Written()
     steps = collect(transitions)
     await _write_rows(tx, steps, written, log_sequences or {})
     promoted = await _settle_slots(tx, steps)
     await _write_rows(tx, promoted, written, {})
+    counts = Delta() if delta is None else delta
+    for step in steps:
+        _count(step, counts)
+    if delta is None:
+        written.tenants = await counters.add(tx, counts)
     changes = [change_row(step.before, change) for step in (*steps, *promoted) for change in step.changes()]
     written.changed = bool(changes)
     await insert_changes(tx, changes)
     return written
+
+
+def _count(step: Steps, counts: Delta) -> None:
+    """Note what a task's steps change in the counts of its tenant. A promoted task waits as before."""
+    deleted = any(isinstance(effect, DeleteTask) for effect in step.effects())
+    waits, waited = not deleted and step.task.phase is Phase.PENDING, step.before.phase is Phase.PENDING
+    held, was_held = not deleted and step.task.lease is not None, step.before.lease is not None
+    counts.move(step.before.tenant_id, waits - waited, held - was_held)
 
 
 async def _write_rows(

@@ -1,7 +1,8 @@
 -- name: insert_tasks
 -- Inserts tasks, queue rows and changes in the order of the arrays, a microsecond apart so that a batch stays FIFO.
 -- The only locks that can wait are those of ids that a concurrent transaction inserts; a taken id fails the statement.
--- The log's advisory lock comes first: nobody else can hold a row of a new task.
+-- The log's advisory lock comes first: nobody else can hold a row of a new task. Tenants with counters are counted,
+-- in key order; where there is none at all, nothing is grouped.
 WITH log AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(%(log)s)),
 input AS MATERIALIZED (
     SELECT i.*, statement_timestamp() - (%(count)s - i.position) * interval '1 microsecond' AS now
@@ -38,6 +39,15 @@ logged AS (
         resource_id, actor_id, request_id)
     SELECT now, 1, not_before, %(event)s, creator_type, 1, pending_reason, tenant_id, task_id, creator_id, request_id
     FROM log, input
+),
+counted AS (
+    UPDATE tenant_counters c SET pending = c.pending + n.count
+    FROM (
+        SELECT tenant_id, count(*) FROM input WHERE EXISTS (SELECT FROM tenant_counters)
+        GROUP BY 1 ORDER BY 1
+    ) n
+    CROSS JOIN LATERAL (SELECT FROM tenant_counters x WHERE x.tenant_id = n.tenant_id FOR UPDATE) l
+    WHERE c.tenant_id = n.tenant_id
 )
 SELECT statement_timestamp()
 

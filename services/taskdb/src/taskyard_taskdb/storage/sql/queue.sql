@@ -1,8 +1,8 @@
 -- name: stand_sessions
 -- First serialises repeats of one request, then share-locks sessions in key order: a session that is superseded, closed
 -- or expired, or whose runner was deleted, is not returned, and none that is returned ends before the claim commits.
--- Primary keys of sessions and runners.
-SELECT i.n, r.scope
+-- Also says whether any tenant has limits. Primary keys of sessions and runners.
+SELECT i.n, r.scope, EXISTS (SELECT FROM tenant_counters)
 FROM (SELECT pg_advisory_xact_lock(hashtextextended(%(request_id)s, 0)) OFFSET 0) repeats
 CROSS JOIN (
     SELECT * FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[]) WITH ORDINALITY AS i (runner_id, epoch, n)
@@ -121,7 +121,8 @@ SELECT n, version, generation, attempt, phase FROM ended
 -- name: grant_leases
 -- Inserts leases and changes for tasks whose queue rows this transaction has taken; no other writer touches such a
 -- task, so nothing waits. A statement of its own: its snapshot is younger than those locks. Primary key of tasks. What
--- would make the answer larger than a message may be is left out and not returned.
+-- would make the answer larger than a message may be, and what is of a paused type, is left out and not returned.
+-- Counters of limited tenants follow.
 WITH log AS MATERIALIZED (
     SELECT pg_advisory_xact_lock_shared(%(log_lock)s)
 ), read AS (
@@ -130,8 +131,10 @@ WITH log AS MATERIALIZED (
         coalesce(c.old_version, t.version) + 1 AS version,
         coalesce(c.old_attempt, t.attempt) AS attempt,
         coalesce(c.old_phase, t.phase) AS previous_phase,
-        t.spec, t.labels, t.total_deadline, t.traceparent, t.checkpoint_sequence, t.task_type_revision,
-        t.task_type, t.task_type_tenant, t.overlap, t.on_runner_lost, t.plain, t.timed, t.slot, t.retry_count,
+        t.spec, t.labels, t.total_deadline, t.traceparent, t.checkpoint_sequence,
+        coalesce(y.revision, 0) AS task_type_revision, coalesce(y.queue_paused, false) AS queue_paused,
+        t.task_type, t.task_type_tenant, t.overlap, t.on_runner_lost,
+        t.plain AND NOT coalesce(y.checks_result, false) AS plain, t.timed, t.slot, t.retry_count,
         t.runner_loss_count, c.old_generation,
         sum(octet_length(t.spec) + 512) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes
     FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(runner_ids)s::text[], %(epochs)s::bigint[],
@@ -142,8 +145,10 @@ WITH log AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT * FROM tasks WHERE tasks.tenant_id = c.tenant_id AND tasks.task_id = c.task_id OFFSET 0
     ) t
+    LEFT JOIN task_types y ON y.tenant_id = t.task_type_tenant AND y.task_type = t.task_type
 ), claimed AS MATERIALIZED (
-    SELECT * FROM read WHERE total_bytes <= %(max_bytes)s OR n = 1 OR old_generation IS NOT NULL
+    SELECT * FROM read
+    WHERE old_generation IS NOT NULL OR NOT queue_paused AND (total_bytes <= %(max_bytes)s OR n = 1)
 ), granted AS (
     INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time, expire_time, task_type_revision,
         start_checkpoint, attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
@@ -160,6 +165,15 @@ WITH log AS MATERIALIZED (
         %(event)s::smallint, %(actor_type)s::smallint, %(scheduled)s::smallint, previous_phase, tenant_id, task_id,
         %(actor_id)s, runner_id
     FROM log, claimed
+), counted AS (
+    UPDATE tenant_counters c SET pending = c.pending - n.count, leased = c.leased + n.count
+    FROM (
+        SELECT tenant_id, count(*) FROM claimed
+        WHERE old_generation IS NULL AND EXISTS (SELECT FROM tenant_counters)
+        GROUP BY 1 ORDER BY 1
+    ) n
+    CROSS JOIN LATERAL (SELECT FROM tenant_counters x WHERE x.tenant_id = n.tenant_id FOR UPDATE) l
+    WHERE c.tenant_id = n.tenant_id
 )
 SELECT n, generation, attempt, spec, labels, total_deadline - statement_timestamp() AS total_left, traceparent,
     checkpoint_sequence, task_type_revision, task_type, task_type_tenant

@@ -1,7 +1,8 @@
 -- name: complete_plain
 -- Success of plain runs, alone or together with their start: deletes the lease under its guard, records the run, ends
 -- the task and logs. A lease that another transaction has locked is waited for; one that has changed since the snapshot
--- is judged as it is now or left to Python. Callers sort by key: the index scans follow the arrays. Primary keys.
+-- is judged as it is now or left to Python. Callers sort by key: the index scans follow the arrays. Counters of limited
+-- tenants come last, and these tenants are returned. Primary keys.
 WITH log AS MATERIALIZED (
     SELECT pg_advisory_xact_lock_shared(%(log_lock)s)
 ), item AS MATERIALIZED (
@@ -19,17 +20,17 @@ WITH log AS MATERIALIZED (
     ) x
     WHERE l.ctid = x.at
         AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id IS NOT DISTINCT FROM i.runner_id
-        AND l.plain AND l.requested_action = 0
-        AND l.phase = CASE WHEN i.starts THEN 2 ELSE 3 END
-    RETURNING i.n, l.tenant_id, l.task_id, l.generation, l.lease_id, l.runner_id, l.timed, l.version, i.starts,
-        l.schedule_time,
+        AND plain AND requested_action = 0
+        AND phase = CASE WHEN i.starts THEN 2 ELSE 3 END
+    RETURNING i.n, l.tenant_id, l.task_id, l.generation, l.lease_id, l.runner_id, timed, version, i.starts,
+        schedule_time,
         CASE WHEN i.starts
             THEN least(greatest(coalesce(i.start_time, statement_timestamp()), l.schedule_time), statement_timestamp())
             ELSE l.start_time END AS start_time,
         i.end_time AS told_end_time,
         CASE WHEN i.starts THEN l.attempt + 1 ELSE l.attempt END AS attempt,
         CASE WHEN i.starts THEN i.start_checkpoint ELSE l.start_checkpoint END AS start_checkpoint,
-        l.task_type_revision, l.progress, l.details, i.result, i.exit_code, i.log_sequence
+        task_type_revision, progress, details, i.result, i.exit_code, i.log_sequence
 ), closed AS (
     SELECT *, least(greatest(coalesce(told_end_time, statement_timestamp()), start_time), statement_timestamp())
         AS end_time
@@ -67,5 +68,13 @@ WITH log AS MATERIALIZED (
         UNION ALL
         SELECT CASE WHEN f.starts THEN 2 ELSE 1 END, %(succeeded_event)s::smallint, 10, 3
     ) step
+), counted AS (
+    UPDATE tenant_counters c SET leased = leased - count
+    FROM (
+        SELECT tenant_id AS id, count(*) FROM finished WHERE EXISTS (SELECT FROM tenant_counters) GROUP BY 1 ORDER BY 1
+    ) n
+    CROSS JOIN LATERAL (SELECT FROM tenant_counters WHERE tenant_id = id FOR UPDATE) l
+    WHERE tenant_id = id
+    RETURNING tenant_id
 )
-SELECT n, timed, (SELECT count(*) FROM ended) FROM finished
+SELECT n, timed, (SELECT count(*) FROM ended), (SELECT array_agg(tenant_id) FROM counted) FROM finished

@@ -1,10 +1,5 @@
--- name: hold_writers
--- Waits for every transaction that has written tasks to end and holds off new ones: each of them opens this table for
--- writing. What is read afterwards is complete.
-LOCK TABLE tenant_counters IN SHARE ROW EXCLUSIVE MODE
-
 -- name: begin_counting
--- The first count of a tenant, in a statement of its own behind hold_writers; tasks_live and primary keys.
+-- The first count of a tenant, in a statement of its own behind the lock of all writers; tasks_live and primary keys.
 INSERT INTO tenant_counters (tenant_id, max_concurrent_tasks, max_queue_depth, rate_limit_per_sec, rate_burst, tokens,
     pending, leased)
 SELECT %(tenant_id)s, %(max_concurrent_tasks)s, %(max_queue_depth)s, %(rate_limit_per_sec)s, %(rate_burst)s,
@@ -73,7 +68,7 @@ FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.t
 WHERE t.tenant_id = %s AND t.end_time IS NULL
 
 -- name: off_counters
--- Locks nothing. Tenants whose counters differ from a recount, which is exact behind hold_writers only; tasks_live.
+-- Locks nothing. Tenants whose counters differ from a recount, which is exact behind the lock of all writers only; tasks_live.
 SELECT c.tenant_id, c.pending, c.leased, n.pending, n.leased
 FROM tenant_counters c
 CROSS JOIN LATERAL (
@@ -84,7 +79,7 @@ CROSS JOIN LATERAL (
 WHERE (c.pending, c.leased) <> (n.pending, n.leased)
 
 -- name: correct_counters
--- Sets counters to a recount made behind hold_writers; primary key.
+-- Sets counters to a recount made behind the lock of all writers; primary key.
 UPDATE tenant_counters c SET pending = n.pending, leased = n.leased
 FROM unnest(%(tenant_ids)s::text[], %(pending)s::bigint[], %(leased)s::bigint[]) AS n (tenant_id, pending, leased)
 WHERE c.tenant_id = n.tenant_id

@@ -50,4 +50,4 @@ DELETE FROM tenants WHERE tenant_id = %s
 -- name: count_children
 -- Locks nothing. Tasks and task types of a tenant, the tasks up to a limit; primary keys of both.
 SELECT (SELECT count(*) FROM task_types WHERE tenant_id = %(tenant_id)s)
-    + (SELECT count(*) FROM (SELECT FROM tasks WHERE tenant_id = %(tenant_id)s LIMIT 1000) some)
+    + (SELECT count(*) FROM (SELECT FROM tasks WHERE tenant_id = %(tenant_id)s LIMIT 1000) counted)
