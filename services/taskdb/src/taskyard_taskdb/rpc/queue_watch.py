@@ -29,7 +29,6 @@ KEEP_ALIVE_SECONDS = 10.0
 # Between two readings of one stream: what commits meanwhile is told together.
 PAUSE_SECONDS = 0.01
 GOODBYE_SECONDS = 2.0
-UNLIMITED = -1
 
 Response = lease_service_pb2.WatchQueueResponse
 
@@ -162,8 +161,9 @@ def _add_tenants(response: Response, tenants: Iterable[Share]) -> None:
         response.tenants.add(
             tenant=share.tenant_id,
             weight=share.weight,
-            claimable_count=UNLIMITED,
+            claimable_count=share.claimable_count,
             paused=share.paused,
+            paused_task_types=share.paused_task_types,
             tier=share.tier,
         )
 
