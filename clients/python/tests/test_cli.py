@@ -4,16 +4,19 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 
 from clients.python.tests.task_server import KEY, TaskServer
 from clients.python.tests.test_follow import changes, lines
 from taskyard import Client, command, errors
+from taskyard.cli.group import ENTRIES, taskyard
 from taskyard.v1 import task_pb2
 
 PROGRAM = Path(sys.executable).parent / "taskyard"
@@ -228,11 +231,36 @@ async def test_a_refusal_of_the_server_is_passed_on(cli: Cli, server: TaskServer
 
 
 async def test_every_command_has_an_example_in_its_help(tmp_path: Path) -> None:
-    from taskyard.cli.group import taskyard
-
     assert "Exit codes" in (await end(await start("--help", cwd=tmp_path))).out
-    for name, one in taskyard.commands.items():
-        assert f"taskyard {name}" in (one.help or ""), name
+    for path, one in every_command():
+        assert "Example" in (one.help or "") and f"taskyard {path}" in (one.help or ""), path
+
+
+def every_command() -> Iterator[tuple[str, click.Command]]:
+    """Every command and subcommand with its words."""
+    for name in ENTRIES:
+        one = taskyard.get_command(click.Context(taskyard), name)
+        assert one is not None
+        yield name, one
+        if isinstance(one, click.Group):
+            yield from ((f"{name} {inner}", command) for inner, command in one.commands.items())
+
+
+def test_the_overview_says_what_each_command_says_of_itself() -> None:
+    for name, entry in ENTRIES.items():
+        one = taskyard.get_command(click.Context(taskyard), name)
+        assert one is not None and one.name == name
+        first = (one.help or "").partition("\n")[0]
+        assert first.startswith(entry.help.rstrip(".")), name
+
+
+def test_the_overview_loads_neither_grpc_nor_protobuf() -> None:
+    program = (
+        "import sys; from taskyard.cli.main import run; run(['--help']); "
+        "print([name for name in ('grpc', 'google.protobuf', 'yaml') if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1] == "[]"
 
 
 async def test_shells_can_complete(tmp_path: Path) -> None:

@@ -135,9 +135,13 @@ class Client(Reader):
         request = pb.BatchCancelTasksRequest(parent=self._parent, filter=filter, reason=reason)
         return Stream(each_result(lambda: self._channels.call(self._tasks.BatchCancelTasks, request)))
 
-    def retry_all(self, filter: str) -> Stream[tuple[str, errors.TaskyardError | None]]:
+    def retry_all(
+        self, filter: str, *, from_scratch: bool = False
+    ) -> Stream[tuple[str, errors.TaskyardError | None]]:
         """Retries every task that the filter finds; gives each one's name, and the error if it met one."""
-        request = pb.BatchRetryTasksRequest(parent=self._parent, filter=filter)
+        request = pb.BatchRetryTasksRequest(
+            parent=self._parent, filter=filter, discard_checkpoints=from_scratch
+        )
         return Stream(each_result(lambda: self._channels.call(self._tasks.BatchRetryTasks, request)))
 
     async def update(self, task: Task, *paths: str) -> Task:

@@ -8,13 +8,22 @@ from typing import Any
 
 import click
 
+from taskyard import errors
 from taskyard.cli import screen
+from taskyard.cli.failure import FAILED, explain
+from taskyard.cli.progress import Bar
 from taskyard.cli.session import for_each, with_client
 from taskyard.cli.values import DURATION
 from taskyard.client import Client
+from taskyard.names import last_segment
+from taskyard.stream import Stream
 from taskyard.task import Task
 
 tasks_argument = click.argument("tasks", nargs=-1, required=True, metavar="TASK...")
+some_tasks_argument = click.argument("tasks", nargs=-1, metavar="[TASK]...")
+filter_option = click.option(
+    "--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="All tasks that match."
+)
 reason_option = click.option("--reason", default="", help="For the audit trail and the task.")
 
 
@@ -25,11 +34,14 @@ def grace_option(default: str) -> Callable[[Any], Any]:
 
 
 @click.command()
-@tasks_argument
+@some_tasks_argument
+@filter_option
 @reason_option
 @grace_option("30s")
 @with_client
-async def cancel(client: Client, tasks: tuple[str, ...], reason: str, grace: float | None) -> int:
+async def cancel(
+    client: Client, tasks: tuple[str, ...], filter_: str, reason: str, grace: float | None
+) -> int:
     """Cancel tasks.
 
     One that waits ends at once, one that runs is asked to stop.
@@ -38,8 +50,10 @@ async def cancel(client: Client, tasks: tuple[str, ...], reason: str, grace: flo
     Examples:
       taskyard cancel encode-17
       taskyard cancel --grace 0s encode-17
-      taskyard list --phase pending -o name | xargs taskyard cancel
+      taskyard cancel --filter 'metadata.labels.team = "video"'
     """
+    if filter_ or not tasks:
+        return await _by_filter(client, tasks, filter_, client.cancel_all(_live(filter_), reason=reason))
     return await for_each(client, tasks, partial(client.cancel, reason=reason, grace=grace), _tell)
 
 
@@ -72,17 +86,20 @@ async def resume(client: Client, tasks: tuple[str, ...]) -> int:
 
 
 @click.command()
-@tasks_argument
+@some_tasks_argument
+@filter_option
 @click.option("--from-scratch", is_flag=True, help="Forget the checkpoints.")
 @with_client
-async def retry(client: Client, tasks: tuple[str, ...], from_scratch: bool) -> int:
+async def retry(client: Client, tasks: tuple[str, ...], filter_: str, from_scratch: bool) -> int:
     """Start tasks that did not succeed once more.
 
     \b
     Examples:
       taskyard retry encode-17
-      taskyard list --phase failed -o name | xargs taskyard retry
+      taskyard retry --filter 'status.phase = FAILED AND metadata.labels.team = "video"'
     """
+    if filter_ or not tasks:
+        return await _by_filter(client, tasks, filter_, client.retry_all(filter_, from_scratch=from_scratch))
     return await for_each(client, tasks, partial(client.retry, from_scratch=from_scratch), _tell)
 
 
@@ -103,6 +120,33 @@ async def delete(client: Client, tasks: tuple[str, ...], missing_ok: bool) -> in
         return task
 
     return await for_each(client, tasks, remove, lambda task: click.echo(f"{task}  deleted"))
+
+
+def _live(filter_: str) -> str:
+    """The filter, without what has ended already: a repeat finds nothing and says so."""
+    return f"({filter_}) AND status.phase = LIVE" if filter_ else ""
+
+
+async def _by_filter(
+    client: Client,
+    tasks: tuple[str, ...],
+    filter_: str,
+    results: Stream[tuple[str, errors.TaskyardError | None]],
+) -> int:
+    if tasks or not filter_:
+        raise click.UsageError("name tasks or give a --filter")
+    count = failed = 0
+    with Bar("Tasks") as bar:
+        async for name, error in results:
+            count += 1
+            bar.reached(count)
+            if error:
+                failed += 1
+                click.echo(f"taskyard: {explain(error, client.context)}", err=True)
+            else:
+                bar.echo(last_segment(name))
+    click.echo(f"{count - failed} tasks{f', {failed} refused' if failed else ''}.", err=True)
+    return FAILED if failed else 0
 
 
 def _tell(task: Task) -> None:

@@ -19,11 +19,11 @@ EXIT_CODES = """\
 \b
 Exit codes:
   0    done
-  1    refused by the server, or a task did not succeed
+  1    refused by the server, a task did not succeed, or `doctor` found something
   2    wrong usage
   3    no server answers
   4    the key is refused
-  5    no such task
+  5    no such task, runner, tenant, type or key
   124  time was up
   130  interrupted by Ctrl-C
 `taskyard run` passes on the exit code of the task; 124 if it timed out,
@@ -56,11 +56,23 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
             REFUSED,
         )
     if isinstance(error, errors.PermissionDenied):
-        return CommandFailed(_line(error), REFUSED)
+        hint = "" if context.admin_key else "; an administrator's key goes into TASKYARD_ADMIN_KEY"
+        return CommandFailed(_line(error) + hint, REFUSED)
     if isinstance(error, errors.NotFound):
-        hint = "; `taskyard list` shows what there is" if error.kind == "task" else ""
+        command = _LISTS.get(error.kind)
+        hint = f"; `taskyard {command}` shows what there is" if command else ""
         return CommandFailed(f'no {error.kind or "such thing"} "{_short(error.name)}"{hint}', MISSING)
     return CommandFailed(_line(error))
+
+
+_LISTS = {
+    "task": "list",
+    "runner": "runners",
+    "tenant": "tenants",
+    "task type": "types",
+    "key": "keys",
+    "API key": "keys",
+}
 
 
 def _line(error: errors.TaskyardError) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import click
 
 from taskyard.cli import screen
-from taskyard.cli.failure import FAILED
+from taskyard.cli.failure import FAILED, TIME_UP, CommandFailed
+from taskyard.cli.progress import Bar
 from taskyard.cli.read import exact_option, output_option
 from taskyard.cli.session import with_client
 from taskyard.cli.values import DURATION
@@ -89,27 +90,42 @@ def print_entry(entry: LogEntry, times: bool = False) -> None:
 
 
 @click.command()
-@click.argument("tasks", nargs=-1, required=True, metavar="TASK...")
+@click.argument("tasks", nargs=-1, metavar="[TASK]...")
+@click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Live tasks that match.")
 @click.option("--timeout", type=DURATION, metavar="DURATION", help="Give up after this time.")
 @with_client
-async def wait(client: Client, tasks: tuple[str, ...], timeout: float | None) -> int:
+async def wait(client: Client, tasks: tuple[str, ...], filter_: str, timeout: float | None) -> int:
     """Wait until tasks have ended.
 
-    The exit code is 0 if all have succeeded, 1 otherwise, 124 if time was up.
+    Those that are named, and those that are live now and match the filter. The exit code is 0 if all have
+    succeeded, 1 otherwise, 124 if time was up.
 
     \b
     Examples:
       taskyard wait encode-17 encode-18
       taskyard wait --timeout 5m encode-17 && echo done
+      taskyard wait --filter 'metadata.labels.team = "video"'
     """
-    ended = [asyncio.ensure_future(client.wait(task, timeout=timeout, view="basic")) for task in tasks]
+    named = list(dict.fromkeys(tasks))
+    if filter_:
+        named += [task.name async for task in client.list(filter_, phase="live", view="name")]
+    if not named and not filter_:
+        raise click.UsageError("name tasks, or give a --filter")
+    well = ended = 0
     try:
-        for done in asyncio.as_completed(ended):
-            click.echo(outcome_line(await done))
-    finally:
-        for one in ended:
-            one.cancel()
-    return 0 if all(one.result().phase is Phase.SUCCEEDED for one in ended) else FAILED
+        with Bar("Waiting for tasks", len(named)) as bar:
+            async with asyncio.timeout(timeout):
+                async for task in client.wait_all(named):
+                    ended += 1
+                    well += task.phase is Phase.SUCCEEDED
+                    bar.echo(outcome_line(task))
+                    bar.reached(ended)
+    except TimeoutError:
+        left = f"{named[0]} is" if len(named) == 1 else f"{len(named) - ended} of {len(named)} tasks are"
+        raise CommandFailed(
+            f"{left} still live after {screen.span(timedelta(seconds=timeout or 0))}", TIME_UP
+        ) from None
+    return 0 if well == len(named) else FAILED
 
 
 def outcome_line(task: Task) -> str:

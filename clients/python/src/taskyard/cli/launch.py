@@ -11,11 +11,12 @@ from typing import Any
 import click
 
 from taskyard import errors
-from taskyard.cli.failure import INTERRUPTED, NO_EXIT_CODE, TIME_UP, CommandFailed
+from taskyard.cli.failure import FAILED, INTERRUPTED, NO_EXIT_CODE, TIME_UP, CommandFailed
 from taskyard.cli.follow import outcome_line, print_entry
 from taskyard.cli.launch_options import creation_options, new_task_of
 from taskyard.cli.session import Connection, call
 from taskyard.client import Client
+from taskyard.new_task import NewTask
 from taskyard.task import Created, Outcome, Phase, Task
 
 HINT_SECONDS = 3.0
@@ -51,24 +52,70 @@ def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> in
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGUMENT]...")
 @creation_options
+@click.option(
+    "--file", "-f", type=click.File("r"), help="Create the tasks of this file; - is standard input."
+)
+@click.option("--each", type=click.File("r"), help="One task per line of this file, which {} stands for.")
+@click.option("--dry-run", is_flag=True, help="Create nothing; tell whether it would be accepted and run.")
 @click.pass_obj
-def submit(connection: Connection, /, words: tuple[str, ...], **options: Any) -> int:
-    """Create a task and print its id.
+def submit(
+    connection: Connection, /, words: tuple[str, ...], file: Any, each: Any, dry_run: bool, **options: Any
+) -> int:
+    """Create a task, or many, and print the ids.
+
+    A file of tasks holds YAML documents, or a JSON object on each line, with the words of the options:
+    command, script, function, image, wasm or type; args, id, labels, env, payload, retries, timeout and more.
 
     \b
     Examples:
       taskyard submit -- ffmpeg -i in.mp4 out.webm
       taskyard submit --id encode-17 --label team=video --script encode.sh
       taskyard submit --function resize --payload '{"width": 640}'
+      taskyard submit --file tasks.yaml
+      ls *.mp4 | taskyard submit --each - --label team=video -- encode.sh {}
+      taskyard submit --dry-run --runner-label gpu=yes -- nvidia-smi
     """
+    if file or each:
+        if dry_run or (
+            file and (each or words or any(value not in (None, ()) for value in options.values()))
+        ):
+            raise click.UsageError("--file goes with no other option, --each not with --dry-run")
+        return call(connection, _many(words, file, each, options))
     new = new_task_of(words, options)
 
-    async def create(client: Client) -> None:
+    async def create(client: Client) -> int:
+        if dry_run:
+            return await _try_out(client, new)
         task = await client.create(new)
         _tell_outcome(task)
         click.echo(task.id)
+        return 0
 
     return call(connection, create)
+
+
+def _many(words: tuple[str, ...], file: Any, each: Any, options: dict[str, Any]) -> Any:
+    from taskyard.cli import batch
+
+    def make(line: str) -> NewTask:
+        filled = tuple(word.replace("{}", line) for word in words)
+        named = {**options, "id": (options["id"] or "").replace("{}", line) or None}
+        return new_task_of(filled if filled != words else (*words, line), named)
+
+    def attend(client: Client) -> Any:
+        tasks = batch.tasks_of_file(file) if file else batch.tasks_of_lines(each, make)
+        return batch.create_all(client, tasks, batch.counted(each) if each else None)
+
+    return attend
+
+
+async def _try_out(client: Client, new: NewTask) -> int:
+    from taskyard.cli.explain import ask, print_explanation
+
+    await client.check(new)
+    answer = await ask(client, new)
+    print_explanation(answer)
+    return 0 if answer.runnable else FAILED
 
 
 def _tell_outcome(task: Created) -> None:
@@ -132,7 +179,8 @@ class _Attended:
         await asyncio.sleep(HINT_SECONDS)
         now = await self._client.get(self._task, view="basic")
         if now.phase is Phase.PENDING:
-            click.echo(click.style(f"{now.id} waits for a runner that can take it", dim=True), err=True)
+            told = f"{now.id} waits; `taskyard explain {now.id}` tells for what"
+            click.echo(click.style(told, dim=True), err=True)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

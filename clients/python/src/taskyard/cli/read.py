@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
-from google.protobuf.json_format import MessageToJson
 
 from taskyard.cli import screen
 from taskyard.cli.session import with_client
@@ -35,7 +34,7 @@ exact_option = click.option("--exact", is_flag=True, help="Show times exactly, i
 
 @click.command()
 @click.argument("task")
-@output_option("text", "json", "name")
+@output_option("text", "json", "yaml", "name")
 @exact_option
 @with_client
 async def get(client: Client, task: str, output: str, exact: bool) -> None:
@@ -47,8 +46,8 @@ async def get(client: Client, task: str, output: str, exact: bool) -> None:
       taskyard get encode-17 -o json | jq .status
     """
     found = await client.get(task)
-    if output == "json":
-        click.echo(MessageToJson(found.proto))
+    if output in ("json", "yaml"):
+        screen.print_message(found.proto, output)
     elif output == "name":
         click.echo(found.id)
     else:
@@ -115,7 +114,7 @@ def _document(value: Any) -> str:
     "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many."
 )
 @click.option("--all", "-a", "everything", is_flag=True, help="All of them, without a limit.")
-@output_option("table", "wide", "json", "name")
+@output_option("table", "wide", "json", "yaml", "name")
 @exact_option
 @with_client
 async def list_tasks(
@@ -131,18 +130,18 @@ async def list_tasks(
     """
     wide = output == "wide"
     table = screen.Table(*_titles(wide))
-    array = screen.JsonArray()
+    printed = screen.for_programs(output)
     count = 0
     async for batch in client.list(filter_, phase=phase, limit=None if everything else limit).batches:
         count += len(batch)
-        if output in ("table", "wide"):
-            table.add(_row(task, exact, wide) for task in batch)
-        elif output == "json":
-            array.add(task.proto for task in batch)
-        else:
+        if printed:
+            printed.add(task.proto for task in batch)
+        elif output == "name":
             click.echo("".join(f"{task.id}\n" for task in batch), nl=False)
-    if output == "json":
-        array.close()
+        else:
+            table.add(_row(task, exact, wide) for task in batch)
+    if printed:
+        printed.close()
     elif output != "name":
         _tell_count(count, limit, everything)
 
@@ -178,7 +177,7 @@ def _tell_count(count: int, limit: int, everything: bool) -> None:
 
 @click.command()
 @click.argument("task")
-@output_option("table", "json")
+@output_option("table", "json", "yaml")
 @exact_option
 @with_client
 async def runs(client: Client, task: str, output: str, exact: bool) -> None:
@@ -189,14 +188,14 @@ async def runs(client: Client, task: str, output: str, exact: bool) -> None:
       taskyard runs encode-17
     """
     table = screen.Table("RUN", "ATTEMPT", "STATE", "EXIT", "RUNNER", "STARTED", "TOOK", "ERROR")
-    array = screen.JsonArray()
+    printed = screen.for_programs(output)
     async for batch in client.runs(task).batches:
-        if output == "json":
-            array.add(run.proto for run in batch)
+        if printed:
+            printed.add(run.proto for run in batch)
         else:
             table.add(_run_row(run, exact) for run in batch)
-    if output == "json":
-        array.close()
+    if printed:
+        printed.close()
     elif not table.count:
         click.echo("No runs yet.", err=True)
 

@@ -9,9 +9,11 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from unicodedata import combining, east_asian_width
 
 import click
-from google.protobuf.json_format import MessageToJson
+from google.protobuf.json_format import MessageToDict, MessageToJson
 from google.protobuf.message import Message
 
 from taskyard.task import Phase, Task
@@ -28,6 +30,27 @@ _COLOURS = {
     "PENDING": "yellow",
     "PAUSED": "magenta",
     "REDISTRIBUTING": "yellow",
+    "serving": "green",
+    "not reachable": "red",
+    "healthy": "green",
+    "draining": "yellow",
+    "dead": "red",
+    "ok": "green",
+    "notice": "yellow",
+    "warning": "yellow",
+    "error": "red",
+    "in force": "green",
+    "expired": "bright_black",
+    "revoked": "bright_black",
+    "suspended": "red",
+    "paused": "magenta",
+    "disabled": "bright_black",
+    "open": "green",
+    "closed": "red",
+    "could take it": "green",
+    "created": "green",
+    "changed": "yellow",
+    "unchanged": "bright_black",
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -66,22 +89,29 @@ class Table:
         cells = list(rows)
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
         if cells and not self._widths:
-            self._widths = [max(map(len, column)) for column in zip(self._titles, *cells, strict=True)]
+            self._widths = [max(map(width, column)) for column in zip(self._titles, *cells, strict=True)]
             click.echo(dim(_row(self._titles, self._widths, room)))
         for row in cells:
             click.echo(_row(row, self._widths, room, painted=True))
         self.count += len(cells)
 
 
+def table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]], room: int) -> list[str]:
+    """The lines of a table that is known as a whole, none wider than `room`."""
+    cells = list(rows)
+    widths = [max(map(width, column)) for column in zip(titles, *cells, strict=True)]
+    return [dim(_row(titles, widths, room)), *(_row(row, widths, room, painted=True) for row in cells)]
+
+
 def _row(cells: Sequence[str], widths: Sequence[int], room: int, *, painted: bool = False) -> str:
     line, used = [], 0
-    for cell, width in zip(cells, widths, strict=True):
-        text = cell.ljust(width)
+    for cell, wide in zip(cells, widths, strict=True):
+        text = cell + " " * (wide - width(cell))
         # What does not fit on the terminal is cut at its edge, never wrapped into the next row.
-        if room and used + len(text.rstrip()) > room:
+        if room and used + width(text.rstrip()) > room:
             text = text[: max(0, room - used - 1)] + "…"
         line.append(paint(text, cell) if painted else text)
-        used += len(text) + 2
+        used += width(text) + 2
         if room and used > room:
             break
     return "  ".join(line).rstrip()
@@ -90,14 +120,57 @@ def _row(cells: Sequence[str], widths: Sequence[int], room: int, *, painted: boo
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     """Prints names and values below each other, leaving out what has no value."""
     shown = [(name, value) for name, value in fields if value]
-    width = max(len(name) for name, _ in shown)
+    widest = max(len(name) for name, _ in shown)
     for name, value in shown:
-        click.echo(f"{dim(name.ljust(width))}  {paint(value, value)}")
+        click.echo(f"{dim(name.ljust(widest))}  {paint(value, value)}")
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def print_message(message: Message, form: str) -> None:
+    """Prints a message for programs: as JSON, or as YAML."""
+    if form == "json":
+        click.echo(MessageToJson(message))
+    else:
+        click.echo(yaml_text(MessageToDict(message)), nl=False)
+
+
+def yaml_text(value: Any) -> str:
+    """A plain value as a YAML document."""
+    import yaml
+
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, explicit_start=True))
 
 
 def json_line(message: Message) -> str:
     """A message as JSON on one line."""
     return MessageToJson(message, indent=None)
+
+
+class YamlDocuments:
+    """Messages as YAML documents, printed as they come."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Prints the next documents."""
+        for message in messages:
+            click.echo(yaml_text(MessageToDict(message)), nl=False)
+            self.count += 1
+
+    def close(self) -> None:
+        """There is nothing to print at the end."""
+
+
+def for_programs(form: str) -> JsonArray | YamlDocuments | None:
+    """Where messages go that are asked for as JSON or YAML; None for what people read."""
+    return JsonArray() if form == "json" else YamlDocuments() if form == "yaml" else None
 
 
 class JsonArray:

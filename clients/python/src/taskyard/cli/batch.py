@@ -1,0 +1,75 @@
+"""Many tasks from one command: a file of tasks, or one task per line of a file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO
+
+import click
+
+from taskyard import errors
+from taskyard.cli.failure import FAILED, REFUSED, UNREACHABLE, USAGE, CommandFailed, explain
+from taskyard.cli.manifest import json_lines, new_tasks
+from taskyard.cli.marked_yaml import YamlError
+from taskyard.cli.progress import Bar
+from taskyard.client import Client
+from taskyard.new_task import NewTask
+
+# How many refusals are told one by one.
+TOLD = 10
+
+
+def tasks_of_file(file: IO[str]) -> Iterator[NewTask]:
+    """The tasks of a file with YAML documents, or with a JSON object on each line."""
+    name = str(file.name)
+    first = file.readline()
+    while first and not first.strip():
+        first = file.readline()
+    # A JSON object that ends on its line; one over several lines is YAML as well.
+    if first.lstrip().startswith("{") and first.rstrip().endswith("}"):
+        return json_lines(itertools.chain([first], file), name)
+    return new_tasks(first + file.read(), name)
+
+
+def tasks_of_lines(file: IO[str], make: Callable[[str], NewTask]) -> Iterator[NewTask]:
+    """One task per line that is not empty."""
+    return (make(line.rstrip("\n")) for line in file if line.strip())
+
+
+def counted(file: IO[str]) -> int | None:
+    """How many lines a file has; None for what cannot be read twice."""
+    if not file.seekable():
+        return None
+    count = sum(1 for line in file if line.strip())
+    file.seek(0)
+    return count
+
+
+async def create_all(client: Client, tasks: Iterable[NewTask], total: int | None) -> int:
+    """Creates the tasks and prints their ids; the exit code is 0 if all were created."""
+    created = 0
+    refused: list[str] = []
+    with Bar("Creating tasks", total) as bar:
+        try:
+            async for one in client.create_many(tasks, progress=bar.reached):
+                if isinstance(one, errors.TaskyardError):
+                    refused.append(_refusal(one, client, created + len(refused) + 1))
+                else:
+                    created += 1
+                    bar.echo(one.id)
+        except YamlError as error:
+            raise CommandFailed(f"{error} ({created} tasks were created before it)", USAGE) from None
+    for line in refused[:TOLD]:
+        click.echo(f"taskyard: {line}", err=True)
+    if len(refused) > TOLD:
+        click.echo(f"taskyard: and {len(refused) - TOLD} more", err=True)
+    click.echo(f"Created {created} tasks{f'; {len(refused)} were refused' if refused else ''}.", err=True)
+    return FAILED if refused else 0
+
+
+def _refusal(error: errors.TaskyardError, client: Client, number: int) -> str:
+    failure = explain(error, client.context)
+    if failure.exit_code in (UNREACHABLE, REFUSED):
+        raise failure
+    return f"task {number}: {failure}"

@@ -1,0 +1,186 @@
+"""What a file wants compared with what there is: the difference, and the calls that make it vanish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.json_format import MessageToDict
+
+from taskyard import errors
+from taskyard.cli.manifest import Resource
+from taskyard.client import Client
+from taskyard.names import task_type_name, tenant_name
+from taskyard.new_task import NewTask
+from taskyard.task import Task
+from taskyard.v1 import task_pb2, tenant_pb2
+
+
+@dataclass(frozen=True)
+class Change:
+    """What has to happen to one resource: `verb` is created, changed or unchanged."""
+
+    verb: str
+    difference: list[str]
+    make: Callable[[], Awaitable[Any]]
+
+
+async def change_of(client: Client, resource: Resource) -> Change:
+    """Compares a resource with the server's; raises taskyard.errors."""
+    if resource.kind == "Tenant":
+        return await _tenant(client, resource.id, resource.message)
+    if resource.kind == "TaskType":
+        return await _task_type(client, resource.id, resource.message)
+    return await _task(client, resource.id, resource.message)
+
+
+async def _tenant(client: Client, id_: str, wanted: tenant_pb2.Tenant) -> Change:
+    try:
+        current = await client.admin.get_tenant(id_)
+    except errors.NotFound:
+        wanted.display_name = wanted.display_name or id_
+        return Change("created", list(_added(wanted)), lambda: client.admin.create_tenant(id_, wanted))
+    wanted.name = tenant_name(id_)
+    merged, paths, difference = _merge(current, wanted)
+    if not paths:
+        return _unchanged()
+    return Change("changed", difference, lambda: client.admin.update_tenant(merged, *paths))
+
+
+async def _task_type(client: Client, id_: str, wanted: Any) -> Change:
+    wanted.name = task_type_name(client.context.tenant, id_)
+    try:
+        current = await client.admin.get_type(id_)
+    except errors.NotFound:
+        return Change("created", list(_added(wanted)), lambda: client.admin.put_type(wanted))
+    merged, paths, difference = _merge(current, wanted)
+    if not paths:
+        return _unchanged()
+    return Change("changed", difference, lambda: client.admin.put_type(merged, *paths))
+
+
+async def _task(client: Client, id_: str, wanted: NewTask) -> Change:
+    task = wanted.request.task
+    try:
+        current = await client.get(id_)
+    except errors.NotFound:
+        return Change("created", [], lambda: client.create(wanted))
+    merged, paths, difference = _merge(
+        current.proto, task_pb2.Task(metadata=task.metadata, spec=task.spec), 2
+    )
+    if not paths:
+        return _unchanged()
+    return Change("changed", difference, lambda: client.update(Task(merged), *paths))
+
+
+def _unchanged() -> Change:
+    async def nothing() -> None:
+        pass
+
+    return Change("unchanged", [], nothing)
+
+
+def _merge(current: Any, wanted: Any, depth: int = 1) -> tuple[Any, list[str], list[str]]:
+    """The current message with what is wanted, the paths of the fields that differ, and how they do.
+
+    Only fields that `wanted` sets count. Maps and lists are replaced as a whole, messages field by field.
+    """
+    merged = type(current)()
+    merged.CopyFrom(current)
+    paths, difference = list[str](), list[str]()
+    _merge_fields(merged, wanted, (), depth, paths, difference)
+    return merged, paths, difference
+
+
+def _merge_fields(
+    merged: Any, wanted: Any, path: tuple[str, ...], depth: int, paths: list[str], difference: list[str]
+) -> None:
+    for field, value in wanted.ListFields():
+        below = (*path, field.name)
+        if field.name == "name" and not path:
+            continue
+        if field.message_type and not field.is_repeated and not _opaque(field):
+            if len(below) < depth:
+                _merge_fields(getattr(merged, field.name), value, below, depth, paths, difference)
+                continue
+            before = len(difference)
+            _merge_fields(getattr(merged, field.name), value, below, 0, [], difference)
+            if len(difference) > before:
+                paths.append(".".join(below))
+        elif not _equal(field, getattr(merged, field.name), value):
+            difference += _differences(".".join(below), field, merged, wanted)
+            _replace(merged, field, value)
+            paths.append(".".join(below))
+
+
+def _opaque(field: FieldDescriptor) -> bool:
+    """Messages that are one value to their reader: times, durations, documents."""
+    full_name = field.message_type.full_name if field.message_type else ""
+    return full_name.startswith("google.protobuf.") or full_name in ("taskyard.v1.Payload",)
+
+
+def _equal(field: FieldDescriptor, current: Any, wanted: Any) -> bool:
+    if field.type == FieldDescriptor.TYPE_BYTES and not field.is_repeated:
+        return bool(_document(current) == _document(wanted))
+    return bool(current == wanted)
+
+
+def _replace(merged: Any, field: FieldDescriptor, value: Any) -> None:
+    merged.ClearField(field.name)
+    if field.is_repeated and hasattr(value, "items"):
+        target = getattr(merged, field.name)
+        for key, one in value.items():
+            if field.message_type and field.message_type.fields_by_name["value"].message_type:
+                target[key].CopyFrom(one)
+            else:
+                target[key] = one
+    elif field.is_repeated:
+        getattr(merged, field.name).extend(value)
+    elif field.message_type:
+        getattr(merged, field.name).CopyFrom(value)
+    else:
+        setattr(merged, field.name, value)
+
+
+def _differences(path: str, field: FieldDescriptor, current: Any, wanted: Any) -> Iterator[str]:
+    old, new = _plain(current, field), _plain(wanted, field)
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            if key not in old:
+                yield f"+ {path}.{key}: {_text(new[key])}"
+            elif key not in new:
+                yield f"- {path}.{key}: {_text(old[key])}"
+            elif old[key] != new[key]:
+                yield f"~ {path}.{key}: {_text(old[key])} → {_text(new[key])}"
+    elif old is None:
+        yield f"+ {path}: {_text(new)}"
+    else:
+        yield f"~ {path}: {_text(old)} → {_text(new)}"
+
+
+def _added(wanted: Any) -> Iterator[str]:
+    for field, _ in wanted.ListFields():
+        if field.name != "name":
+            yield f"+ {field.name}: {_text(_plain(wanted, field))}"
+
+
+def _plain(message: Any, field: FieldDescriptor) -> Any:
+    """A field as people would write it; None if it is not set."""
+    if field.type == FieldDescriptor.TYPE_BYTES and not field.is_repeated:
+        return _document(getattr(message, field.name))
+    return MessageToDict(message, preserving_proto_field_name=True).get(field.name)
+
+
+def _document(value: bytes) -> Any:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value.decode(errors="replace")
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 100 else text[:99] + "…"

@@ -1,0 +1,64 @@
+"""What the administrator's commands share: lists in every form, words for enums, labels as one text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from taskyard.cli import screen
+from taskyard.stream import Stream
+
+M = TypeVar("M")
+
+
+async def print_list(
+    stream: Stream[M],
+    form: str,
+    titles: Sequence[str],
+    row: Callable[[M], Sequence[str]],
+    nothing: str,
+    name: Callable[[M], str] = lambda one: str(getattr(one, "name", "")).rpartition("/")[2],
+) -> None:
+    """Prints a list as a table, as JSON, as YAML or as names; `nothing` is said of an empty one."""
+    table = screen.Table(*titles)
+    printed = screen.for_programs(form)
+    async for batch in stream.batches:
+        messages: Sequence[Any] = batch
+        if printed:
+            printed.add(messages)
+        elif form == "name":
+            click.echo("".join(f"{name(one)}\n" for one in batch), nl=False)
+        else:
+            table.add(row(one) for one in batch)
+    if printed:
+        printed.close()
+    elif form != "name" and not table.count:
+        click.echo(nothing, err=True)
+
+
+def word(enum: Any, number: int, prefix: str) -> str:
+    """An enum's value as a person says it; a newer server's value by its number."""
+    if number not in enum.values():
+        return str(number)
+    return str(enum.Name(number)).removeprefix(prefix).lower().replace("_", " ")
+
+
+def pairs(labels: Mapping[str, str]) -> str:
+    """Labels on one line."""
+    return screen.clean(",".join(f"{name}={value}" for name, value in sorted(labels.items())))
+
+
+def limit(number: int) -> str:
+    """A quota, of which 0 means none."""
+    return str(number) if number else "unlimited"
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asks before what cannot be undone; without a terminal --yes has to be given."""
+    if not yes and not click.confirm(question, err=True):
+        raise click.Abort
+
+
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")

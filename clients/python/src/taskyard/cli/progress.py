@@ -1,0 +1,79 @@
+"""Progress bars: on standard error, and only if somebody looks at it."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+# Below this a bar would only flicker.
+WORTH_SHOWING = 20
+
+
+class Bar:
+    """Counts up to `total`, which may be unknown; a context manager that shows nothing without a terminal."""
+
+    def __init__(self, title: str, total: int | None = None, *, worth: int = WORTH_SHOWING) -> None:
+        self._title = title
+        self._total = total
+        self._shown = sys.stderr.isatty() and (total is None or total >= worth)
+        self._bar: Any = None
+        self._row: Any = None
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._bar = _made()
+            self._row = self._bar.add_task(self._title, total=self._total)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def echo(self, line: str) -> None:
+        """Prints a line to standard output; on a terminal above the bar."""
+        if self._bar is not None and sys.stdout.isatty():
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        else:
+            click.echo(line)
+
+    def reached(self, count: int) -> None:
+        """Notes how many are done."""
+        if self._bar is not None:
+            self._bar.update(self._row, completed=count)
+
+    def advance(self, count: int = 1) -> None:
+        """Notes that so many more are done."""
+        if self._bar is not None:
+            self._bar.advance(self._row, count)
+
+
+def _made() -> Any:
+    # Loaded here: most commands never show a bar.
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TaskProgressColumn(show_speed=True),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        # What is meant for standard output must reach it, also when that is a pipe.
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
