@@ -56,10 +56,10 @@ async def bench(client: Client, tasks: int, keep: bool, words: tuple[str, ...]) 
         raise CommandFailed(f"no task was created: {refused[0]}")
     try:
         ended = await _run(client, created)
+        took = time.monotonic() - began
     finally:
         if not keep:
             await _remove(client, created, mark)
-    took = time.monotonic() - began
     screen.print_fields(_fields(ended, submitted, took, len(refused)))
     return 0 if all(task.phase is Phase.SUCCEEDED for task in ended) and not refused else FAILED
 

@@ -1,0 +1,179 @@
+"""Many tasks by one command, and files that say what there should be, against the real suite."""
+
+import json
+import os
+import re
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.suite import BIN, Suite, client_environment
+from tests.acceptance.terminal import on_terminal
+
+# `make volume` asks for 100,000.
+VOLUME = int(os.environ.get("TASKYARD_VOLUME", "3000"))
+# What a list may need beyond one page of a thousand, whatever its length.
+LIST_GROWTH_MB = 60
+
+
+def write(suite: Suite, name: str, text: str) -> str:
+    (suite.folder / name).write_text(text)
+    return name
+
+
+def mark() -> str:
+    return uuid.uuid4().hex[:8]
+
+
+def of(label: str) -> str:
+    return f'metadata.labels.m = "{label}"'
+
+
+def test_submit_creates_the_tasks_of_a_file(suite: Suite) -> None:
+    m = mark()
+    yaml = (
+        f"command: [echo, one]\nlabels: {{m: {m}}}\n---\nscript: echo two\nid: two-{m}\nlabels: {{m: {m}}}\n"
+    )
+    ended = suite.cli("submit", "--file", write(suite, "tasks.yaml", yaml))
+    assert (ended.code, ended.err) == (0, "Created 2 tasks.\n")
+    first, second = ended.out.split()
+    assert second == f"two-{m}"
+    assert suite.done("wait", first, second).count("SUCCEEDED") == 2
+    assert suite.done("logs", second) == "two\n"
+    lines = "".join(json.dumps({"command": ["true"], "labels": {"m": m + "j"}}) + "\n" for _ in range(40))
+    assert len(suite.done("submit", "-f", write(suite, "tasks.jsonl", lines)).split()) == 40
+    assert len(suite.done("list", "-f", of(m + "j"), "-o", "name").split()) == 40
+
+
+def test_submit_makes_one_task_of_each_line(suite: Suite) -> None:
+    m = mark()
+    write(suite, "names.txt", "a b\n\nc\n")
+    made = suite.done("submit", "--each", "names.txt", "-l", f"m={m}", "--", "echo", "hello {}").split()
+    assert len(made) == 2
+    suite.done("wait", *made)
+    assert [suite.done("logs", task) for task in made] == ["hello a b\n", "hello c\n"]
+
+
+def test_a_refused_task_of_a_batch_does_not_stop_the_others(suite: Suite) -> None:
+    ended = suite.cli(
+        "submit", "-f", write(suite, "mixed.yaml", "command: a\nslot: 'b c'\n---\ncommand: 'true'\n")
+    )
+    assert ended.code == 1 and len(ended.out.split()) == 1
+    told, count = ended.err.splitlines()
+    assert told.startswith("taskyard: task 1: ") and "slot" in told
+    assert count == "Created 1 tasks; 1 were refused."
+
+
+def test_a_mistake_in_a_file_is_told_with_line_and_column(suite: Suite) -> None:
+    for command in ("submit", "apply"):
+        ended = suite.cli(command, "-f", write(suite, "bad.yaml", "kind: Task\nid: x\ncommand: [a\n"))
+        assert ended.code == 2
+        assert ended.err.startswith("taskyard: bad.yaml:4:1: ") and ended.err.count("\n") == 1
+
+
+def test_cancel_and_retry_by_filter(suite: Suite) -> None:
+    m = mark()
+    write(suite, "five.txt", "1\n2\n3\n4\n5\n")
+    made = suite.done(
+        "submit", "--each", "five.txt", "-l", f"m={m}", "--", "sh", "-c", "sleep 1000 # {}"
+    ).split()
+    ended = suite.cli("cancel", "--filter", of(m), "--grace", "0s")
+    assert (ended.code, sorted(ended.out.split()), ended.err) == (0, sorted(made), "5 tasks.\n")
+    assert suite.cli("wait", *made).out.count("CANCELLED") == 5
+    assert suite.cli("cancel", "--filter", of(m)).err == "0 tasks.\n"
+    assert suite.cli("retry", "--filter", of(m)).err == "5 tasks.\n"
+    suite.done("cancel", "--filter", of(m))
+    assert suite.cli("cancel").code == 2
+    assert suite.cli("cancel", "--filter", of(m), made[0]).code == 2
+
+
+def test_wait_takes_a_filter_and_a_time(suite: Suite) -> None:
+    m = mark()
+    task = suite.done("submit", "-l", f"m={m}", "--", "sleep", "1000").strip()
+    ended = suite.cli("wait", "--filter", of(m), "--timeout", "300ms")
+    assert ended.code == 124 and "still live" in ended.err
+    suite.done("cancel", "--grace", "0s", task)
+    ended = suite.cli("wait", "--filter", of(m))
+    assert ended.code in (0, 1)
+
+
+def test_apply_makes_what_a_file_says_and_again_changes_nothing(suite: Suite) -> None:
+    name = f"applied-{mark()}"
+    text = f"kind: Task\nid: {name}\ncommand: [sleep, 1000]\nlabels: {{a: b}}\n"
+    file = write(suite, "apply.yaml", text)
+    dry = suite.cli("apply", "-f", file, "--dry-run")
+    assert (dry.code, dry.out) == (0, f"Task {name}  would be created\n")
+    assert suite.cli("get", name).code == 5
+    assert suite.done("apply", "-f", file) == f"Task {name}  created\n"
+    assert suite.done("apply", "-f", file) == f"Task {name}  unchanged\n"
+    write(suite, "apply.yaml", text.replace("a: b", "a: c, d: e"))
+    shown = f"Task {name}  would be changed\n  ~ metadata.labels.a: b → c\n  + metadata.labels.d: e\n"
+    assert suite.done("apply", "-f", file, "--dry-run") == shown
+    assert suite.done("apply", "-f", file) == shown.replace("would be changed", "changed")
+    assert suite.done("apply", "-f", file) == f"Task {name}  unchanged\n"
+    assert json.loads(suite.done("get", name, "-o", "json"))["metadata"]["labels"] == {"a": "c", "d": "e"}
+    suite.done("cancel", "--grace", "0s", name)
+    ended = suite.cli("apply", "-f", write(suite, "none.yaml", "kind: Task\ncommand: a\n"))
+    assert ended.code == 2 and "needs an id" in ended.err
+
+
+def test_bench_measures_and_leaves_nothing_behind(suite: Suite) -> None:
+    shown = suite.done("bench", "-n", "20", "--", "echo", "x")
+    fields = dict(re.split(r"  +", line, maxsplit=1) for line in shown.splitlines())
+    assert fields["tasks"] == "20, 20 succeeded"
+    assert list(fields) == ["tasks", "created", "done", "create to start", "start to end", "create to end"]
+    assert suite.done("list", "-f", "metadata.labels:taskyard-bench", "-o", "name") == ""
+
+
+def test_yaml_can_be_read_back(suite: Suite) -> None:
+    import yaml
+
+    task = suite.done("submit", "--", "true").strip()
+    assert yaml.safe_load(suite.done("get", task, "-o", "yaml"))["metadata"]["id"] == task
+    (listed,) = yaml.safe_load_all(suite.done("list", "-n", "1", "-o", "yaml"))
+    assert listed["metadata"]["id"]
+
+
+@pytest.mark.timeout(400)
+def test_many_tasks_are_created_with_a_bar_and_listed_without_growing_memory(suite: Suite) -> None:
+    m = mark()
+    # Held back by a label that no runner has, so that nothing is measured but creating and listing.
+    (suite.folder / "numbers.txt").write_text("".join(f"{n}\n" for n in range(VOLUME)))
+    options = ("--label", f"m={m}", "--runner-label", "nowhere=yes", "--", "echo")
+    with on_terminal(suite.folder, "submit", "--each", "numbers.txt", *options) as terminal:
+        drawn = terminal.read_all()
+        assert terminal.process.returncode == 0, drawn
+    assert "Creating tasks" in drawn and f"{VOLUME}/{VOLUME}" in drawn
+    assert f"Created {VOLUME} tasks." in drawn
+    few, some = _listed(suite, m, "--limit", "1000"), _listed(suite, m, "--all")
+    assert (few[0], some[0]) == (min(VOLUME, 1000), VOLUME)
+    assert some[1] - few[1] < LIST_GROWTH_MB
+    assert suite.cli("cancel", "--filter", of(m)).err == f"{VOLUME} tasks.\n"
+
+
+def _listed(suite: Suite, m: str, *arguments: str) -> tuple[int, float]:
+    """How many names a list prints, and how many MB of memory it took at most."""
+    program = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);" + (
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [BIN / "python", "-c", program, BIN / "taskyard", "list", "-f", of(m), "-o", "name", *arguments],
+        cwd=suite.folder,
+        env=client_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ended.stdout.count("\n"), float(ended.stderr.splitlines()[-1])
+
+
+def test_a_closed_terminal_ends_a_command_and_not_the_task(suite: Suite, tmp_path: Path) -> None:
+    task = f"orphan-{mark()}"
+    go = ("sh", "-c", "echo started; sleep 3; echo finished")
+    with on_terminal(suite.folder, "run", "--id", task, "--", *go) as terminal:
+        terminal.read_until("started")
+        terminal.hang_up()
+        assert terminal.process.wait(30) != 0
+    assert suite.done("wait", task) == f"{task}  SUCCEEDED\n"
