@@ -36,7 +36,6 @@ ELSEWHERE = {
     "GetTaskStats",
     "ListCheckpoints",
     "ReadCheckpoint",
-    "ListAuditEvents",
     "AppendLogs",
     "WriteCheckpoint",
     "ReadLeasedCheckpoint",

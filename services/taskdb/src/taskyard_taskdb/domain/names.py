@@ -36,6 +36,11 @@ def runner_name(runner_id: str) -> str:
     return f"runners/{runner_id}"
 
 
+def task_type_name(tenant_id: str, task_type: str) -> str:
+    """tenants/{tenant}/taskTypes/{task_type}"""
+    return f"tenants/{tenant_id}/taskTypes/{task_type}"
+
+
 def parse_tenant_name(name: str, field: str = "parent") -> str:
     """The tenant id; "-", which stands for every tenant, is returned as it is. Raises FieldInvalid."""
     if name == "tenants/-":

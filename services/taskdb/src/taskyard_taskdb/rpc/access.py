@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from taskyard.errors import FieldInvalid
-from taskyard_kit.auth import current_principal, require_tenant
+from taskyard_kit.auth import Kind, current_principal, require_tenant
 from taskyard_taskdb.domain.names import parse_task_name, parse_tenant_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
@@ -25,6 +26,19 @@ def visible_tenant(name: str, field: str = "parent") -> str:
         raise FieldInvalid.of(field, 'must name one tenant, not "-"')
     require_tenant(tenant_id, "tenant", name)
     return tenant_id
+
+
+def visible_scope(parent: str) -> str | None:
+    """The tenant that a list is about, None for all; "-" of a tenant's key means that tenant."""
+    if parse_tenant_name(parent) != "-":
+        return visible_tenant(parent)
+    principal = current_principal()
+    return principal.tenant if principal.kind is Kind.TENANT else None
+
+
+def page_binding(*parts: str) -> str:
+    """What a page token is bound to: the caller's tenant, and what it asks for."""
+    return json.dumps([current_principal().tenant, *parts])
 
 
 def tasks_of(parent: str, names: Sequence[str], field: str = "names") -> list[tuple[str, str]]:

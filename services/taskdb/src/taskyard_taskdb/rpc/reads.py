@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskyard.errors import NotFound, OrderByInvalid, PageTokenInvalid
 from taskyard.v1 import task_service_pb2
-from taskyard_kit.auth import Kind, current_principal
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
-from taskyard_taskdb.domain.names import parse_fencing_token, parse_tenant_name
+from taskyard_taskdb.domain.names import parse_fencing_token
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.validate import validate_batch
 from taskyard_taskdb.rpc.watch import watch_query
@@ -65,7 +63,7 @@ class ReadMethods:
         self, request: task_service_pb2.ListTasksRequest, context: Any
     ) -> task_service_pb2.ListTasksResponse:
         query = _query(request)
-        bound = _bound(request.parent, request.filter, request.order_by)
+        bound = access.page_binding(request.parent, request.filter, request.order_by)
         after = _position(request.page_token, bound)
         response = task_service_pb2.ListTasksResponse()
         if after is None:
@@ -88,7 +86,7 @@ class ReadMethods:
         self, request: task_service_pb2.ListTaskRunsRequest, context: Any
     ) -> task_service_pb2.ListTaskRunsResponse:
         record = await self._find(request.parent, "parent")
-        bound = _bound(request.parent)
+        bound = access.page_binding(request.parent)
         before = _generation(request.page_token, bound)
         size = page.page_size(request.page_size)
         async with self._pool.reading() as tx:
@@ -127,25 +125,13 @@ class ReadMethods:
         return record
 
 
-def visible_scope(parent: str) -> str | None:
-    """The tenant that a list is about, None for all; "-" of a tenant's key means that tenant."""
-    if parse_tenant_name(parent) != "-":
-        return access.visible_tenant(parent)
-    principal = current_principal()
-    return principal.tenant if principal.kind is Kind.TENANT else None
-
-
 def _query(request: task_service_pb2.ListTasksRequest) -> Query:
     order = _ORDERS.get(" ".join(request.order_by.split()))
     if order is None:
         known = ", ".join(filter(None, _ORDERS))
         raise OrderByInvalid.of("order_by", f"{request.order_by!r} is not supported; use one of {known}")
     condition = filters.parse(request.filter) if request.filter else None
-    return Query(visible_scope(request.parent), condition, order)
-
-
-def _bound(*parts: str) -> str:
-    return json.dumps([current_principal().tenant, *parts])
+    return Query(access.visible_scope(request.parent), condition, order)
 
 
 def _position(token: str, bound: str) -> Position | None:

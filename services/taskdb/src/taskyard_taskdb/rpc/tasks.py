@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taskyard.v1 import task_service_pb2_grpc
 from taskyard_taskdb.rpc.actions import ActionMethods
+from taskyard_taskdb.rpc.audit import AuditMethods
 from taskyard_taskdb.rpc.checkpoints import CheckpointReading
 from taskyard_taskdb.rpc.create import CreateMethods
 from taskyard_taskdb.rpc.external import ReportMethods, read_report
@@ -34,6 +35,7 @@ class TaskServicer(
     WatchMethods,
     LogReading,
     CheckpointReading,
+    AuditMethods,
     task_service_pb2_grpc.TaskServiceServicer,
 ):
     """TaskService."""

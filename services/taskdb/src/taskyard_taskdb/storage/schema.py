@@ -53,3 +53,17 @@ leases = Table(
     Column("start_time", _time),
     Column("session_epoch", BigInteger),
 ).alias("l")
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("time", _time),
+    Column("resource_kind", SmallInteger),
+    Column("event", SmallInteger),
+    Column("actor_type", SmallInteger),
+    Column("tenant_id", Text),
+    Column("resource_id", Text),
+    Column("actor_id", Text),
+    Column("request_id", Text),
+).alias("c")

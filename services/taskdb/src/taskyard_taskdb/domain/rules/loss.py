@@ -118,7 +118,10 @@ def give_back(draft: Draft, event: Event) -> None:
 def redistribute(draft: Draft, event: Event) -> None:
     """RUNNING -> REDISTRIBUTING. The lease stays for a late outcome, with the expiry that it has."""
     count_loss(draft)
-    draft.details = {"from_runner": draft.lease.runner_id}
+    cause = event.cause.name if isinstance(event, RunnerLost) else "HEARTBEAT_TIMEOUT"
+    draft.details = {"from_runner": draft.lease.runner_id, "reason": cause}
+    if draft.task.checkpoint_sequence:
+        draft.details["checkpoint_sequence"] = str(draft.task.checkpoint_sequence)
     draft.set_lease(follows_session=False, deadline_time=None, deadline_code=None)
     draft.set(phase=Phase.REDISTRIBUTING, ready_time=draft.now)
 
