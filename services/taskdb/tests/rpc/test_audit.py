@@ -31,7 +31,8 @@ async def listed(
 
 async def events(caller: Any, filter: str = "", **options: Any) -> list[audit_pb2.AuditEvent]:
     """All pages."""
-    found, token = [], ""
+    found: list[audit_pb2.AuditEvent] = []
+    token = ""
     while True:
         response = await listed(caller, filter, token=token, **options)
         found += response.audit_events
