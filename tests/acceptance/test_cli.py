@@ -124,13 +124,19 @@ def test_logs_follow_a_running_task(suite: Suite, gate: Path) -> None:
     assert process.returncode == 0
 
 
-def test_watch_shows_a_task_through_its_life(suite: Suite) -> None:
-    task = submit(suite, "watched", "--", "sleep", "1")
-    lines = suite.done("watch", task).splitlines()
+def test_watch_shows_a_task_through_its_life(suite: Suite, gate: Path) -> None:
+    task = submit(suite, "watched", "--", *until_open(gate))
+    process = suite.start_cli("watch", task)
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "RUNNING" in line:
+            gate.touch()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
     assert {line.split()[1] for line in lines} == {task}
-    phases = [line.split()[2] for line in lines]
-    assert phases[-1] == "SUCCEEDED"
-    assert "RUNNING" in phases
+    assert lines[-1].split()[2] == "SUCCEEDED"
 
 
 def test_watch_of_everything_sees_new_tasks(suite: Suite) -> None:
