@@ -73,7 +73,7 @@ async def test_labels_an_administrator_sets_count_at_once(site: Site) -> None:
     site.taskdb.add_tasks(class_id=3)
     await runner.heartbeat_acked(await runner.heartbeat())
     assert runner.waiting_assignments == 0
-    site.taskdb.change_runner(runner_pb2.Runner(name="runners/runner-1", labels={"zone": "eu"}))
+    site.taskdb.change_runner(runner_pb2.Runner(name="runners/runner-1", admin_labels={"zone": "eu"}))
     assert await runner.next_assignment()
 
 

@@ -39,7 +39,8 @@ class Claim:
         return self.whole_offer() if self._settled.is_set() and not self.answer.done() else None
 
     def whole_offer(self) -> Offer:
-        return Offer(self.key, self.worker_id, self.max_tasks, 0, self.max_tasks)
+        limited = bool(self.profile.tenants)
+        return Offer(self.key, self.worker_id, self.max_tasks, 0, self.max_tasks, limited=limited)
 
     def pop_started(self) -> None:
         self._settled.clear()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, runner_pb2, task_pb2
 from taskyard.v1.runner_link_service_pb2 import Capacity
+from taskyard_kit import patterns
 from taskyard_scheduler.domain.capacity import Run, RunKey
 from taskyard_scheduler.domain.fairness import TenantShare
 from taskyard_scheduler.domain.placement import (
@@ -14,6 +15,7 @@ from taskyard_scheduler.domain.placement import (
     PlacementClass,
     Preference,
     Requirement,
+    RunnerIds,
     RunnerProfile,
 )
 from taskyard_scheduler.domain.resources import Resources
@@ -72,7 +74,6 @@ def resources_message(amount: Resources) -> common_pb2.Resources:
 def placement_class(message: lease_service_pb2.PlacementClass) -> PlacementClass:
     placement = message.placement
     return PlacementClass(
-        tenant=message.tenant,
         class_id=message.class_id,
         kind=message.kind,
         task_type=message.task_type,
@@ -81,8 +82,37 @@ def placement_class(message: lease_service_pb2.PlacementClass) -> PlacementClass
         preferred=tuple(Preference(p.weight, _constraint(p.runners)) for p in placement.preferred),
         avoid=_constraint(placement.avoid),
         resources=resources(message.resources),
-        runner_id_pattern=message.runner_id_pattern,
+        runner_ids=_runner_ids(message.runner_id_pattern),
     )
+
+
+def class_of(spec: task_pb2.TaskSpec) -> PlacementClass:
+    """What a task that is at hand asks of its runner; a pattern of its type is not in its spec."""
+    kind = spec.execution.WhichOneof("kind") or ""
+    placement = spec.placement
+    return PlacementClass(
+        class_id=0,
+        kind=runner_pb2.ExecutionKind.Value(f"EXECUTION_KIND_{kind.upper()}") if kind else 0,
+        task_type=spec.task_type,
+        function=spec.execution.function.function if kind == "function" else "",
+        required=_constraint(placement.required),
+        avoid=_constraint(placement.avoid),
+        resources=resources(spec.resources),
+    )
+
+
+class _Nobody:
+    """What a pattern matches that does not compile; taskdb refuses such a pattern."""
+
+    def matches(self, text: str, /) -> bool:
+        return False
+
+
+def _runner_ids(pattern: str) -> RunnerIds | None:
+    try:
+        return patterns.compile(pattern) if pattern else None
+    except patterns.PatternInvalid:
+        return _Nobody()
 
 
 def _constraint(message: task_pb2.RunnerConstraint) -> Constraint:
@@ -100,6 +130,7 @@ def tenant_share(message: lease_service_pb2.TenantShare) -> TenantShare:
         claimable=message.claimable_count,
         paused=message.paused,
         paused_task_types=frozenset(message.paused_task_types),
+        held=message.leased_count,
     )
 
 
@@ -108,6 +139,9 @@ def runner_profile(
     registration: runner_pb2.RunnerRegistration,
     labels: Mapping[str, str],
     tenants: Iterable[str],
+    *,
+    register_time: float = 0.0,
+    secretive: bool = False,
 ) -> RunnerProfile:
     """What a runner is: its own description, the labels in force and the tenants of its scope."""
     return RunnerProfile(
@@ -119,4 +153,6 @@ def runner_profile(
         capacity=registration.capacity,
         resources=optional_resources(registration.resources, given=registration.HasField("resources")),
         tenants=frozenset(tenants),
+        register_time=register_time,
+        secretive=secretive,
     )

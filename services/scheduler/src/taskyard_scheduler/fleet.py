@@ -8,8 +8,9 @@ from typing import Protocol
 from taskyard import errors
 from taskyard.v1 import runner_pb2
 from taskyard_scheduler.claims import Claim
-from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile, judge
-from taskyard_scheduler.domain.plan import ClassKey, Offer
+from taskyard_scheduler.domain.matches import Matches
+from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile
+from taskyard_scheduler.domain.plan import Offer
 from taskyard_scheduler.session import Session
 
 _KIND_NAMES: dict[int, str] = {
@@ -27,12 +28,12 @@ class Taker(Protocol):
 
 
 class Fleet:
-    """All takers by key, and what each class makes of each of them, asked once."""
+    """All takers by key, and what each class makes of each of them."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
+        self.matches = Matches()
         self._takers: dict[str, Taker] = {}
-        self._scores: dict[str, dict[ClassKey, int | None]] = {}
 
     def add_session(self, session: Session) -> None:
         """A runner said hello; of two sessions here the one with the older epoch is superseded."""
@@ -41,8 +42,7 @@ class Fleet:
             session.finish(errors.SessionSuperseded(session.runner_id))
             return
         self.sessions[session.runner_id] = session
-        self._takers[session.runner_id] = session
-        self._scores.pop(session.runner_id, None)
+        self.add_taker(session.runner_id, session)
         if former is not None:
             former.finish(errors.SessionSuperseded(former.runner_id))
 
@@ -54,10 +54,11 @@ class Fleet:
 
     def add_taker(self, key: str, taker: Taker) -> None:
         self._takers[key] = taker
+        self.matches.put(key, taker.profile)
 
     def remove_taker(self, key: str) -> None:
         self._takers.pop(key, None)
-        self._scores.pop(key, None)
+        self.matches.remove(key)
 
     def claims(self) -> list[Claim]:
         """The waiting claims of pull workers."""
@@ -66,9 +67,15 @@ class Fleet:
     def taker(self, key: str) -> Taker | None:
         return self._takers.get(key)
 
-    def profile_changed(self, key: str) -> None:
-        """Ask the classes again about this taker."""
-        self._scores.pop(key, None)
+    def profile_changed(self, session: Session) -> None:
+        """Ask the classes again about this runner, unless a newer session speaks for it."""
+        if self.sessions.get(session.runner_id) is session:
+            self.matches.put(session.runner_id, session.profile)
+
+    @property
+    def capacity(self) -> int:
+        """Places on all runners connected here."""
+        return sum(session.capacity.capacity for session in self.sessions.values())
 
     def offers(self, now: float, held_back: Collection[str] = ()) -> list[Offer]:
         """What the takers could take now."""
@@ -79,27 +86,22 @@ class Fleet:
             if key not in held_back and (offer := taker.offer(now)) is not None:
                 yield offer
 
-    def score(self, key: str, wanted: PlacementClass, now: float) -> int | None:
-        """How much a taker is preferred for a class; None if it may not take it."""
+    def executing(self, key: str) -> Collection[str]:
+        """The task types that a taker executes."""
         taker = self._takers.get(key)
-        if taker is None:
-            return None
-        if wanted.moody:
-            executing = taker.capacity.executing() if isinstance(taker, Session) else ()
-            verdict = judge(taker.profile, wanted, executing)
-            return verdict.score if verdict.eligible and not _refused(taker, wanted, now) else None
-        scores = self._scores.setdefault(key, {})
-        class_key = (wanted.tenant, wanted.class_id)
-        if class_key not in scores:
-            verdict = judge(taker.profile, wanted)
-            scores[class_key] = verdict.score if verdict.eligible else None
-        found = scores[class_key]
-        return None if found is None or _refused(taker, wanted, now) else found
+        return taker.capacity.executing() if isinstance(taker, Session) else ()
+
+    def permits(self, key: str, tenant: str, wanted: PlacementClass, now: float) -> bool:
+        """Whether a taker serves the tenant and has not refused the like of this a while ago."""
+        taker = self._takers.get(key)
+        if taker is None or not taker.profile.serves(tenant):
+            return False
+        return not (isinstance(taker, Session) and refuses(taker, tenant, wanted, now))
 
 
-def _refused(taker: Taker, wanted: PlacementClass, now: float) -> bool:
+def refuses(session: Session, tenant: str, wanted: PlacementClass, now: float) -> bool:
     """Whether the runner gave the like of it back as unsupported a while ago."""
-    if not isinstance(taker, Session) or not taker.refused:
+    if not session.refused:
         return False
-    alike = (wanted.tenant, _KIND_NAMES.get(wanted.kind, ""), wanted.task_type, wanted.function)
-    return taker.refused.get(alike, 0.0) > now
+    alike = (tenant, _KIND_NAMES.get(wanted.kind, ""), wanted.task_type, wanted.function)
+    return session.refused.get(alike, 0.0) > now

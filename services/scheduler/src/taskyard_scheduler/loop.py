@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import Protocol
 
@@ -15,9 +15,11 @@ from taskyard.v1.lease_service_pb2 import PopResult, PopTasksRequest, PopTasksRe
 from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
+from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
 from taskyard_scheduler.claims import Claim
-from taskyard_scheduler.domain.plan import Offer, RunnerPlan, make_plan
+from taskyard_scheduler.domain.placement import RunnerProfile, judge
+from taskyard_scheduler.domain.plan import Offer, RunnerPlan, Situation, make_plan
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
@@ -107,9 +109,11 @@ class Dispatcher:
         return self._plan(self._fleet.offers(now, self._held_back), now)
 
     def _plan(self, offers: Sequence[Offer], now: float) -> list[RunnerPlan]:
-        board = self._board
-        score = partial(self._fleet.score, now=now)
-        return make_plan(offers, board.lanes(), board.shares, board.classes, score, strict=self._strict)
+        fleet = self._fleet
+        situation = Situation(
+            fleet.matches, fleet.capacity, partial(fleet.permits, now=now), fleet.executing, self._strict
+        )
+        return make_plan(offers, self._board.agenda, situation, now)
 
     async def _carry_out(self, plans: Sequence[RunnerPlan]) -> None:
         for_sessions: list[tuple[Session, RunnerPlan]] = []
@@ -129,6 +133,7 @@ class Dispatcher:
         claim_time = self._clock()
         # The heartbeats known before the claim is sent: a later one would stretch the first lease.
         heartbeats = [session.heartbeat_id for session, _ in group]
+        profiles = [session.profile for session, _ in group]
         request = PopTasksRequest(
             scheduler_id=self._config.scheduler_id,
             request_id=uuid.uuid4().hex,
@@ -140,10 +145,11 @@ class Dispatcher:
             for _, plan in group:
                 self._hold_back(plan.offer.key)
             return
-        for (session, plan), heartbeat_id, result in zip(group, heartbeats, response.results, strict=True):
-            self._hand_out(session, result, heartbeat_id, claim_time)
-            if not note_result(self._board, plan, result, version):
-                self._hold_back(plan.offer.key)
+        answered = list(zip(group, response.results, strict=True))
+        for ((session, _), result), heartbeat_id, profile in zip(answered, heartbeats, profiles, strict=True):
+            self._hand_out(session, result, heartbeat_id, claim_time, profile)
+        moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in answered]
+        self._pass_over(moved)
 
     async def _ask(self, request: PopTasksRequest, claim_time: float) -> PopTasksResponse | None:
         """The answer to a claim, repeated while the leases it may have granted can still be used."""
@@ -160,7 +166,14 @@ class Dispatcher:
                 _claim_duration.add(self._clock() - claim_time, {})
                 return response
 
-    def _hand_out(self, session: Session, result: PopResult, heartbeat_id: int, claim_time: float) -> None:
+    def _hand_out(
+        self,
+        session: Session,
+        result: PopResult,
+        heartbeat_id: int,
+        claim_time: float,
+        planned_for: RunnerProfile,
+    ) -> None:
         if result.error.code:
             session.lose(self._clock())
             return
@@ -172,12 +185,32 @@ class Dispatcher:
             for assignment in assignments:
                 _trace(assignment, session.runner_id)
         _assigned.add(len(assignments), {"way": "link"})
+        unfit: list[lease_pb2.Assignment] = []
+        if session.profile != planned_for:
+            # Labels changed while the claim was under way: what they rule out now goes to another runner.
+            unfit = [assignment for assignment in assignments if not _fits(session, assignment)]
+            assignments = [assignment for assignment in assignments if assignment not in unfit]
         unsent = session.assign(assignments, heartbeat_id, claim_time)
-        if unsent:
-            self._give_back(session.runner_id, unsent)
+        if unfit or unsent:
+            self._give_back(session.runner_id, [*unfit, *unsent])
+
+    def _pass_over(self, moved: Sequence[tuple[RunnerPlan, Set[str]]]) -> None:
+        """Let tenants wait of whom nobody got anything, and runners that got nothing of what others did."""
+        given = {tenant for _, tenants in moved for tenant in tenants}
+        for plan, tenants in moved:
+            stuck = [found.tenant for found in plan.tenants if found.tenant not in given]
+            for tenant in stuck:
+                self._board.stall(tenant)
+            if not tenants and len(stuck) < len(plan.tenants):
+                self._hold_back(plan.offer.key)
+            elif stuck:
+                self._wake_later()
 
     def _hold_back(self, key: str) -> None:
         self._held_back[key] = self._clock() + HOLD_SECONDS
+        self._wake_later()
+
+    def _wake_later(self) -> None:
         asyncio.get_running_loop().call_later(HOLD_SECONDS, self._woken.set)
 
     # ---- pull workers
@@ -215,6 +248,13 @@ class Dispatcher:
         _assigned.add(len(result.assignments), {"way": "pull"})
         claim.resolve(result.assignments)
         self.wake()
+
+
+def _fits(session: Session, assignment: lease_pb2.Assignment) -> bool:
+    """Whether the runner may still have the task."""
+    tenant = convert.tenant_of(assignment.lease.task)
+    verdict = judge(session.profile, convert.class_of(assignment.spec), session.capacity.executing())
+    return verdict.eligible and session.profile.serves(tenant)
 
 
 def _trace(assignment: lease_pb2.Assignment, runner_id: str) -> None:

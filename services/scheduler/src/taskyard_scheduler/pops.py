@@ -46,19 +46,23 @@ def _lane_pop(listed: ListedLane, accounted: bool) -> LanePop:
     )
 
 
-def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_version: int) -> bool:
-    """Take over what a claim says about the lanes it named; whether it changed anything."""
+def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_version: int) -> set[str]:
+    """Take over what a claim says about the lanes it named; the tenants for whom it changed anything."""
+    if result.error.code:
+        # The session is over, which says nothing about the tenants.
+        return {tenant.tenant for tenant in plan.tenants}
     counts = _count_by_tenant(plan, result.assignments)
     for tenant in plan.tenants:
         board.claimed(tenant.tenant, [listed.lane for listed in tenant.lanes], counts[tenant.tenant])
-    changed = bool(result.assignments)
+    changed = {tenant for tenant, count in counts.items() if count}
     # A key names a lane within its tenant. One that several tenants list counts once all of them report it.
     reported = Counter((key.class_id, key.priority, key.pinned_runner) for key in result.drained_lanes)
     asked = Counter(listed.lane.id for tenant in plan.tenants for listed in tenant.lanes)
     for tenant in plan.tenants:
         ids = [listed.lane.id for listed in tenant.lanes]
         empty = [lane_id for lane_id in ids if asked[lane_id] <= reported[lane_id]]
-        changed = board.drained(tenant.tenant, empty, asked_version) or changed
+        if board.drained(tenant.tenant, empty, asked_version):
+            changed.add(tenant.tenant)
     return changed
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from taskyard import errors
@@ -53,7 +53,7 @@ class Scheduler:
         self.config = config
         self.clock = clock
         self.draining = False
-        self.board = LaneBoard()
+        self.board = LaneBoard(clock)
         self.fleet = Fleet()
         self.reports = ReportFlush(taskdb)
         self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
@@ -99,8 +99,12 @@ class Scheduler:
         self.dispatcher.capacity_changed(session.runner_id)
 
     def profile_changed(self, session: Session) -> None:
-        self.fleet.profile_changed(session.runner_id)
+        self.fleet.profile_changed(session)
         self.dispatcher.capacity_changed(session.runner_id)
+
+    def runs_ended(self, counts: Mapping[str, int]) -> None:
+        if self.board.released(counts):
+            self.dispatcher.wake()
 
     # ---- sessions coming and going
 
@@ -172,7 +176,8 @@ class Scheduler:
             return
         instrument(GIVEN_BACK).add(len(assignments), {})
         released = lease_pb2.RunReleased(
-            reason=lease_pb2.RELEASE_REASON_NO_CAPACITY, message="the runner's stream ended before dispatch"
+            reason=lease_pb2.RELEASE_REASON_NO_CAPACITY,
+            message="its runner was gone or changed",
         )
         self.reports.submit(
             [

@@ -7,7 +7,7 @@ their results. A session that is over has `over` set and, unless it ended well, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from taskyard import errors
@@ -44,6 +44,7 @@ class Surroundings(Protocol):
     def submit_renewal(self, session: Session) -> None: ...
     def capacity_changed(self, session: Session) -> None: ...
     def profile_changed(self, session: Session) -> None: ...
+    def runs_ended(self, counts: Mapping[str, int]) -> None: ...
 
 
 class Session:
@@ -95,6 +96,8 @@ class Session:
         lost = {convert.run_key(v.lease) for v in opened.verdicts if v.action == aborted}
         listed = [(convert.run_key(held.lease), held.state == link.HELD_STATE_ENDED) for held in hello.held]
         self.capacity.hear(hello.free.tasks, convert.free_resources(hello.free), listed, full=True)
+        for (task, _), run in self.capacity.held.items():
+            run.task_type = opened.held_task_types.get(task, "")
         # OpenSession took every held lease over that it did not refuse.
         self.capacity.follow(key for key, _ in listed if key not in lost)
         for verdict in opened.verdicts:
@@ -259,28 +262,35 @@ class Session:
             self._around.profile_changed(self)
 
     def _make_profile(self) -> RunnerProfile:
-        # taskdb merges the labels in force; those of a registration it has not seen yet come first.
-        labels = {**self._registration.labels, **self._runner.labels}
-        return convert.runner_profile(self.runner_id, self._registration, labels, self._runner.tenants)
+        # As taskdb merges them, which may not have seen this registration yet.
+        runner = self._runner
+        labels = {**self._registration.labels, **runner.scope_labels, **runner.admin_labels}
+        since = runner.register_time.seconds + runner.register_time.nanos / 1e9
+        return convert.runner_profile(
+            self.runner_id, self._registration, labels, runner.tenants, register_time=since
+        )
 
     # ---- reports (rules 7, 8, 11)
 
     def receive_reports(self, reports: Iterable[Said], size: int, now: float) -> None:
         """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
         entries = []
-        freed = False
+        ended: dict[str, int] = {}
         for said in reports:
             entry = self._entry(said)
             entries.append(entry)
             if said.kind in OUTCOMES:
-                entry.final = freed = True
+                entry.final = True
+                tenant = convert.tenant_of(said.key[0])
+                ended[tenant] = ended.get(tenant, 0) + 1
                 self._end(said, now)
         if self._in_flight and self._in_flight[-1] is entries[-1]:
             entries[-1].size = size
             self._unacked_bytes += size
         self._check_window()
         self._around.submit_reports(entries)
-        if freed:
+        if ended:
+            self._around.runs_ended(ended)
             self._around.capacity_changed(self)
 
     def _entry(self, said: Said) -> Entry:
@@ -355,7 +365,7 @@ class Session:
 
     def offer(self, now: float) -> Offer | None:
         """What the runner could take now; None if it takes nothing."""
-        if self.over or self.closing or self._own_drain or self.drain is not None:
+        if self.over or self.closing or self.draining:
             return None
         if now - self.heartbeat_time > self._config.fresh_limit:
             return None
@@ -363,7 +373,21 @@ class Session:
         free = capacity.room(now)
         if free <= 0:
             return None
-        return Offer(self.runner_id, self.runner_id, free, capacity.used, capacity.capacity, capacity.budget)
+        return Offer(
+            self.runner_id,
+            self.runner_id,
+            free,
+            capacity.used,
+            capacity.capacity,
+            capacity.budget,
+            since=self.profile.register_time,
+            limited=bool(self.profile.tenants or self.refused),
+        )
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes no new work, by its own will or an administrator's."""
+        return self._own_drain or self.drain is not None
 
     def assign(
         self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
@@ -373,7 +397,7 @@ class Session:
         `heartbeat_id` is the last heartbeat received when the claim was sent, at `claim_time`: the lease
         counts from its sending, which is before the claim whatever the network does.
         """
-        if self.over or self.closing:
+        if self.over or self.closing or self.draining:
             return assignments
         expire_time = claim_time + self._config.first_lease
         accounted = self.capacity.budget is not None

@@ -1,17 +1,32 @@
-"""Between tenants: who is served first, and how much of the free capacity each may take."""
+"""Between tenants: whose turn is next, and how much of the free capacity each may take.
+
+A tenant's turn is decided by the capacity-seconds it has used, each worth half after five minutes, over its
+weight. What it holds now counts as used for a short while ahead, so that free capacity which is divided at
+one moment is divided by weight.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 # One point of effective priority is worth this much waiting: 5 points per waited minute.
 POINT_SECONDS = 12.0
 # Strict order: no wait makes up for one point of priority.
 STRICT_POINT_SECONDS = 366 * 86400.0
 
+HALF_LIFE_SECONDS = 300.0
+# What a place is taken to be used ahead. Short against the half-life: a tenant whose part is a fraction of a
+# place gets more than its part by about their ratio.
+AHEAD_SECONDS = 10.0
+# What a tenant used beyond others is held against it for at most this time of the whole capacity: nobody who
+# may run waits longer than that because of what it ran before.
+DEBT_SECONDS = 60.0
+
 UNLIMITED = -1
+_ALL = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +39,37 @@ class TenantShare:
     claimable: int = UNLIMITED
     paused: bool = False
     paused_task_types: frozenset[str] = frozenset()
+    # Leases it holds.
+    held: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """How many tasks of a tenant could start now."""
+@dataclass(slots=True)
+class Account:
+    """A tenant's use of capacity: what taskdb told last, and what it claimed and ended since."""
 
-    share: TenantShare
-    count: int
+    weight: int
+    usage: float
+    held: int
+    told_time: float
+
+    def standing(self, now: float) -> float:
+        """Capacity-seconds per unit of weight, with what is held used a little ahead."""
+        return (self.usage + self.held * (AHEAD_SECONDS + now - self.told_time)) / self.weight
+
+
+class Turn(NamedTuple):
+    """A tenant in the order of turns; the smallest goes first."""
+
+    rank: float
+    standing: float
+    tenant: str
+    weight: int
+
+
+def decay(usage: float, held: float, seconds: float) -> float:
+    """Usage after some time in which `held` places were used, as taskdb keeps it."""
+    kept: float = 0.5 ** (seconds / HALF_LIFE_SECONDS)
+    return usage * kept + held * (1.0 - kept) * HALF_LIFE_SECONDS / 0.6931471805599453
 
 
 def lane_offset(priority: int, weight: int, *, strict: bool = False) -> float:
@@ -41,32 +79,38 @@ def lane_offset(priority: int, weight: int, *, strict: bool = False) -> float:
     return priority * weight * POINT_SECONDS
 
 
-def normalised_usage(share: TenantShare) -> float:
-    """Capacity-seconds per unit of weight: the tenant with the smallest is served first."""
-    return share.usage / max(1, share.weight)
+class Turns:
+    """Tenants in the order in which they are served: `next` until it is empty, then `served` or `drop`.
 
-
-def divide(capacity: int, demands: Iterable[Demand]) -> Mapping[str, int]:
-    """How much of the capacity each tenant may take, in the order in which they are served.
-
-    Each gets its part by weight, bounded by its demand; what a small demand leaves is divided again. Parts
-    are rounded up, so the last in the order, those that used most, may find the capacity taken.
+    Nobody's standing counts as worse than the best by more than the debt.
     """
-    ordered = sorted(demands, key=lambda demand: (normalised_usage(demand.share), demand.share.tenant))
-    parts: dict[str, int] = {demand.share.tenant: 0 for demand in ordered}
-    open_demands = [demand for demand in ordered if demand.count > 0]
-    left = capacity
-    while left > 0 and open_demands:
-        weights = sum(max(1, demand.share.weight) for demand in open_demands)
-        round_capacity = left
-        still_open = []
-        for demand in open_demands:
-            tenant = demand.share.tenant
-            part = math.ceil(round_capacity * max(1, demand.share.weight) / weights)
-            given = min(part, demand.count - parts[tenant], left)
-            parts[tenant] += given
-            left -= given
-            if parts[tenant] < demand.count:
-                still_open.append(demand)
-        open_demands = still_open
-    return parts
+
+    def __init__(self, accounts: Iterable[tuple[str, Account]], capacity: int, now: float) -> None:
+        found = [(account.standing(now), tenant, account.weight) for tenant, account in accounts]
+        self._order: list[Turn] = []
+        if found:
+            weights = sum(weight for _, _, weight in found)
+            limit = min(found)[0] + DEBT_SECONDS * capacity / weights
+            self._order = [Turn(min(rank, limit), rank, tenant, weight) for rank, tenant, weight in found]
+            heapq.heapify(self._order)
+
+    def __bool__(self) -> bool:
+        return bool(self._order)
+
+    def next(self) -> tuple[str, int]:
+        """Whose turn it is, and how many places it takes before it is another's."""
+        turn = self._order[0]
+        others = [self._order[n].rank for n in (1, 2) if n < len(self._order)]
+        if not others:
+            return turn.tenant, _ALL
+        return turn.tenant, 1 + int((min(others) - turn.rank) * turn.weight / AHEAD_SECONDS)
+
+    def served(self, count: int) -> None:
+        """Whose turn it was took so many places."""
+        turn = self._order[0]
+        step = count * AHEAD_SECONDS / turn.weight
+        heapq.heapreplace(self._order, turn._replace(rank=turn.rank + step, standing=turn.standing + step))
+
+    def drop(self) -> None:
+        """Whose turn it was takes nothing more."""
+        heapq.heappop(self._order)

@@ -1,16 +1,17 @@
 """Which runner may take which placement class, and how much it is preferred.
 
-What a runner is (labels, kinds, types, functions, scope) is compared with a class once and kept; only a class
-that asks what a runner executes at the moment is asked again for every plan.
+The filters in order: kind and task type, what the runner could hold at all, scope, `required`, `avoid`. They
+depend on what the runner is, so the answer is kept until that changes; only a class that asks what a runner
+executes at the moment is asked again for every plan. What passes with time comes after them: a refusal, a
+drain, the room there is now.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
-from functools import lru_cache
+from typing import Protocol
 
 from taskyard_scheduler.domain.resources import NO_RESOURCES, Resources
 
@@ -25,14 +26,18 @@ class Operator(IntEnum):
 
 
 class Obstacle(Enum):
-    """Why a runner cannot take a class, whatever else it does."""
+    """Why a runner cannot take a class; the first five hold whatever else it does."""
 
     KIND = "kind"
     TASK_TYPE = "task_type"
+    RESOURCES = "resources"
     SCOPE = "scope"
     REQUIRED = "required"
     AVOID = "avoid"
-    RESOURCES = "resources"
+    REFUSED = "refused"
+    DRAINING = "draining"
+    CAPACITY = "capacity"
+    OFFLINE = "offline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,13 @@ class Constraint:
     def __bool__(self) -> bool:
         return bool(self.runner_ids or self.labels or self.task_types)
 
+    def affinity(self, runner: RunnerProfile, executing: Collection[str]) -> int:
+        """How well the runner fits a wish for such a one: 50, and up to 50 more for what it has of it."""
+        named = NAMED_POINTS if runner.runner_id in self.runner_ids else 0
+        tags = sum(requirement.met_by(runner.labels) for requirement in self.labels)
+        company = sum(task_type in executing for task_type in self.task_types)
+        return min(MAX_POINTS, BASE_POINTS + named + TAG_POINTS * (tags + company))
+
     def met_by(self, runner: RunnerProfile, executing: Collection[str]) -> bool:
         """Whether the runner satisfies every part that is given."""
         if self.runner_ids and runner.runner_id not in self.runner_ids:
@@ -89,11 +101,16 @@ class Preference:
     runners: Constraint
 
 
+class RunnerIds(Protocol):
+    """A set of runner ids, given by a pattern."""
+
+    def matches(self, text: str, /) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementClass:
-    """What matters for the placement of a task."""
+    """What matters for the placement of a task; the id is made of the rest, so tenants may share one."""
 
-    tenant: str
     class_id: int
     kind: int
     task_type: str = ""
@@ -102,13 +119,18 @@ class PlacementClass:
     preferred: tuple[Preference, ...] = ()
     avoid: Constraint = Constraint()
     resources: Resources = NO_RESOURCES
-    runner_id_pattern: str = ""
+    # Of the task type; None = any.
+    runner_ids: RunnerIds | None = None
+    # A hard rule asks what the runner executes.
+    company: bool = False
+    # Whether the answer depends on what a runner executes at the moment.
+    moody: bool = field(init=False)
 
-    @property
-    def moody(self) -> bool:
-        """Whether the answer depends on what a runner executes at the moment."""
+    def __post_init__(self) -> None:
         wishes = (self.required, self.avoid, *(wish.runners for wish in self.preferred))
-        return any(wish.task_types for wish in wishes)
+        object.__setattr__(self, "moody", any(wish.task_types for wish in wishes))
+        if self.required.task_types or self.avoid.task_types:
+            object.__setattr__(self, "company", True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +146,14 @@ class RunnerProfile:
     resources: Resources | None = None
     # Tenants it may serve; empty = all.
     tenants: frozenset[str] = frozenset()
+    # First registration; of runners that are alike the older one goes first.
+    register_time: float = 0.0
+    # A pull worker says nothing of what it holds, so nobody knows what company a task would have there.
+    secretive: bool = False
+
+    def serves(self, tenant: str) -> bool:
+        """Whether its scope includes the tenant."""
+        return not self.tenants or tenant in self.tenants
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,34 +170,55 @@ class Verdict:
 
 # Runners of kind FUNCTION declare functions; the number is that of the contract.
 FUNCTION_KIND = 5
+BASE_POINTS, NAMED_POINTS, TAG_POINTS, MAX_POINTS = 50, 50, 5, 100
 
 
 def judge(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str] = ()) -> Verdict:
-    """Whether the runner may take tasks of this class, and its score among those that may."""
+    """Whether the runner may take tasks of this class, and its score among those that may.
+
+    The tenant of the task is not looked at: classes are shared, `RunnerProfile.serves` says the rest.
+    """
     obstacle = _obstacle(runner, wanted, executing)
     if obstacle is not None:
         return Verdict(obstacle)
-    score = sum(wish.weight for wish in wanted.preferred if wish.runners.met_by(runner, executing))
-    return Verdict(None, score)
+    return Verdict(None, score(runner, wanted, executing))
+
+
+def lasting(wanted: PlacementClass) -> PlacementClass:
+    """The class without what it asks of the company on a runner: whoever fails it never may take a task."""
+    if not wanted.moody:
+        return wanted
+    return replace(
+        wanted,
+        required=replace(wanted.required, task_types=frozenset()),
+        preferred=(),
+        avoid=replace(wanted.avoid, task_types=frozenset()),
+        company=bool(wanted.required.task_types or wanted.avoid.task_types),
+    )
+
+
+def score(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str] = ()) -> int:
+    """How much the class prefers the runner."""
+    return sum(wish.weight * wish.runners.affinity(runner, executing) for wish in wanted.preferred)
 
 
 def _obstacle(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str]) -> Obstacle | None:
-    if runner.tenants and wanted.tenant not in runner.tenants:
-        return Obstacle.SCOPE
     if wanted.kind not in runner.kinds:
         return Obstacle.KIND
     if not serves_type(runner.task_types, wanted.task_type):
         return Obstacle.TASK_TYPE
     if wanted.kind == FUNCTION_KIND and (wanted.function or wanted.task_type) not in runner.functions:
         return Obstacle.TASK_TYPE
-    if wanted.runner_id_pattern and not id_matches(wanted.runner_id_pattern, runner.runner_id):
+    if runner.capacity < 1 or (runner.resources is not None and not runner.resources.holds(wanted.resources)):
+        return Obstacle.RESOURCES
+    if wanted.runner_ids is not None and not wanted.runner_ids.matches(runner.runner_id):
         return Obstacle.SCOPE
     if not wanted.required.met_by(runner, executing):
         return Obstacle.REQUIRED
     if wanted.avoid and wanted.avoid.part_met_by(runner, executing):
         return Obstacle.AVOID
-    if runner.resources is not None and not runner.resources.holds(wanted.resources):
-        return Obstacle.RESOURCES
+    if wanted.company and runner.secretive:
+        return Obstacle.AVOID
     return None
 
 
@@ -186,12 +237,3 @@ def scope_permits(pattern: str, runner_id: str) -> bool:
     if not pattern:
         return True
     return runner_id.startswith(pattern[:-1]) if pattern.endswith("*") else runner_id == pattern
-
-
-@lru_cache(maxsize=4096)
-def id_matches(pattern: str, runner_id: str) -> bool:
-    """Whether a runner id matches a task type's pattern; a pattern that does not compile matches nothing."""
-    try:
-        return re.search(pattern, runner_id) is not None
-    except re.error:
-        return False

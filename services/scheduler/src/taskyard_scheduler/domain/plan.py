@@ -2,48 +2,26 @@
 
 taskdb merges the lanes of a tenant by ready_time - offset, so a plan fixes counts and lanes, not tasks. The
 counts spread few tasks over the least loaded of the preferred runners; the lanes are the best by head, since
-the n tasks that go first can only lie in the n lanes with the best heads.
+the n tasks that go first can only lie in the n lanes with the best heads. Work is looked at in the order of
+the tenants' turns and only as far as there is room, so that the number of tenants and lanes costs little.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from taskyard_scheduler.domain.fairness import UNLIMITED, Demand, TenantShare, divide, lane_offset
-from taskyard_scheduler.domain.placement import PlacementClass
+from taskyard_scheduler.domain.agenda import Agenda, Lane, LiveLane, TenantAgenda
+from taskyard_scheduler.domain.fairness import Account, Turns
+from taskyard_scheduler.domain.matches import Matches
+from taskyard_scheduler.domain.placement import PlacementClass, judge
 from taskyard_scheduler.domain.resources import Resources
 
 # Lanes listed beyond the number of tasks asked for, because heads are known a little late.
 SPARE_LANES = 8
 MAX_LANES = 1000
-
-
-@dataclass(slots=True)
-class Lane:
-    """A lane with claimable work, as far as it is known here."""
-
-    tenant: str
-    class_id: int
-    priority: int
-    pinned: str
-    head: float
-    backlog: int
-
-    @property
-    def class_key(self) -> ClassKey:
-        return (self.tenant, self.class_id)
-
-    @property
-    def id(self) -> LaneId:
-        return (self.class_id, self.priority, self.pinned)
-
-
-ClassKey = tuple[str, int]
-# (class, priority, pinned runner): a lane within its tenant.
-LaneId = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +34,10 @@ class Offer:
     used: int
     capacity: int
     budget: Resources | None = None
+    # First registration: of runners that are alike the older one goes first.
+    since: float = 0.0
+    # It does not serve every tenant alike: `Situation.permits` has to be asked.
+    limited: bool = False
 
 
 class ListedLane(NamedTuple):
@@ -87,8 +69,29 @@ class RunnerPlan:
         return sum(tenant.count for tenant in self.tenants)
 
 
-# The score of a runner for a class, None if it may not take it.
-Scores = Callable[[str, PlacementClass], int | None]
+# Whether a taker may have tasks of this tenant and class now, as far as its matches do not say.
+Permits = Callable[[str, str, PlacementClass], bool]
+# The task types a taker executes.
+Executing = Callable[[str], Collection[str]]
+
+
+def _permit(key: str, tenant: str, wanted: PlacementClass) -> bool:
+    return True
+
+
+def _nothing(key: str) -> Collection[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a plan has to know beside the work: who may take what, and the capacity that tenants share."""
+
+    matches: Matches
+    capacity: int
+    permits: Permits = _permit
+    executing: Executing = _nothing
+    strict: bool = False
 
 
 @dataclass(slots=True)
@@ -96,6 +99,7 @@ class _Room:
     """An offer while it is being filled."""
 
     offer: Offer
+    order: int
     free: int
     budget: Resources | None
     taken: dict[str, int] = field(default_factory=dict)
@@ -128,158 +132,192 @@ class _Room:
         self.closed = self.closed or wanted.moody
 
 
+def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now: float) -> list[RunnerPlan]:
+    """What each runner should ask for; runners that get nothing are left out."""
+    situation.matches.revive()
+    placing = _Placing(offers, agenda, situation)
+    if not placing.open:
+        return []
+    turns = Turns(_claimants(agenda, situation, now), max(situation.capacity, placing.free), now)
+    while turns and placing.free > 0 and placing.open:
+        tenant, count = turns.next()
+        asked = min(count, placing.free)
+        given = placing.give(tenant, asked)
+        if given < asked:
+            turns.drop()
+        else:
+            turns.served(given)
+    return placing.plans()
+
+
+def _claimants(agenda: Agenda, situation: Situation, now: float) -> Iterator[tuple[str, Account]]:
+    matches = situation.matches
+    for tenant, found in agenda.tenants.items():
+        if found.may_claim and found.stalled_until <= now and not found.idle(matches):
+            yield tenant, found.account
+
+
 @dataclass(slots=True)
 class _Queue:
-    """The lanes of one tenant that some offer may take, best first, and what is left of each."""
+    """The live lanes of one tenant, what is left of each, and how many tasks it may still have."""
 
-    share: TenantShare
-    lanes: list[tuple[float, Lane, PlacementClass]]
+    lanes: list[LiveLane]
     left: list[int]
-    demand: int
-    placed: int = 0
+    allowed: int
+    # Lanes before this one are placed, or nobody has room for them.
+    position: int = 0
 
 
-def make_plan(
-    offers: Sequence[Offer],
-    lanes: Mapping[str, Sequence[Lane]],
-    shares: Mapping[str, TenantShare],
-    classes: Mapping[ClassKey, PlacementClass],
-    score: Scores,
-    *,
-    strict: bool = False,
-) -> list[RunnerPlan]:
-    """What each runner should ask for; runners that get nothing are left out."""
-    rooms = {offer.key: _Room(offer, offer.free, offer.budget) for offer in offers if offer.free > 0}
-    if not rooms:
-        return []
-    matcher = _Matcher(rooms, score)
-    queues = [
-        queue
-        for tenant, found in lanes.items()
-        if (queue := _queue(found, shares.get(tenant) or TenantShare(tenant), classes, matcher, strict))
-    ]
-    capacity = sum(room.free for room in rooms.values())
-    parts = divide(capacity, [Demand(queue.share, queue.demand) for queue in queues])
-    by_tenant = {queue.share.tenant: queue for queue in queues}
-    _fill(by_tenant, parts, matcher)
-    if any(room.free > 0 for room in rooms.values()):
-        # Capacity that one tenant's part could not use because of its selectors goes to whoever can.
-        rest = {tenant: by_tenant[tenant].demand - by_tenant[tenant].placed for tenant in parts}
-        _fill(by_tenant, rest, matcher)
-    return [
-        _runner_plan(room, list(parts), by_tenant, matcher, strict) for room in rooms.values() if room.taken
-    ]
+# The rooms for a lane, as a heap of (-score, load, order, key); loads only grow during a plan.
+_Heap = list[tuple[int, float, int, str]]
 
 
-class _Matcher:
-    """The offers that may take a lane, with their score; asked once per class in a plan."""
+class _Placing:
+    """Puts tasks into rooms. `open` are the classes that a room may still take, as far as it is known."""
 
-    def __init__(self, rooms: Mapping[str, _Room], score: Scores) -> None:
-        self._rooms = rooms
-        self._score = score
-        self._found: dict[ClassKey, dict[str, int]] = {}
+    def __init__(self, offers: Sequence[Offer], agenda: Agenda, situation: Situation) -> None:
+        ordered = sorted(offers, key=lambda offer: (offer.since, offer.key))
+        self.rooms = {
+            offer.key: _Room(offer, n, offer.free, offer.budget)
+            for n, offer in enumerate(ordered)
+            if offer.free > 0
+        }
+        self.free = sum(room.free for room in self.rooms.values())
+        self._agenda = agenda
+        self._situation = situation
+        self._limited = any(offer.limited for offer in offers)
+        self._by_runner: dict[str, list[_Room]] = {}
+        for room in self.rooms.values():
+            self._by_runner.setdefault(room.offer.runner_id, []).append(room)
+        self._queues: dict[str, _Queue] = {}
+        self._heaps: dict[tuple[int, str, str], _Heap] = {}
+        self.open = {class_id for class_id in agenda.busy if self._reachable(class_id)}
 
-    def of(self, lane: Lane, wanted: PlacementClass) -> dict[str, int]:
-        found = self._found.get(lane.class_key)
-        if found is None:
-            found = {key: s for key in self._rooms if (s := self._score(key, wanted)) is not None}
-            self._found[lane.class_key] = found
-        if lane.pinned:
-            return {k: s for k, s in found.items() if self._rooms[k].offer.runner_id == lane.pinned}
-        return found
+    def _reachable(self, class_id: int) -> bool:
+        wanted = self._agenda.classes.get(class_id)
+        if wanted is None:
+            return False
+        found = self._situation.matches.of(wanted)
+        fewer, more = (found, self.rooms) if len(found) < len(self.rooms) else (self.rooms, found)
+        return any(key in more and self.rooms[key].fits(wanted) for key in fewer)
 
-    def rooms(self, lane: Lane, wanted: PlacementClass) -> list[tuple[int, _Room]]:
-        return [(score, self._rooms[key]) for key, score in self.of(lane, wanted).items()]
+    # ---- one tenant's turn
 
+    def give(self, tenant: str, count: int) -> int:
+        """Place up to so many tasks of a tenant; how many found room. Fewer are all there is for now."""
+        queue = self._queues.get(tenant) or self._enqueue(tenant)
+        count = min(count, queue.allowed)
+        placed = 0
+        while placed < count and queue.position < len(queue.lanes):
+            index = queue.position
+            wish = min(queue.left[index], count - placed)
+            found = self._place(tenant, index, queue.lanes[index], wish)
+            queue.left[index] -= found
+            placed += found
+            if found < wish or not queue.left[index]:
+                queue.position += 1
+        queue.allowed -= placed
+        self.free -= placed
+        return placed
 
-def _queue(
-    lanes: Sequence[Lane],
-    share: TenantShare,
-    classes: Mapping[ClassKey, PlacementClass],
-    matcher: _Matcher,
-    strict: bool,
-) -> _Queue | None:
-    if share.paused or share.claimable == 0:
-        return None
-    found: list[tuple[float, Lane, PlacementClass]] = []
-    for lane in lanes:
-        wanted = classes.get(lane.class_key)
-        if wanted is None or lane.backlog <= 0 or wanted.task_type in share.paused_task_types:
-            continue
-        if matcher.of(lane, wanted):
-            offset = lane_offset(lane.priority, share.weight, strict=strict)
-            found.append((lane.head - offset, lane, wanted))
-    if not found:
-        return None
-    found.sort(key=lambda entry: entry[0])
-    left = [lane.backlog for _, lane, _ in found]
-    demand = sum(left) if share.claimable == UNLIMITED else min(sum(left), share.claimable)
-    return _Queue(share, found, left, demand)
+    def _enqueue(self, tenant: str) -> _Queue:
+        found: TenantAgenda = self._agenda.tenants[tenant]
+        situation = self._situation
+        live = found.live(self._agenda.classes, situation.matches, situation.strict)
+        queue = _Queue(live, [entry.lane.backlog for entry in live], found.demand(live))
+        self._queues[tenant] = queue
+        return queue
 
+    def _place(self, tenant: str, index: int, entry: LiveLane, count: int) -> int:
+        """Put up to `count` tasks of a lane onto rooms, the best first; how many found one."""
+        lane, wanted = entry.lane, entry.wanted
+        if count <= 0 or lane.class_id not in self.open:
+            return 0
+        heap = self._heap(tenant, lane, wanted)
+        # Steps instead of single tasks keep a large count cheap and still even.
+        step = max(1, count // (4 * len(heap))) if heap else 1
+        left = count
+        while left > 0 and heap:
+            rank, load, order, key = heap[0]
+            room = self.rooms[key]
+            fits = room.fits(wanted)
+            if not fits:
+                heapq.heappop(heap)
+            elif room.load > load:
+                heapq.heapreplace(heap, (rank, room.load, order, key))
+            else:
+                given = min(step, fits, left)
+                room.take(wanted, tenant, index, given)
+                left -= given
+        if left and not lane.pinned and not (self._limited and self._reachable(lane.class_id)):
+            self.open.discard(lane.class_id)
+        return count - left
 
-def _fill(queues: Mapping[str, _Queue], parts: Mapping[str, int], matcher: _Matcher) -> None:
-    for tenant, part in parts.items():
-        queue = queues[tenant]
-        for index, (_, lane, wanted) in enumerate(queue.lanes):
-            if part <= 0:
+    def _heap(self, tenant: str, lane: Lane, wanted: PlacementClass) -> _Heap:
+        key = (lane.class_id, lane.pinned, tenant if self._limited else "")
+        heap = self._heaps.get(key)
+        if heap is None:
+            heap = self._heaps[key] = [
+                (-score, room.load, room.order, room.offer.key)
+                for score, room in self._fitting(tenant, lane, wanted)
+            ]
+            heapq.heapify(heap)
+        return heap
+
+    def _fitting(self, tenant: str, lane: Lane, wanted: PlacementClass) -> Iterator[tuple[int, _Room]]:
+        rooms = self._by_runner.get(lane.pinned, ()) if lane.pinned else self.rooms.values()
+        for room in rooms:
+            score = self._score(room, tenant, wanted)
+            if score is not None and room.fits(wanted):
+                yield score, room
+
+    def _score(self, room: _Room, tenant: str, wanted: PlacementClass) -> int | None:
+        situation, key = self._situation, room.offer.key
+        score = situation.matches.of(wanted).get(key)
+        if score is None or (room.offer.limited and not situation.permits(key, tenant, wanted)):
+            return None
+        if not wanted.moody:
+            return score
+        verdict = judge(situation.matches.profiles[key], wanted, situation.executing(key))
+        return verdict.score if verdict.eligible else None
+
+    # ---- the result
+
+    def plans(self) -> list[RunnerPlan]:
+        """What each room was given, tenants in the order of their first turn."""
+        return [
+            RunnerPlan(
+                room.offer,
+                [
+                    TenantPlan(tenant, room.taken[tenant], self._lanes_for(room, tenant))
+                    for tenant in room.taken
+                ],
+            )
+            for room in self.rooms.values()
+            if room.taken
+        ]
+
+    def _lanes_for(self, room: _Room, tenant: str) -> list[ListedLane]:
+        """The lanes a runner lists: those placed on it, and what all runners together could not take."""
+        queue = self._queues[tenant]
+        placed = set(room.lanes[tenant])
+        spare = 0 if room.closed else room.taken[tenant] + SPARE_LANES
+        listed: list[ListedLane] = []
+        for index, entry in enumerate(queue.lanes):
+            if len(listed) >= MAX_LANES or not (placed or spare):
                 break
-            placed = _place(min(queue.left[index], part), index, lane, wanted, matcher)
-            queue.left[index] -= placed
-            queue.placed += placed
-            part -= placed
-
-
-def _place(count: int, index: int, lane: Lane, wanted: PlacementClass, matcher: _Matcher) -> int:
-    """Put up to `count` tasks of a lane onto rooms; how many found one."""
-    fitting = [(score, room, n) for score, room in matcher.rooms(lane, wanted) if (n := room.fits(wanted))]
-    space = sum(n for _, _, n in fitting)
-    if count <= 0 or not fitting:
-        return 0
-    if space <= count:
-        for _, room, n in fitting:
-            room.take(wanted, lane.tenant, index, n)
-        return space
-    # Steps instead of single tasks keep a large count cheap and still even.
-    step = max(1, count // (4 * len(fitting)))
-    heap = [(-score, room.load, i, n) for i, (score, room, n) in enumerate(fitting)]
-    heapq.heapify(heap)
-    left = count
-    while left > 0 and heap:
-        rank, _, i, n = heapq.heappop(heap)
-        given = min(step, n, left)
-        room = fitting[i][1]
-        room.take(wanted, lane.tenant, index, given)
-        left -= given
-        if n > given:
-            heapq.heappush(heap, (rank, room.load, i, n - given))
-    return count - left
-
-
-def _runner_plan(
-    room: _Room, order: Sequence[str], queues: Mapping[str, _Queue], matcher: _Matcher, strict: bool
-) -> RunnerPlan:
-    tenants = []
-    for tenant in order:
-        count = room.taken.get(tenant, 0)
-        if count:
-            lanes = _lanes_for(room, count, queues[tenant], matcher, strict)
-            tenants.append(TenantPlan(tenant, count, lanes))
-    return RunnerPlan(room.offer, tenants)
-
-
-def _lanes_for(room: _Room, count: int, queue: _Queue, matcher: _Matcher, strict: bool) -> list[ListedLane]:
-    """The lanes a runner lists: those placed on it, and those that the runners together could not take up."""
-    placed = set(room.lanes[queue.share.tenant])
-    spare = count + SPARE_LANES
-    listed: list[ListedLane] = []
-    for index, (_, lane, wanted) in enumerate(queue.lanes):
-        if len(listed) >= MAX_LANES:
-            break
-        if index not in placed:
-            shared = spare > 0 and queue.left[index] > 0 and not room.closed and not wanted.moody
-            if not shared or room.offer.key not in matcher.of(lane, wanted):
+            if index in placed:
+                placed.discard(index)
+            elif spare and self._shares(room, tenant, queue.left[index], entry):
+                spare -= 1
+            else:
                 continue
-            spare -= 1
-        offset = lane_offset(lane.priority, queue.share.weight, strict=strict)
-        listed.append(ListedLane(lane, offset, wanted.resources))
-    return listed
+            listed.append(ListedLane(entry.lane, entry.offset, entry.wanted.resources))
+        return listed
+
+    def _shares(self, room: _Room, tenant: str, left: int, entry: LiveLane) -> bool:
+        """Whether the runner may take of a lane that has more than was placed."""
+        lane, wanted = entry.lane, entry.wanted
+        if left <= 0 or wanted.moody or (lane.pinned and lane.pinned != room.offer.runner_id):
+            return False
+        return self._score(room, tenant, wanted) is not None

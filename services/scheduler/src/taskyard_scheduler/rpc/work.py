@@ -134,7 +134,7 @@ def _result(entry: Entry) -> lease_pb2.ReportResult:
 def _profile(request: work.ClaimTasksRequest, principal: Principal) -> RunnerProfile:
     labels = {**request.registration.labels, **dict(principal.labels)}
     tenants = () if "*" in principal.tenants else principal.tenants
-    return convert.runner_profile(request.worker_id, request.registration, labels, tenants)
+    return convert.runner_profile(request.worker_id, request.registration, labels, tenants, secretive=True)
 
 
 def _seconds(request: Any, field: str, default: float) -> float:

@@ -1,0 +1,110 @@
+"""Which takers may take which placement class, asked once per pair and kept until the taker changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile, judge, lasting
+
+# Changes that are kept for classes to catch up with; a class that is further behind starts over.
+JOURNAL_LENGTH = 10_000
+
+
+class Matches:
+    """Takers by key, and per class those that may take it with their score.
+
+    A class catches up with changed takers when it is next asked for, so that a crowd that connects costs
+    nothing for classes without work. `revivals` counts how often a class that nobody could take became one
+    that somebody can: what was left out for want of takers has to be looked at again then.
+    """
+
+    def __init__(self) -> None:
+        self.revivals = 0
+        self._profiles: dict[str, RunnerProfile] = {}
+        self._found: dict[int, dict[str, int]] = {}
+        self._read: dict[int, int] = {}
+        self._dead: dict[int, PlacementClass] = {}
+        self._dead_read = 0
+        self._journal: list[str] = []
+        self._begin = 0
+
+    @property
+    def profiles(self) -> Mapping[str, RunnerProfile]:
+        return self._profiles
+
+    def put(self, key: str, profile: RunnerProfile) -> None:
+        """A taker came or changed."""
+        self._profiles[key] = profile
+        self._note(key)
+
+    def remove(self, key: str) -> None:
+        """A taker is gone."""
+        if self._profiles.pop(key, None) is not None:
+            self._note(key)
+
+    def of(self, wanted: PlacementClass) -> Mapping[str, int]:
+        """The takers of a class with their score; where it looks at what they execute, all that may ever."""
+        class_id = wanted.class_id
+        end = self._begin + len(self._journal)
+        if self._read.get(class_id) == end:
+            return self._found[class_id]
+        return self._catch_up(wanted, end)
+
+    def any(self, wanted: PlacementClass) -> bool:
+        """Whether anybody may take the class."""
+        return bool(self.of(wanted))
+
+    def revive(self) -> None:
+        """Look again at the classes that nobody could take, if takers have changed."""
+        end = self._begin + len(self._journal)
+        if self._dead_read == end:
+            return
+        self._dead_read = end
+        for wanted in list(self._dead.values()):
+            self.of(wanted)
+
+    def keep(self, class_ids: Iterable[int]) -> None:
+        """Forget every class but these."""
+        kept = set(class_ids)
+        for class_id in [known for known in self._found if known not in kept]:
+            del self._found[class_id], self._read[class_id]
+            self._dead.pop(class_id, None)
+
+    def _catch_up(self, wanted: PlacementClass, end: int) -> Mapping[str, int]:
+        class_id = wanted.class_id
+        read = self._read.get(class_id, -1)
+        if read < self._begin:
+            found = self._found[class_id] = {}
+            changed: Iterable[str] = self._profiles
+        else:
+            found = self._found[class_id]
+            changed = dict.fromkeys(self._journal[read - self._begin :])
+        asked = lasting(wanted)
+        for key in changed:
+            profile = self._profiles.get(key)
+            score = None if profile is None else _score(profile, asked)
+            if score is None:
+                found.pop(key, None)
+            else:
+                found[key] = score
+        self._read[class_id] = end
+        self._mark(wanted, found)
+        return found
+
+    def _mark(self, wanted: PlacementClass, found: Mapping[str, int]) -> None:
+        if not found:
+            self._dead[wanted.class_id] = wanted
+        elif self._dead.pop(wanted.class_id, None) is not None:
+            self.revivals += 1
+
+    def _note(self, key: str) -> None:
+        self._journal.append(key)
+        if len(self._journal) > JOURNAL_LENGTH:
+            half = len(self._journal) // 2
+            del self._journal[:half]
+            self._begin += half
+
+
+def _score(profile: RunnerProfile, wanted: PlacementClass) -> int | None:
+    verdict = judge(profile, wanted)
+    return verdict.score if verdict.eligible else None
