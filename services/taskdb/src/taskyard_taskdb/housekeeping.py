@@ -18,6 +18,7 @@ from taskyard_taskdb.sweep.seals import SealSweep
 from taskyard_taskdb.sweep.slots import SlotSweep
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
 from taskyard_taskdb.sweep.tidy import InboxSweep, PartitionSweep, RequestSweep, RevocationSweep
+from taskyard_taskdb.sweep.usage import UsageSweep
 
 BOUNDS_SECONDS = 3.0
 
@@ -50,6 +51,7 @@ class Housekeeping:
             RequestSweep(pool),
             PartitionSweep(pool),
             SealSweep(pool),
+            UsageSweep(pool),
         )
         self.sweeper = Sweeper(self.office, sweeps)
         self._tasks: list[asyncio.Task[None]] = []

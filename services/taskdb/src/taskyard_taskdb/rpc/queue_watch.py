@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from taskyard.v1 import lease_service_pb2
@@ -17,18 +18,19 @@ from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.lease_messages import fill_verdict
 from taskyard_taskdb.rpc.runner_messages import fill_runner
 from taskyard_taskdb.storage import lanes as lane_reads
-from taskyard_taskdb.storage import runners, shares
+from taskyard_taskdb.storage import runners, shares, usage
 from taskyard_taskdb.storage.lanes import LaneHead, Lanes, News
 from taskyard_taskdb.storage.leased import Verdict
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runners import RunnerRecord
-from taskyard_taskdb.storage.shares import ClassKey, Share
+from taskyard_taskdb.storage.shares import Share
 
 FULL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 10.0
 # Between two readings of one stream: what commits meanwhile is told together.
 PAUSE_SECONDS = 0.01
 GOODBYE_SECONDS = 2.0
+USAGE_SECONDS = 2.0
 
 Response = lease_service_pb2.WatchQueueResponse
 
@@ -88,9 +90,12 @@ class _Stream:
     def __init__(self, pool: Pool, lanes: Lanes) -> None:
         self._pool = pool
         self._lanes = lanes
-        self._classes: set[ClassKey] = set()
+        self._classes: set[int] = set()
         self._tenants: set[str] = set()
         self._full_at = 0.0
+        # What tenants use is told beside other news, every few seconds.
+        self._usage_at = 0.0
+        self._sampled = datetime(2000, 1, 1, tzinfo=UTC)
 
     def full_is_due(self) -> bool:
         return time.monotonic() >= self._full_at
@@ -119,6 +124,8 @@ class _Stream:
     async def tell(self, news: News) -> Response:
         response = Response()
         async with self._pool.reading() as tx:
+            if news.lanes and time.monotonic() >= self._usage_at:
+                news.tenants |= await self._read_sampled(tx)
             if news.lanes:
                 heads = await lane_reads.read_heads(tx, news.lanes, self._lanes.bounds)
                 _add_lanes(response, heads)
@@ -133,17 +140,26 @@ class _Stream:
                 _add_runners(response, await runners.read(tx, sorted(news.runners)))
         return response
 
+    async def _read_sampled(self, tx: Tx) -> set[str]:
+        """The tenants whose use was sampled since it was last asked for."""
+        self._usage_at = time.monotonic() + USAGE_SECONDS
+        found = await usage.sampled_since(tx, self._sampled)
+        self._sampled = max(found.values(), default=self._sampled)
+        return set(found)
+
     async def _add_classes(self, tx: Tx, heads: Iterable[LaneHead], response: Response) -> None:
-        """Add the definitions of classes that this stream has not been sent."""
-        used = {(head.lane.tenant_id, head.lane.class_id) for head in heads if head.ready_time is not None}
-        for (tenant_id, class_id), definition in (
-            await shares.read_classes(tx, used - self._classes)
-        ).items():
+        """Add the definitions of classes that this stream has not been sent; tenants may share one."""
+        used = {
+            head.lane.class_id: (head.lane.tenant_id, head.lane.class_id)
+            for head in heads
+            if head.ready_time is not None and head.lane.class_id not in self._classes
+        }
+        for (tenant_id, class_id), definition in (await shares.read_classes(tx, used.values())).items():
             told = response.classes.add()
             told.MergeFromString(definition)
             told.tenant = tenant_id
             told.class_id = class_id
-            self._classes.add((tenant_id, class_id))
+            self._classes.add(class_id)
 
 
 def _add_lanes(response: Response, heads: Iterable[LaneHead]) -> None:
@@ -165,6 +181,8 @@ def _add_tenants(response: Response, tenants: Iterable[Share]) -> None:
             paused=share.paused,
             paused_task_types=share.paused_task_types,
             tier=share.tier,
+            usage=share.usage,
+            leased_count=share.leased_count,
         )
 
 

@@ -23,6 +23,7 @@ def fill_runner(told: runner_pb2.Runner, runner: RunnerRecord) -> None:
         told.drain.MergeFromString(runner.drain)
     told.admin_labels.update(runner.admin_labels)
     told.labels.update(runner.labels)
+    told.scope_labels.update(runner.scope.labels)
     told.tenants.extend(runner.scope.tenants)
     told.completed_count = runner.completed_count
     told.failed_count = runner.failed_count

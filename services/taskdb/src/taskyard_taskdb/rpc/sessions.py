@@ -13,6 +13,7 @@ from taskyard.v1 import session_service_pb2, session_service_pb2_grpc
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.event import ProgressReported, runner
+from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc.durations import set_duration, set_time, to_datetime, to_timedelta
 from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_leases
 from taskyard_taskdb.rpc.reports import ReportBatch
@@ -49,11 +50,12 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         """Open a session and judge the leases that its runner lists."""
         hello = _hello(request)
 
-        async def work(tx: Tx) -> tuple[Opened, runners.RunnerRecord]:
+        async def work(tx: Tx) -> tuple[Opened, runners.RunnerRecord, dict[tuple[str, str], str]]:
             opened = await sessions.open_session(tx, hello)
-            return opened, (await runners.read(tx, [hello.runner_id]))[0]
+            types = await runners.held_task_types(tx, hello.runner_id) if hello.held else {}
+            return opened, (await runners.read(tx, [hello.runner_id]))[0], types
 
-        opened, record = await self._pool.run(work)
+        opened, record, types = await self._pool.run(work)
         self._lanes.committed(opened.written)
         self._hub.wake()
         response = session_service_pb2.OpenSessionResponse(
@@ -62,6 +64,8 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         fill_runner(response.runner, record)
         for verdict in opened.verdicts:
             fill_verdict(response.verdicts.add(), verdict)
+        for key, task_type in types.items():
+            response.held_task_types[task_name(*key)] = task_type
         return response
 
     async def RenewSessions(

@@ -96,6 +96,12 @@ async def read(tx: Tx, runner_ids: Sequence[str] | None = None) -> list[RunnerRe
     return [_record(row) for row in await tx.fetch(statement("read_runners"), params)]
 
 
+async def held_task_types(tx: Tx, runner_id: str) -> dict[tuple[str, str], str]:
+    """The types of the tasks that a runner holds by record, by tenant and task id."""
+    rows = await tx.fetch(statement("held_task_types"), {"runner_ids": arrays.texts([runner_id])})
+    return {(tenant_id, task_id): task_type for tenant_id, task_id, task_type in rows}
+
+
 def _record(row: Row) -> RunnerRecord:
     scope = RunnerScope.unpack(row[8])
     # The key's labels win over what the agent says, an administrator's over both.

@@ -2,6 +2,12 @@
 -- Locks nothing; primary key of runners.
 SELECT runner_id, scope, delete_time IS NOT NULL FROM runners WHERE runner_id = ANY (%(runner_ids)s::text[])
 
+-- name: held_task_types
+-- Locks nothing; leases_by_claim, primary key of tasks.
+SELECT l.tenant_id, l.task_id, t.task_type
+FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
+WHERE l.runner_id = ANY (%(runner_ids)s::text[]) AND t.task_type <> ''
+
 -- name: put_runner
 -- Locks or makes the row of a runner that says hello; primary key of runners. A deleted one is not returned.
 INSERT INTO runners AS r (runner_id, key_id, backend_type, registration, scope, labels)
