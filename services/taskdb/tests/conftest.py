@@ -15,7 +15,9 @@ import pytest
 from services.taskdb.tests.yard import Yard
 from taskyard.status import from_rpc_error
 from taskyard.v1 import (
+    admin_service_pb2_grpc,
     lease_service_pb2_grpc,
+    runner_service_pb2_grpc,
     session_service_pb2_grpc,
     task_pb2,
     task_service_pb2,
@@ -43,6 +45,8 @@ class Caller:
         self.tasks = self._stub(task_service_pb2_grpc.TaskServiceStub)
         self.leases = self._stub(lease_service_pb2_grpc.LeaseServiceStub)
         self.sessions = self._stub(session_service_pb2_grpc.SessionServiceStub)
+        self.runners = self._stub(runner_service_pb2_grpc.RunnerServiceStub)
+        self.admin = self._stub(admin_service_pb2_grpc.AdminServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:
         return _Translating(stub(self.channel), self._metadata)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
+import psycopg
+
 from taskyard.errors import TaskyardError
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.run import run
@@ -17,6 +19,7 @@ from taskyard_taskdb import operation
 from taskyard_taskdb.settings import (
     CreateKeySetSettings,
     CreateKeySettings,
+    MaintenanceSettings,
     MigrateSettings,
     RestoredSettings,
     ServerSettings,
@@ -33,6 +36,7 @@ USAGE = """usage: taskyard-taskdb COMMAND [--help]
   keys create-set   make an API key of each kind and print them
   audit verify      check the change log against its seals
   restored          make a restored backup ready to serve
+  maintenance       run a job of housekeeping by hand, or list the jobs
 """
 
 
@@ -137,6 +141,18 @@ def _restored(argv: Sequence[str]) -> None:
     sys.stdout.write(f"restore epoch {done.epoch}: {done.sessions} sessions and {done.leases} leases ended\n")
 
 
+def _maintain(argv: Sequence[str]) -> None:
+    # Imported here, as the services are.
+    from taskyard_taskdb.maintenance import maintain
+
+    settings = load_or_exit(MaintenanceSettings, argv, _environment())
+    try:
+        migrate.check(settings.database_url)
+        sys.stdout.write(asyncio.run(maintain(settings)))
+    except (migrate.SchemaError, TaskyardError, psycopg.Error) as error:
+        _fail(str(error))
+
+
 def _environment() -> dict[str, str]:
     # The server's own variables may be set as well; they are no mistake of these commands.
     return {name: value for name, value in os.environ.items() if not name.startswith("TASKYARD_TASKDB_")}
@@ -155,6 +171,7 @@ _COMMANDS: dict[tuple[str, ...], Callable[[Sequence[str]], None]] = {
     ("keys", "create-set"): _create_key_set,
     ("audit", "verify"): _verify_audit,
     ("restored",): _restored,
+    ("maintenance",): _maintain,
 }
 
 if __name__ == "__main__":

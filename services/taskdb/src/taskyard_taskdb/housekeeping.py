@@ -1,4 +1,4 @@
-"""What a taskdb process does uncalled: the sweeps of the leader, and what each replica does for itself."""
+"""What a taskdb process does uncalled: the sweeps and jobs of the leader, and each replica's own chores."""
 
 from __future__ import annotations
 
@@ -7,20 +7,49 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from taskyard_kit.shutdown import end_tasks
+from taskyard_taskdb.domain.schedule import Nightly
+from taskyard_taskdb.job_options import JobOptions
+from taskyard_taskdb.measures import Measures
 from taskyard_taskdb.storage.bridge import Bridge
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.sweep.chores import (
+    AuditJob,
+    CheckpointJob,
+    PartitionJob,
+    RequestJob,
+    RunnerJob,
+    VacuumJob,
+)
 from taskyard_taskdb.sweep.due import TimerSweep
 from taskyard_taskdb.sweep.expiry import ExpirySweep
+from taskyard_taskdb.sweep.jobs import Job, JobSweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages, Told
+from taskyard_taskdb.sweep.retention import RetentionJob
 from taskyard_taskdb.sweep.seals import SealSweep
 from taskyard_taskdb.sweep.slots import SlotSweep
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
-from taskyard_taskdb.sweep.tidy import InboxSweep, PartitionSweep, RequestSweep, RevocationSweep
+from taskyard_taskdb.sweep.tidy import InboxSweep, RevocationSweep
 from taskyard_taskdb.sweep.usage import UsageSweep
+from taskyard_taskdb.sweep.webhooks import WebhookSender
 
 BOUNDS_SECONDS = 3.0
+MEASURE_SECONDS = 15.0
+
+
+def make_jobs(pool: Pool, told: Told, options: JobOptions) -> tuple[Job, ...]:
+    """Every job there is, as the leader and the command `maintenance` run them."""
+    nightly = Nightly(options.hour)
+    return (
+        PartitionJob(pool),
+        RequestJob(pool),
+        RunnerJob(pool, options.runner_age),
+        RetentionJob(pool, told, archive_untyped=options.archive_untyped, schedule=nightly),
+        CheckpointJob(pool, nightly),
+        AuditJob(pool, options.audit_age, nightly),
+        VacuumJob(pool, nightly),
+    )
 
 
 class Housekeeping:
@@ -33,14 +62,19 @@ class Housekeeping:
         lanes: Lanes,
         told: Told,
         apply_reports: Callable[[], Awaitable[int]],
+        webhooks: WebhookSender,
+        measures: Measures,
         *,
         grace: timedelta,
+        options: JobOptions,
         leads: bool = True,
     ) -> None:
         self._pool = pool
         self._lanes = lanes
         self._leads = leads
         self._bridge = Bridge(url, pool, lanes)
+        self._webhooks = webhooks
+        self._measures = measures
         self.office = Office(pool, grace)
         sweeps = (
             TimerSweep(pool, told),
@@ -48,19 +82,26 @@ class Housekeeping:
             SlotSweep(pool, told),
             InboxSweep(apply_reports),
             RevocationSweep(pool),
-            RequestSweep(pool),
-            PartitionSweep(pool),
             SealSweep(pool),
             UsageSweep(pool),
         )
         self.sweeper = Sweeper(self.office, sweeps)
+        self.jobs = make_jobs(pool, told, options)
+        # Jobs have a loop of their own: a night's work does not hold up a timer.
+        self.job_sweeper = Sweeper(self.office, [JobSweep(pool, job, measures.job_ran) for job in self.jobs])
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin in the running loop."""
         work = [self._bridge.send(), self._bridge.receive(), repeat(self.repair_bounds, BOUNDS_SECONDS)]
         if self._leads:
-            work.append(self.sweeper.run())
+            work += [
+                self.office.run(),
+                self.sweeper.run(),
+                self.job_sweeper.run(),
+                self._webhooks.run(self.office),
+                repeat(self._measure, MEASURE_SECONDS),
+            ]
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
 
     async def stop(self) -> None:
@@ -73,3 +114,11 @@ class Housekeeping:
             return 0
         async with self._pool.reading() as tx:
             return await self._lanes.repair(tx)
+
+    async def _measure(self) -> None:
+        """Read what the gauges show, in the leader only: every replica would show the same."""
+        if not self.office.held:
+            self._measures.forget()
+            return
+        async with self._pool.reading() as tx:
+            await self._measures.read(tx)

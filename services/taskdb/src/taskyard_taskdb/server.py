@@ -19,9 +19,12 @@ from taskyard_kit.serve import Server
 from taskyard_kit.shutdown import end_tasks
 from taskyard_kit.startup import StartupError
 from taskyard_taskdb.housekeeping import Housekeeping
+from taskyard_taskdb.measures import Measures
 from taskyard_taskdb.policy import POLICIES
+from taskyard_taskdb.rpc.callbacks import letter
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
+from taskyard_taskdb.rpc.runners import RunnerServicer
 from taskyard_taskdb.rpc.sessions import SessionServicer
 from taskyard_taskdb.rpc.tasks import TaskServicer
 from taskyard_taskdb.settings import ServerSettings
@@ -29,9 +32,11 @@ from taskyard_taskdb.storage import migrate
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
 from taskyard_taskdb.verifier import StoredKeyVerifier
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
+from taskyard_taskdb.webhook_client import WebhookClient
 
 
 class TaskDb:
@@ -43,6 +48,7 @@ class TaskDb:
         self.lanes = Lanes()
         self.hub = Hub(self.pool)
         self.followers = LogFollowers(self.pool, self.hub)
+        self.measures = Measures()
         self._background: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> TaskDb:
@@ -55,7 +61,9 @@ class TaskDb:
         self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._end_streams)
-        self.tasks = TaskServicer(self.pool, self._after_commit, self.hub, self.followers)
+        self.tasks = TaskServicer(
+            self.pool, self._after_commit, self.hub, self.followers, self._settings.egress()
+        )
         self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
         self._add_internal(self.server)
         self.housekeeping.start()
@@ -65,6 +73,7 @@ class TaskDb:
     async def __aexit__(self, *_: object) -> None:
         """Finishes what was accepted and disconnects; the server has stopped before."""
         await self.housekeeping.stop()
+        await self._webhook_client.close()
         await self.tasks.close()
         await self.reports.close()
         await end_tasks(self._background)
@@ -78,14 +87,30 @@ class TaskDb:
         server.on_drain(leases.close_watches)
         sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
+        runners = RunnerServicer(self.pool, self.lanes, self.hub)
+        server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
         self.housekeeping = Housekeeping(
             self._settings.database_url,
             self.pool,
             self.lanes,
             self._after_commit,
             self.tasks.apply_reports,
+            self._webhook_sender(),
+            self.measures,
             grace=self._settings.reap_grace,
+            options=self._settings.job_options(),
             leads=self._settings.housekeeping,
+        )
+
+    def _webhook_sender(self) -> WebhookSender:
+        settings = self._settings
+        self._webhook_client = WebhookClient(settings.egress(), settings.webhook_timeout.total_seconds())
+        return WebhookSender(
+            self.pool,
+            lambda record: Letter(*letter(record)),
+            self._webhook_client,
+            self.measures.webhook_told,
+            settings.webhook_give_up,
         )
 
     def _after_commit(self, written: Written) -> None:
@@ -117,10 +142,6 @@ def _add_unimplemented(server: Server) -> None:
     server.add(
         api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server,
         api_key_service_pb2_grpc.ApiKeyServiceServicer(),
-    )
-    server.add(
-        runner_service_pb2_grpc.add_RunnerServiceServicer_to_server,
-        runner_service_pb2_grpc.RunnerServiceServicer(),
     )
     server.add(
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server,

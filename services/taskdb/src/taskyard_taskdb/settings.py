@@ -9,6 +9,8 @@ from typing import Literal
 from taskyard_kit.serve import ServeSettings
 from taskyard_kit.settings import Problem, Settings, setting
 from taskyard_kit.telemetry import TelemetrySettings
+from taskyard_taskdb.domain.egress import Egress
+from taskyard_taskdb.job_options import AUDIT_AGE, RUNNER_AGE, JobOptions
 from taskyard_taskdb.storage.pool import PoolOptions
 
 DATABASE_URL = "TASKYARD_DATABASE_URL"
@@ -28,7 +30,31 @@ class DatabaseSettings(Settings):
             yield Problem("database_url", "…", "must begin with postgresql://")
 
 
-class ServerSettings(DatabaseSettings, ServeSettings, TelemetrySettings):
+class JobSettings(DatabaseSettings):
+    """What the jobs of housekeeping have to know."""
+
+    archive: bool = setting(
+        True, help="tasks without a task type move to the archive after their retention, or are deleted"
+    )
+    audit_retention: timedelta = setting(
+        AUDIT_AGE, min=timedelta(days=1), help="how long the change log, which is the audit, is kept"
+    )
+    dead_runner_retention: timedelta = setting(
+        RUNNER_AGE, min=timedelta(minutes=1), help="how long a dead runner is listed"
+    )
+    maintenance_hour: int = setting(3, min=0, max=23, help="hour of UTC at which nightly jobs run")
+
+    def job_options(self) -> JobOptions:
+        """The part that concerns the jobs."""
+        return JobOptions(
+            archive_untyped=self.archive,
+            audit_age=self.audit_retention,
+            runner_age=self.dead_runner_retention,
+            hour=self.maintenance_hour,
+        )
+
+
+class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
     """`taskyard-taskdb serve`."""
 
     about = "Serve the task database over gRPC."
@@ -55,6 +81,26 @@ class ServerSettings(DatabaseSettings, ServeSettings, TelemetrySettings):
         timedelta(seconds=40),
         help="how long a new leader expires no lease: a session's lease and a heartbeat",
     )
+    webhook_networks: str = setting(
+        "", help="networks, separated by commas, that webhooks may reach although they are not public"
+    )
+    webhook_timeout: timedelta = setting(
+        timedelta(seconds=10), min=timedelta(milliseconds=100), help="longest wait for a receiver's answer"
+    )
+    webhook_give_up: timedelta = setting(
+        timedelta(days=3), min=timedelta(minutes=1), help="how long the delivery of a webhook is tried"
+    )
+
+    def check(self) -> Iterator[Problem]:
+        yield from super().check()
+        try:
+            self.egress()
+        except ValueError as error:
+            yield Problem("webhook_networks", self.webhook_networks, f"must be networks: {error}")
+
+    def egress(self) -> Egress:
+        """Where webhooks may go."""
+        return Egress.parse(self.webhook_networks)
 
     def pool_options(self) -> PoolOptions:
         """The part that concerns database connections."""
@@ -155,3 +201,18 @@ class RestoredSettings(DatabaseSettings):
 
 def _is_lower_alnum(text: str) -> bool:
     return text.isalnum() and text == text.lower()
+
+
+class MaintenanceSettings(JobSettings):
+    """`taskyard-taskdb maintenance`."""
+
+    about = "Run a job of housekeeping by hand, beside whatever the services do."
+
+    job: str = setting("", help="which job; --list shows them")
+    once: bool = setting(False, help="run it now, once, to its end")
+    list: bool = setting(False, help="show the jobs and how their last runs went")
+
+    def check(self) -> Iterator[Problem]:
+        yield from super().check()
+        if not self.list and not (self.job and self.once):
+            yield Problem("job", self.job, "name one and add --once, or ask for --list")

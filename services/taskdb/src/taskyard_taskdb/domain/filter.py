@@ -23,8 +23,6 @@ MAX_BYTES = 4096
 MAX_TERMS = 32
 MAX_DEPTH = 16
 
-LABELS = "metadata.labels"
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -81,7 +79,7 @@ class Filter:
     root: Node
 
     def matches(self, fields: Mapping[str, Any]) -> bool:
-        """Whether an object matches; `fields` has values by path, and a mapping under "metadata.labels"."""
+        """Whether an object matches; `fields` has values by path, and a mapping where labels are."""
         return _holds(self.root, fields)
 
 
@@ -185,8 +183,8 @@ class _Parser:
         known = self._fields.find(name.text)
         if known is not None:
             return known, ""
-        label = name.text.removeprefix(f"{LABELS}.")
-        if label != name.text and label and self._fields.find(LABELS) is not None:
+        label = name.text.removeprefix(f"{self._fields.labels}.")
+        if self._fields.labels and label != name.text and label:
             return Field(name.text, FieldType.LABEL), label
         close = get_close_matches(name.text, self._fields.paths, n=1, cutoff=0.5)
         remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(self._fields.paths)}"
@@ -207,7 +205,8 @@ def _has(field: Field, label: str, literal: Token) -> Node:
 
 def _comparison(field: Field, label: str, sign: Token, literal: Token) -> Node:
     if field.type is FieldType.LABELS:
-        raise invalid(sign, f'{LABELS} needs a key: {LABELS}.KEY = "value", or {LABELS}:KEY')
+        path = field.path
+        raise invalid(sign, f'{path} needs a key: {path}.KEY = "value", or {path}:KEY')
     if sign.text not in field.operators:
         allowed = " ".join(field.operators)
         raise invalid(sign, f"{field.path} can not be compared by {sign.text}; use one of {allowed}")
@@ -248,9 +247,11 @@ def _holds(node: Node, fields: Mapping[str, Any]) -> bool:
 
 
 def _value(node: Has | Comparison, fields: Mapping[str, Any]) -> Any:
+    path = node.field.path
     if node.label:
-        return (fields.get(LABELS) or {}).get(node.label)
-    return fields.get(node.field.path)
+        holder = path if node.field.type is FieldType.LABELS else path[: -len(node.label) - 1]
+        return (fields.get(holder) or {}).get(node.label)
+    return fields.get(path)
 
 
 def _compares(node: Comparison, value: Any) -> bool:

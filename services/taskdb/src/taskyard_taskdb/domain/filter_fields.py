@@ -7,7 +7,7 @@ from enum import Enum, IntEnum, auto
 
 from taskyard.errors import FieldInvalid
 from taskyard_taskdb.domain import names
-from taskyard_taskdb.domain.words import LIVE, TERMINAL, ActorType, Phase
+from taskyard_taskdb.domain.words import LIVE, TERMINAL, ActorType, Occupancy, Phase, RunnerState
 
 Value = str | int | datetime | frozenset[int]
 
@@ -26,7 +26,10 @@ class FieldType(Enum):
     RUNNER = auto()
     TASK = auto()
     LABEL = auto()
+    # A set of keys or, with values, of labels.
     LABELS = auto()
+    RUNNER_STATE = auto()
+    OCCUPANCY = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,10 @@ class Field:
 
 
 class FieldTable:
-    """The fields of one kind of resource."""
+    """The fields of one kind of resource; `labels` is the path of its labels, if it has any."""
 
-    def __init__(self, fields: Mapping[str, FieldType]) -> None:
+    def __init__(self, fields: Mapping[str, FieldType], labels: str = "") -> None:
+        self.labels = labels
         self._fields = {path: Field(path, kind) for path, kind in fields.items()}
         self.paths = tuple(self._fields)
 
@@ -114,6 +118,8 @@ _READERS: Mapping[FieldType, Callable[[str], Value]] = {
     FieldType.TIME: _time,
     FieldType.PHASE: _enum(Phase, "TASK_PHASE_", _GROUPS),
     FieldType.ACTOR_TYPE: _enum(ActorType, "ACTOR_TYPE_", {}),
+    FieldType.RUNNER_STATE: _enum(RunnerState, "RUNNER_STATE_", {}),
+    FieldType.OCCUPANCY: _enum(Occupancy, "RUNNER_OCCUPANCY_", {}),
     FieldType.RUNNER: _runner,
     FieldType.TASK: _task,
 }
@@ -138,7 +144,22 @@ TASK_FIELDS = FieldTable(
         "metadata.creator.id": FieldType.TEXT,
         "metadata.parent_task": FieldType.TASK,
         "metadata.labels": FieldType.LABELS,
-    }
+    },
+    labels="metadata.labels",
+)
+
+RUNNER_FIELDS = FieldTable(
+    {
+        "id": FieldType.TEXT,
+        "state": FieldType.RUNNER_STATE,
+        "occupancy": FieldType.OCCUPANCY,
+        "registration.backend_type": FieldType.TEXT,
+        "registration.version": FieldType.TEXT,
+        "registration.task_types": FieldType.LABELS,
+        "heartbeat_time": FieldType.TIME,
+        "labels": FieldType.LABELS,
+    },
+    labels="labels",
 )
 
 AUDIT_FIELDS = FieldTable(

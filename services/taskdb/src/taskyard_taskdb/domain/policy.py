@@ -34,6 +34,8 @@ class TaskPolicy:
     on_runner_lost: RunnerLostPolicy = RunnerLostPolicy.WAIT
     not_before: datetime | None = None
     has_callback: bool = False
+    # How long an ended task is kept; zero is for ever.
+    retention: timedelta = timedelta(days=90)
 
     @property
     def retries(self) -> bool:

@@ -137,6 +137,22 @@ class ActorType(IntEnum):
     USER = 4
 
 
+class RunnerState(IntEnum):
+    """Health of a runner."""
+
+    HEALTHY = 1
+    DRAINING = 2
+    DEAD = 3
+
+
+class Occupancy(IntEnum):
+    """Whether a runner could take work (RunnerOccupancy)."""
+
+    IDLE = 1
+    BUSY = 2
+    OFFLINE = 3
+
+
 class TimerKind(IntEnum):
     """Rows of the timers table: at most one of each kind per task."""
 

@@ -19,7 +19,7 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.validate import check_text, validate_batch
-from taskyard_taskdb.storage import listing
+from taskyard_taskdb.storage import archive, listing
 from taskyard_taskdb.storage.actions import Actions, Ask
 from taskyard_taskdb.storage.idempotency import Method, Request
 from taskyard_taskdb.storage.listing import Query
@@ -86,8 +86,12 @@ class ActionMethods(ShowMethods):
         self, request: task_service_pb2.DeleteTaskRequest, context: Any
     ) -> task_service_pb2.DeleteTaskResponse:
         try:
-            key = access.visible_task(request.name)
-            await self._actions.one(Ask(key, events.Deleted(actor=access.caller()), request.resource_version))
+            key, actor = access.visible_task(request.name), access.caller()
+            try:
+                await self._actions.one(Ask(key, events.Deleted(actor=actor), request.resource_version))
+            except NotFound:
+                if not await self._pool.run(lambda tx: archive.delete(tx, key, actor)):
+                    raise
         except NotFound:
             if not request.allow_missing:
                 raise

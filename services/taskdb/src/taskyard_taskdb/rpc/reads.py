@@ -13,9 +13,10 @@ from taskyard_taskdb.domain.names import parse_fencing_token
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.validate import validate_batch
 from taskyard_taskdb.rpc.watch import watch_query
-from taskyard_taskdb.storage import listing, run_history, tasks
+from taskyard_taskdb.storage import archive, listing, run_history
 from taskyard_taskdb.storage.listing import Order, Position, Query
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tasks import TaskRecord
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.watch.token import ResumeToken
 
@@ -39,7 +40,7 @@ class ReadMethods:
     async def GetTask(
         self, request: task_service_pb2.GetTaskRequest, context: Any
     ) -> task_service_pb2.GetTaskResponse:
-        record = await self._find(request.name)
+        record, _ = await self._find(request.name)
         view = convert.chosen_view(request.view, convert.FULL)
         return task_service_pb2.GetTaskResponse(task=convert.task_message(record, view))
 
@@ -49,7 +50,7 @@ class ReadMethods:
         validate_batch(request, "names", MAX_BATCH)
         keys = access.tasks_of(request.parent, request.names)
         async with self._pool.reading() as tx:
-            found = await tasks.read_many(tx, set(keys))
+            found = await archive.read_many_anywhere(tx, keys)
         missing = [name for name, key in zip(request.names, keys, strict=True) if key not in found]
         if missing and not request.allow_missing:
             raise NotFound("task", missing[0])
@@ -85,12 +86,15 @@ class ReadMethods:
     async def ListTaskRuns(
         self, request: task_service_pb2.ListTaskRunsRequest, context: Any
     ) -> task_service_pb2.ListTaskRunsResponse:
-        record = await self._find(request.parent, "parent")
+        record, archived = await self._find(request.parent, "parent")
         bound = access.page_binding(request.parent)
         before = _generation(request.page_token, bound)
         size = page.page_size(request.page_size)
         async with self._pool.reading() as tx:
-            found = await run_history.list_runs(tx, *record.key, before, size + 1)
+            if archived:
+                found = await archive.list_runs(tx, record.key, before, size + 1)
+            else:
+                found = await run_history.list_runs(tx, *record.key, before, size + 1)
         response = task_service_pb2.ListTaskRunsResponse()
         for run in found[:size]:
             response.runs.append(convert.run_message(record.key, run))
@@ -116,13 +120,14 @@ class ReadMethods:
                 response.lease_ttl.FromTimedelta(fence.left)
         return response
 
-    async def _find(self, name: str, field: str = "name") -> tasks.TaskRecord:
+    async def _find(self, name: str, field: str = "name") -> tuple[TaskRecord, bool]:
+        """The task, and whether it comes from the archive."""
         key = access.visible_task(name, field)
         async with self._pool.reading() as tx:
-            record = await tasks.read(tx, *key)
+            record, archived = await archive.read_anywhere(tx, key)
         if record is None:
             raise NotFound("task", name)
-        return record
+        return record, archived
 
 
 def _query(request: task_service_pb2.ListTasksRequest) -> Query:

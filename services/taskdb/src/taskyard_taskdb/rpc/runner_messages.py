@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from taskyard.v1 import runner_pb2
 from taskyard_taskdb.domain.names import runner_name
 from taskyard_taskdb.rpc.durations import set_time
@@ -57,3 +59,35 @@ def _occupancy(runner: RunnerRecord, capacity: int) -> runner_pb2.RunnerOccupanc
     if (runner.used_capacity or 0) >= capacity:
         return runner_pb2.RUNNER_OCCUPANCY_BUSY
     return runner_pb2.RUNNER_OCCUPANCY_IDLE
+
+
+def fill_held(told: runner_pb2.Runner, tasks: list[str]) -> None:
+    """Fills in what the runner holds by record, which its last heartbeat may not know yet."""
+    told.tasks.extend(tasks)
+    told.used_capacity = len(tasks)
+    if told.occupancy != runner_pb2.RUNNER_OCCUPANCY_OFFLINE:
+        full = len(tasks) >= told.registration.capacity
+        told.occupancy = runner_pb2.RUNNER_OCCUPANCY_BUSY if full else runner_pb2.RUNNER_OCCUPANCY_IDLE
+
+
+def shorten(told: runner_pb2.Runner) -> None:
+    """Removes what view BASIC leaves out."""
+    told.ClearField("tasks")
+    told.registration.ClearField("env")
+    told.registration.ClearField("metadata")
+
+
+def filter_fields(told: runner_pb2.Runner) -> dict[str, object]:
+    """What filters of runners compare, by path."""
+    registration = told.registration
+    heartbeat = told.heartbeat_time.ToDatetime(UTC) if told.HasField("heartbeat_time") else None
+    return {
+        "id": told.name.removeprefix("runners/"),
+        "state": told.state,
+        "occupancy": told.occupancy,
+        "registration.backend_type": registration.backend_type,
+        "registration.version": registration.version,
+        "registration.task_types": {name: name for name in registration.task_types},
+        "heartbeat_time": heartbeat,
+        "labels": dict(told.labels),
+    }

@@ -17,9 +17,11 @@ from google.protobuf import duration_pb2
 
 from taskyard.errors import FieldInvalid, NotFound, TaskTypeUnknown
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
+from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
@@ -36,7 +38,6 @@ _KINDS = {
 }
 _DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
 _BACKOFF_DURATIONS: Final = ("initial", "max")
-_DEFAULT_RETENTION = timedelta(days=90)
 _ORPHAN_TIMEOUT = timedelta(hours=1)
 # Specs that are remembered, and how large one may be for that.
 _REMEMBERED = 2000
@@ -61,7 +62,7 @@ def _default_spec() -> task_pb2.TaskSpec:
         on_runner_lost=task_pb2.RUNNER_LOST_POLICY_WAIT,
         stop_grace_period=_duration(policy.stop_grace_period),
         orphan_timeout=_duration(_ORPHAN_TIMEOUT),
-        retention=_duration(_DEFAULT_RETENTION),
+        retention=_duration(policy.retention),
     )
     retry = spec.retry
     retry.restart = common_pb2.RestartPolicy.ValueType(policy.restart)
@@ -100,8 +101,9 @@ class _Template(NamedTuple):
 class SpecReader:
     """Makes NewTasks of requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, egress: Egress | None = None) -> None:
         self.classes = PlacementClasses()
+        self.egress = egress or Egress()
         self._ids = Uuid7()
         self._templates: OrderedDict[bytes, _Template] = OrderedDict()
 
@@ -165,6 +167,8 @@ class SpecReader:
     def _make_template(self, given: task_pb2.TaskSpec) -> _Template:
         validate(given, "task.spec.")
         check_spec(given, "task.spec")
+        if given.HasField("callback"):
+            check_callback(given.callback, "task.spec.callback", self.egress)
         spec, kind = resolve(given, "task.spec")
         policy = policy_of(spec, kind)
         callback = spec.callback.SerializeToString() if spec.HasField("callback") else None
@@ -283,6 +287,7 @@ def policy_of(spec: task_pb2.TaskSpec, kind: Kind) -> TaskPolicy:
         on_runner_lost=RunnerLostPolicy(spec.on_runner_lost),
         not_before=spec.not_before.ToDatetime(UTC) if spec.HasField("not_before") else None,
         has_callback=spec.HasField("callback"),
+        retention=spec.retention.ToTimedelta(),
     )
 
 
@@ -296,6 +301,7 @@ def _is_plain(spec: task_pb2.TaskSpec, kind: Kind) -> bool:
         and not (spec.HasField("not_before") or spec.HasField("callback"))
         and spec.retry == _DEFAULTS.retry
         and spec.stop_grace_period == _DEFAULTS.stop_grace_period
+        and spec.retention == _DEFAULTS.retention
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskyard.v1 import task_service_pb2_grpc
+from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.rpc.actions import ActionMethods
 from taskyard_taskdb.rpc.audit import AuditMethods
 from taskyard_taskdb.rpc.checkpoints import CheckpointReading
@@ -40,12 +41,14 @@ class TaskServicer(
 ):
     """TaskService."""
 
-    def __init__(self, pool: Pool, after_commit: AfterCommit, hub: Hub, followers: LogFollowers) -> None:
+    def __init__(
+        self, pool: Pool, after_commit: AfterCommit, hub: Hub, followers: LogFollowers, egress: Egress
+    ) -> None:
         self._pool = pool
         self._hub = hub
         self._followers = followers
         self._tenants = TenantCache(pool)
-        self._specs = SpecReader()
+        self._specs = SpecReader(egress)
         self._actions = Actions(pool, after_commit)
         classes = ClassCache(pool)
         self._editor = Editor(pool, classes, after_commit)

@@ -17,6 +17,7 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Kind
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.actions import repeatable_request
+from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
 from taskyard_taskdb.rpc.validate import check_task, validate
@@ -41,6 +42,8 @@ class UpdateMethods(ShowMethods):
         validate(request)
         key = access.visible_task(request.task.name, "task.name")
         check_task(request.task, "task")
+        if request.task.spec.HasField("callback"):
+            check_callback(request.task.spec.callback, "task.spec.callback", self._specs.egress)
         paths = _paths(request)
         actor = access.caller()
 
@@ -92,9 +95,9 @@ class UpdateMethods(ShowMethods):
         spec = after.spec
         placed = self._specs.classes.of(spec, kind)
         heavy = _heavy(before) != _heavy(spec)
-        policy = (
-            policy_of(spec, kind) if heavy else replace(task.policy, has_callback=spec.HasField("callback"))
-        )
+        policy = policy_of(spec, kind)
+        if not heavy:
+            policy = replace(task.policy, has_callback=policy.has_callback, retention=policy.retention)
         event = Edited(
             actor=actor,
             request_id=request.request_id or None,

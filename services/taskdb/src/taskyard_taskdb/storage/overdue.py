@@ -92,3 +92,20 @@ async def forget_revocations(tx: Tx) -> int:
 async def forget_requests(tx: Tx, age: timedelta, page: int) -> int:
     """Remove request ids of this age; returns how many those were."""
     return await tx.execute(statement("forget_requests"), {"age": age, "page": page})
+
+
+async def crowded_checkpoints(tx: Tx, after: Key, page: int) -> tuple[list[Key], Key | None]:
+    """Of the next tasks with checkpoints those that have too many or are gone, and where to go on."""
+    params = {"after_tenant": after[0], "after_task": after[1], "page": page}
+    rows = await tx.fetch(statement("crowded_checkpoints"), params)
+    last = (rows[-1][0], rows[-1][1]) if len(rows) == page else None
+    return [(row[0], row[1]) for row in rows if row[2]], last
+
+
+async def trim_checkpoints(tx: Tx, keys: Sequence[Key]) -> int:
+    """Delete what these tasks have too many; returns how many those were."""
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "task_ids": arrays.texts([key[1] for key in keys]),
+    }
+    return await tx.execute(statement("trim_checkpoints"), params)

@@ -61,9 +61,15 @@ async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:
     return key.runner_scope
 
 
-async def put(tx: Tx, runner_id: str, key_id: str, scope: RunnerScope, registration: Registration) -> bool:
-    """Store a runner that says hello; returns whether it is new. Raises PermissionDenied if deleted."""
+async def put(
+    tx: Tx, runner_id: str, key_id: str, scope: RunnerScope, registration: Registration, instance_id: UUID
+) -> bool:
+    """Store a runner that says hello; returns whether it is new, or anew after it was deleted.
+
+    Raises PermissionDenied for a process that was cut off when its runner was deleted.
+    """
     params = {
+        "instance_id": instance_id,
         "runner_id": runner_id,
         "key_id": key_id,
         "backend_type": registration.backend_type,
@@ -73,8 +79,8 @@ async def put(tx: Tx, runner_id: str, key_id: str, scope: RunnerScope, registrat
     }
     row = await tx.fetch_row(statement("put_runner"), params)
     if row is None:
-        raise _denied(runner_id, f"runner {runner_id} was deleted and", "another runner id")
-    return bool(row[0] == 1)
+        raise _denied(runner_id, f"runner {runner_id} was deleted and", "another runner id, or restart it,")
+    return bool(row[0])
 
 
 async def register(tx: Tx, changed: Mapping[str, Registration]) -> None:

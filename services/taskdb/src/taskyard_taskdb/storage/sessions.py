@@ -58,7 +58,9 @@ class Opened:
 async def open_session(tx: Tx, hello: Hello) -> Opened:
     """Open a session. Raises RunnerIdInUse, or PermissionDenied for a foreign or deleted runner id."""
     scope = await runners.admit(tx, hello.key_id, hello.runner_id)
-    is_new = await runners.put(tx, hello.runner_id, hello.key_id, scope, hello.registration)
+    is_new = await runners.put(
+        tx, hello.runner_id, hello.key_id, scope, hello.registration, hello.instance_id
+    )
     former = await tx.fetch_row(statement("lock_session"), {"runner_id": hello.runner_id})
     if former is not None and former[3] and former[4] != hello.instance_id and not hello.takeover:
         raise RunnerIdInUse.named(hello.runner_id)

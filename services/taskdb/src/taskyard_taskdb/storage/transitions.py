@@ -16,12 +16,12 @@ from psycopg.errors import SerializationFailure
 
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import Change
-from taskyard_taskdb.domain.effect import DeleteTask, DiscardCheckpoints, FreeSlot, TakeSlot
+from taskyard_taskdb.domain.effect import CallWebhook, DeleteTask, DiscardCheckpoints, FreeSlot, TakeSlot
 from taskyard_taskdb.domain.event import Promoted
 from taskyard_taskdb.domain.task import QueueKey, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Phase
-from taskyard_taskdb.storage import arrays, counters, leases, slots, task_status, timers
+from taskyard_taskdb.storage import arrays, counters, leases, slots, task_status, timers, webhooks
 from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.counters import Delta
 from taskyard_taskdb.storage.lane import LaneKey
@@ -149,6 +149,9 @@ async def _write_rows(
     await _write_tasks(tx, steps)
     await timers.write(tx, steps)
     await _enqueue(tx, steps, written)
+    called = [step.key for step in steps if any(isinstance(e, CallWebhook) for e in step.effects())]
+    if called:
+        await webhooks.store(tx, called)
 
 
 async def _write_leases(

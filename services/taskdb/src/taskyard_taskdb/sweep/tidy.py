@@ -1,21 +1,15 @@
-"""Small chores of the leader: stored reports left behind, old revocations, partitions ahead of time."""
+"""Small chores of the leader: stored reports left behind, old revocations."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
 from taskyard_taskdb.storage import overdue
-from taskyard_taskdb.storage.partitions import ensure_partitions
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.transitions import database_time
 from taskyard_taskdb.sweep.leader import Office
 
 INBOX_SECONDS = 5.0
 TIDY_SECONDS = 60.0
-PARTITION_SECONDS = 3600.0
-REQUEST_AGE = timedelta(hours=24)
-REQUEST_PAGE = 2000
 
 
 class InboxSweep:
@@ -45,36 +39,3 @@ class RevocationSweep:
 
         await self._pool.run(work)
         return TIDY_SECONDS
-
-
-class RequestSweep:
-    """Forgets request ids after a day: until then a repeated request is recognised."""
-
-    name = "requests"
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def run(self, office: Office) -> float:
-        async def work(tx: Tx) -> int:
-            await office.stand(tx)
-            return await overdue.forget_requests(tx, REQUEST_AGE, REQUEST_PAGE)
-
-        return 0.0 if await self._pool.run(work) == REQUEST_PAGE else TIDY_SECONDS
-
-
-class PartitionSweep:
-    """Makes the partitions of the coming months."""
-
-    name = "partitions"
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    async def run(self, office: Office) -> float:
-        async def work(tx: Tx) -> int:
-            await office.stand(tx)
-            return await ensure_partitions(tx, await database_time(tx))
-
-        await self._pool.run(work)
-        return PARTITION_SECONDS

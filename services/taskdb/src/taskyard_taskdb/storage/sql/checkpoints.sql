@@ -53,3 +53,27 @@ WHERE tenant_id = %(tenant)s AND task_id = %(task)s AND sequence = %(sequence)s;
 -- name: find_holder
 -- No lock. Primary key of leases.
 SELECT generation, lease_id, runner_id FROM leases WHERE tenant_id = %(tenant)s AND task_id = %(task)s;
+
+-- name: crowded_checkpoints
+-- Locks nothing: the next tasks that have checkpoints, and whether these are too many; primary keys.
+SELECT c.tenant_id, c.task_id,
+    count(*) > 10 OR NOT EXISTS (
+        SELECT FROM tasks t WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id)
+FROM checkpoints c
+WHERE (c.tenant_id, c.task_id) > (%(after_tenant)s, %(after_task)s)
+GROUP BY c.tenant_id, c.task_id
+ORDER BY c.tenant_id, c.task_id LIMIT %(page)s
+
+-- name: trim_checkpoints
+-- Deletes what lies beyond the newest 10 of each task, or all if it is gone; the task is not locked, since nothing older
+-- than its newest checkpoints is ever written. Primary keys.
+DELETE FROM checkpoints c
+USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+CROSS JOIN LATERAL (
+    SELECT min(newest.sequence) AS sequence FROM (
+        SELECT x.sequence FROM checkpoints x WHERE x.tenant_id = k.tenant_id AND x.task_id = k.task_id
+            AND EXISTS (SELECT FROM tasks t WHERE t.tenant_id = k.tenant_id AND t.task_id = k.task_id)
+        ORDER BY x.sequence DESC LIMIT 10
+    ) newest
+) kept
+WHERE c.tenant_id = k.tenant_id AND c.task_id = k.task_id AND c.sequence < coalesce(kept.sequence, 9223372036854775807)

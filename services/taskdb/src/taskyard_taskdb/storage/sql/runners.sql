@@ -9,20 +9,25 @@ FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_i
 WHERE l.runner_id = ANY (%(runner_ids)s::text[]) AND t.task_type <> ''
 
 -- name: put_runner
--- Locks or makes the row of a runner that says hello; primary key of runners. A deleted one is not returned.
-INSERT INTO runners AS r (runner_id, key_id, backend_type, registration, scope, labels)
-VALUES (%(runner_id)s, %(key_id)s, %(backend_type)s, %(registration)s, %(scope)s::jsonb, %(labels)s::jsonb)
+-- Locks or makes the row of a runner that says hello; primary keys of runners and sessions. A deleted one begins anew,
+-- unless it is the very process that was cut off: that one is not returned.
+INSERT INTO runners AS r (runner_id, key_id, backend_type, registration, scope, labels, register_time)
+VALUES (%(runner_id)s, %(key_id)s, %(backend_type)s, %(registration)s, %(scope)s::jsonb, %(labels)s::jsonb,
+    statement_timestamp())
 ON CONFLICT (runner_id) DO UPDATE SET key_id = excluded.key_id, backend_type = excluded.backend_type,
     registration = excluded.registration, scope = excluded.scope, labels = excluded.labels,
-    update_time = statement_timestamp(), version = r.version + 1
-WHERE r.delete_time IS NULL
-RETURNING version
+    update_time = statement_timestamp(), version = r.version + 1, delete_time = NULL,
+    register_time = CASE WHEN r.delete_time IS NULL THEN r.register_time ELSE excluded.register_time END,
+    admin_labels = CASE WHEN r.delete_time IS NULL THEN r.admin_labels ELSE '{}' END,
+    drain = CASE WHEN r.delete_time IS NULL THEN r.drain END
+WHERE r.delete_time IS NULL OR NOT EXISTS (
+    SELECT FROM sessions s WHERE s.runner_id = r.runner_id AND s.instance_id = %(instance_id)s)
+RETURNING register_time = statement_timestamp()
 
 -- name: register_runners
 -- Takes over changed registrations in key order, which callers see to; primary key of runners.
 UPDATE runners r
-SET registration = i.registration, backend_type = i.backend_type,
-    labels = i.labels::jsonb || coalesce(r.scope -> 'labels', '{}'::jsonb) || r.admin_labels,
+SET registration = i.registration, backend_type = i.backend_type, labels = i.labels::jsonb,
     update_time = statement_timestamp(), version = r.version + 1
 FROM unnest(%(runner_ids)s::text[], %(registrations)s::bytea[], %(backend_types)s::text[], %(labels)s::text[])
     AS i (runner_id, registration, backend_type, labels)
@@ -39,3 +44,46 @@ LEFT JOIN sessions s ON s.runner_id = r.runner_id
 WHERE CASE WHEN %(runner_ids)s::text[] IS NULL THEN r.delete_time IS NULL
     ELSE r.runner_id = ANY (%(runner_ids)s::text[]) END
 ORDER BY r.runner_id
+
+-- name: runner_page
+-- Locks nothing. The ids of a page of runners; primary key of runners.
+SELECT runner_id FROM runners
+WHERE runner_id > %(after)s AND (%(deleted)s OR delete_time IS NULL)
+ORDER BY runner_id LIMIT %(page)s
+
+-- name: runner_tasks
+-- Locks nothing. What these runners hold, the oldest first; leases_by_claim.
+SELECT l.runner_id, l.tenant_id, l.task_id FROM leases l
+WHERE l.runner_id = ANY (%(runner_ids)s::text[]) AND l.phase IN (2, 3)
+ORDER BY l.runner_id, coalesce(l.start_time, l.schedule_time), l.tenant_id, l.task_id
+
+-- name: lock_runner
+-- Locks a runner that was not deleted; primary key of runners. Before its session (lock order of a hello).
+SELECT version, drain, admin_labels FROM runners WHERE runner_id = %(runner_id)s AND delete_time IS NULL FOR UPDATE
+
+-- name: update_runner
+-- Writes what an administrator changes of a runner that lock_runner has locked; primary key of runners.
+UPDATE runners SET drain = %(drain)s, admin_labels = %(admin_labels)s::jsonb, version = version + 1,
+    update_time = statement_timestamp(),
+    delete_time = CASE WHEN %(delete)s THEN statement_timestamp() END
+WHERE runner_id = %(runner_id)s
+RETURNING version
+
+-- name: forget_dead_runners
+-- Soft-deletes a page of runners whose session ended long ago and who hold nothing, skipping what says hello meanwhile.
+-- Their processes may come back at any time. Sessions are few; primary keys, leases_by_claim.
+WITH dead AS (
+    SELECT r.runner_id
+    FROM runners r JOIN sessions s ON s.runner_id = r.runner_id
+    WHERE r.delete_time IS NULL AND greatest(s.expire_time, s.heartbeat_time) <= statement_timestamp() - %(age)s::interval
+        AND NOT EXISTS (SELECT FROM leases l WHERE l.runner_id = r.runner_id)
+    ORDER BY r.runner_id LIMIT %(page)s
+    FOR UPDATE OF r SKIP LOCKED
+), closed AS (
+    UPDATE sessions s SET closed = true, instance_id = '00000000-0000-0000-0000-000000000000'
+    FROM dead WHERE s.runner_id = dead.runner_id AND s.expire_time <= statement_timestamp() - %(age)s::interval
+    RETURNING s.runner_id
+)
+UPDATE runners r SET delete_time = statement_timestamp(), update_time = statement_timestamp(), version = version + 1
+FROM closed WHERE r.runner_id = closed.runner_id
+RETURNING r.runner_id, r.version, statement_timestamp()

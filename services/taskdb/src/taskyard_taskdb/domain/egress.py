@@ -1,0 +1,106 @@
+"""Where webhooks may go: public addresses, and networks that a setting allows.
+
+What a name stands for is checked when it is dialled, at the very address that is dialled; a URL that names an
+address itself is refused when the task is created.
+"""
+
+import re
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from urllib.parse import urlsplit
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+# IPv4 in IPv6, as NAT64 translates it.
+_NAT64 = IPv6Network("64:ff9b::/96")
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
+_LOCAL_NAMES = ("localhost", ".localhost", ".local", ".internal")
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """The rule; `allowed` networks are reached although they are not public."""
+
+    allowed: tuple[Network, ...] = ()
+
+    @classmethod
+    def parse(cls, networks: str) -> "Egress":
+        """The rule that a comma-separated list of networks makes. Raises ValueError."""
+        return cls(tuple(ip_network(word.strip()) for word in networks.split(",") if word.strip()))
+
+    def permits(self, address: Address) -> bool:
+        """Whether an address may be dialled."""
+        if any(address in network for network in self.allowed):
+            return True
+        if not address.is_global or address.is_multicast or address.is_unspecified:
+            return False
+        # An address of IPv4 in other clothes is judged by what it stands for.
+        return all(self.permits(inner) for inner in _embedded(address))
+
+    def problem(self, url: str) -> str | None:
+        """What is wrong with a URL, as far as it can be told without asking anybody; None if nothing is."""
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            return f"is not a URL: {error}"
+        if parts.scheme.lower() not in ("http", "https") or not host:
+            return "must be http:// or https:// with a host"
+        if parts.username is not None or parts.password is not None:
+            return "must not carry a user or password; use headers"
+        if port == 0:
+            return "must not name port 0"
+        address = literal(host)
+        if address is not None:
+            return None if self.permits(address) else self._refusal(str(address))
+        if not _NAME.fullmatch(host):
+            return f"names no host: {host[:80]!r}"
+        if not self.allowed and ("." + host.lower().rstrip(".")).endswith(tuple(_dotted(_LOCAL_NAMES))):
+            return self._refusal(host)
+        return None
+
+    def choose(self, addresses: Iterable[Address]) -> list[Address]:
+        """Those of a name's addresses that may be dialled, in their order."""
+        return [address for address in dict.fromkeys(addresses) if self.permits(address)]
+
+    def _refusal(self, host: str) -> str:
+        return (
+            f"must not lead to the internal address {host}; "
+            "use a public one, or let the operator allow its network (webhook_networks)"
+        )
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host spells out, in any of the ways that systems understand; None for a name."""
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        # 127.1, 0x7f000001, 017700000001 and 2130706433 all are addresses of IPv4 to a resolver.
+        return IPv4Address(socket.inet_aton(host)) if host[:1].isdigit() else None
+    except OSError:
+        return None
+
+
+def _embedded(address: Address) -> list[IPv4Address]:
+    if isinstance(address, IPv4Address):
+        return []
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if address in _NAT64:
+        found.append(IPv4Address(address.packed[-4:]))
+    return [inner for inner in found if inner is not None]
+
+
+def _dotted(names: Iterable[str]) -> list[str]:
+    return [name if name.startswith(".") else f".{name}" for name in names]

@@ -1,0 +1,77 @@
+"""Callbacks: what a spec may ask for, and the letter that a task's end makes of it."""
+
+from __future__ import annotations
+
+import re
+
+from google.protobuf import json_format
+
+from taskyard.errors import FieldInvalid
+from taskyard.v1 import task_pb2
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.egress import Egress
+from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.storage.tasks import TaskRecord
+
+# A token of HTTP, and a value without line breaks or other control characters.
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_VALUE = re.compile(r"[\t\x20-\x7e]{0,4096}")
+# What the sender sets itself, or what would change how the request is framed.
+_RESERVED = frozenset(
+    [
+        "host",
+        "content-length",
+        "content-type",
+        "transfer-encoding",
+        "connection",
+        "upgrade",
+        "expect",
+        "te",
+        "trailer",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "webhook-id",
+        "webhook-timestamp",
+        "webhook-signature",
+        "taskyard-event",
+    ]
+)
+
+
+def check_callback(callback: task_pb2.Callback, path: str, egress: Egress) -> None:
+    """Raises FieldInvalid for a URL that leads inside, or headers that cannot be sent."""
+    problem = egress.problem(callback.url)
+    if problem is not None:
+        raise FieldInvalid.of(f"{path}.url", problem, "webhook")
+    for name, value in callback.headers.items():
+        field = f'{path}.headers["{name[:80]}"]'
+        if not _NAME.fullmatch(name):
+            raise FieldInvalid.of(field, "is not the name of a header", "webhook")
+        if name.lower() in _RESERVED:
+            raise FieldInvalid.of(field, "is set by Taskyard; choose another name", "webhook")
+        if not _VALUE.fullmatch(value):
+            raise FieldInvalid.of(
+                field, "must be at most 4096 printable ASCII characters on one line", "webhook"
+            )
+
+
+def letter(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
+    """URL, headers and body for a task that has ended: its JSON, without what could be secret or large."""
+    task = convert.task_message(record, convert.FULL)
+    callback = task_pb2.Callback()
+    callback.CopyFrom(task.spec.callback)
+    for field in ("payload", "env", "callback"):
+        task.spec.ClearField(field)
+    if task.spec.execution.WhichOneof("kind") == "script":
+        task.spec.execution.script.ClearField("body")
+    if task.spec.execution.wasm.WhichOneof("module") == "inline":
+        task.spec.execution.wasm.ClearField("inline")
+    headers = {
+        **callback.headers,
+        "content-type": "application/json",
+        "user-agent": "taskyard",
+        "taskyard-event": ChangeEvent[f"TASK_{Phase(record.phase).name}"].word,
+    }
+    return callback.url, headers, json_format.MessageToJson(task, indent=None).encode()

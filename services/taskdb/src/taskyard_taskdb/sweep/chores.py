@@ -1,0 +1,170 @@
+"""Small jobs: partitions, request ids, old checkpoints, dead runners, the end of the audit, vacuum."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+from taskyard_taskdb.domain.schedule import Every, Schedule
+from taskyard_taskdb.storage import overdue, partitions, runner_admin
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.sweep.jobs import Stand
+
+PAGE = 2000
+REQUEST_AGE = timedelta(hours=24)
+# Moving the rows of a forgotten month may take longer than a statement of the hot path.
+_PATIENCE = "SET LOCAL statement_timeout = '10min'"
+# What is deleted from and read by scans: the rows that are gone must not be visited for long.
+_VACUUMED = (
+    "runners",
+    "sessions",
+    "webhooks",
+    "inbox",
+    "revocations",
+    "idempotency_keys",
+    "queue",
+    "leases",
+    "slots",
+    "timers",
+)
+
+
+class PartitionJob:
+    """Makes partitions ahead of time, and those of months whose rows lie in a default partition."""
+
+    name = "partitions"
+    about = "make the partitions of the coming months, and those that rows are waiting for"
+    schedule: Schedule = Every(timedelta(hours=1))
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        for table in partitions.COLUMNS:
+            async with self._pool.reading() as tx:
+                strays = await partitions.stray_months(tx, table)
+            for month in strays:
+                yield await self._pool.run(
+                    _standing(stand, lambda tx, t=table, m=month: partitions.ensure_months(tx, t, [m]))
+                )
+        yield await self._pool.run(_standing(stand, _make_ahead))
+
+
+async def _make_ahead(tx: Tx) -> int:
+    return await partitions.ensure_partitions(tx, await database_time(tx))
+
+
+class RequestJob:
+    """Forgets request ids after a day: until then a repeated request is recognised."""
+
+    name = "request-ids"
+    about = "forget request ids after 24 hours"
+    schedule: Schedule = Every(timedelta(minutes=1))
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        count = PAGE
+        while count == PAGE:
+            count = await self._pool.run(
+                _standing(stand, lambda tx: overdue.forget_requests(tx, REQUEST_AGE, PAGE))
+            )
+            yield count
+
+
+class CheckpointJob:
+    """Deletes checkpoints beyond the newest ten, where a writer did not come to it."""
+
+    name = "checkpoints"
+    about = "delete checkpoints beyond the newest 10 of a task, and those of tasks that are gone"
+
+    def __init__(self, pool: Pool, schedule: Schedule) -> None:
+        self._pool = pool
+        self.schedule = schedule
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        after: tuple[str, str] | None = overdue.BEFORE_ALL
+        while after is not None:
+            async with self._pool.reading() as tx:
+                found, after = await overdue.crowded_checkpoints(tx, after, PAGE)
+            if found:
+                keys = found
+                yield await self._pool.run(
+                    _standing(stand, lambda tx, k=keys: overdue.trim_checkpoints(tx, k))
+                )
+
+
+class RunnerJob:
+    """Soft-deletes runners that have been dead for a week."""
+
+    name = "runners"
+    about = "soft-delete runners that have been dead for 7 days"
+    schedule: Schedule = Every(timedelta(hours=1))
+
+    def __init__(self, pool: Pool, age: timedelta) -> None:
+        self._pool = pool
+        self._age = age
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        count = PAGE
+        while count == PAGE:
+            count = await self._pool.run(
+                _standing(stand, lambda tx: runner_admin.forget_dead(tx, self._age, PAGE))
+            )
+            yield count
+
+
+class AuditJob:
+    """Drops the months of the change log that nobody has to keep any more."""
+
+    name = "audit"
+    about = "drop the monthly partitions of the change log that are older than a year"
+
+    def __init__(self, pool: Pool, age: timedelta, schedule: Schedule) -> None:
+        self._pool = pool
+        self._age = age
+        self.schedule = schedule
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        async with self._pool.reading() as tx:
+            before = await database_time(tx) - self._age
+            old = await partitions.old_partitions(tx, "changes", before)
+        for name in old:
+            yield await self._pool.run(_standing(stand, lambda tx, n=name: _drop(tx, n)))
+
+
+async def _drop(tx: Tx, name: str) -> int:
+    await partitions.drop_partition(tx, name)
+    return 1
+
+
+class VacuumJob:
+    """Removes dead rows of small tables once a day, also where autovacuum's thresholds are not reached."""
+
+    name = "vacuum"
+    about = "vacuum and analyze the small tables; the large ones have settings of their own"
+
+    def __init__(self, pool: Pool, schedule: Schedule) -> None:
+        self._pool = pool
+        self.schedule = schedule
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        await self._pool.run(lambda tx: stand(tx))
+        for table in _VACUUMED:
+            # Not in a transaction, as PostgreSQL asks. What somebody else vacuums now is passed over.
+            async with self._pool.single() as tx:
+                await tx.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {table}", prepare=False)
+            yield 1
+
+
+def _standing(stand: Stand, work: Callable[..., Awaitable[int]]) -> Callable[[Tx], Awaitable[int]]:
+    """The work as a transaction that first proves that it may be done."""
+
+    async def proved(tx: Tx) -> int:
+        await stand(tx)
+        await tx.execute(_PATIENCE, prepare=False)
+        return await work(tx)
+
+    return proved

@@ -1,0 +1,89 @@
+"""Ended tasks after their retention: moved to the archive or deleted, as their task type says."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+from taskyard_taskdb.domain.event import Deleted
+from taskyard_taskdb.domain.policy import DEFAULT_POLICY
+from taskyard_taskdb.domain.schedule import Schedule
+from taskyard_taskdb.storage import archive
+from taskyard_taskdb.storage.archive import EndedTask
+from taskyard_taskdb.storage.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.poison import isolate
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.transitions import Written, load_for_update, write
+from taskyard_taskdb.sweep.jobs import Stand
+from taskyard_taskdb.sweep.pages import Told, judge
+
+logger = logging.getLogger(__name__)
+
+# Tasks that one reading looks at, and that one transaction moves: about 50 ms, so that claims get their turn.
+SCAN = 5000
+PAGE = 500
+
+
+class RetentionJob:
+    """Looks at all tasks by primary key; a task leaves if it is still as it was found."""
+
+    name = "retention"
+    about = "move ended tasks to the archive, or delete them, after their retention"
+
+    def __init__(self, pool: Pool, told: Told, *, archive_untyped: bool, schedule: Schedule) -> None:
+        self._pool = pool
+        self._told = told
+        self._archive_untyped = archive_untyped
+        self.schedule = schedule
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        after = BEFORE_ALL
+        while True:
+            async with self._pool.reading() as tx:
+                found, last = await archive.find_ended(tx, after, SCAN, DEFAULT_POLICY.retention)
+                types = await archive.types_to_archive(tx, found)
+            for start in range(0, len(found), PAGE):
+                yield await self._leave(stand, found[start : start + PAGE], types)
+            if last is None:
+                return
+            after = last
+
+    async def _leave(self, stand: Stand, page: Sequence[EndedTask], types: dict[Key, bool]) -> int:
+        done = 0
+
+        async def move(part: Sequence[EndedTask]) -> None:
+            nonlocal done
+            done += await self._pool.run(lambda tx: moving(tx, part))
+
+        async def moving(tx: Tx, part: Sequence[EndedTask]) -> int:
+            await stand(tx)
+            return await archive.move(tx, part)
+
+        async def delete(part: Sequence[EndedTask]) -> None:
+            nonlocal done
+            count, written = await self._pool.run(lambda tx: deleting(tx, part))
+            done += count
+            self._told(written)
+
+        async def deleting(tx: Tx, part: Sequence[EndedTask]) -> tuple[int, Written]:
+            await stand(tx)
+            standing = sorted(await archive.lock(tx, part))
+            loaded = await load_for_update(tx, standing)
+            events = [(key, Deleted(actor=archive.SYSTEM)) for key in standing]
+            return len(standing), await write(tx, judge(loaded, events))
+
+        goes = [task for task in page if self._archives(task, types)]
+        if goes:
+            await isolate(goes, move, _give_up)
+        if len(goes) < len(page):
+            await isolate([task for task in page if task not in goes], delete, _give_up)
+        return done
+
+    def _archives(self, task: EndedTask, types: dict[Key, bool]) -> bool:
+        # A type that does not exist any more has no say.
+        return types.get((task.task_type_tenant or "", task.task_type), self._archive_untyped)
+
+
+def _give_up(task: EndedTask, error: Exception) -> None:
+    logger.error("task %s/%s cannot leave after its retention: %r", *task.key, error)

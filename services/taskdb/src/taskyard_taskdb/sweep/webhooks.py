@@ -1,0 +1,206 @@
+"""Delivers webhooks: at least once, in order per task, signed; a receiver that is down delays nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from taskyard.errors import NotFound, TaskyardError
+from taskyard_taskdb.domain import webhook
+from taskyard_taskdb.storage import webhooks
+from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.storage.webhooks import Call
+from taskyard_taskdb.sweep.leader import Office
+
+logger = logging.getLogger(__name__)
+
+PAGE = 200
+POLL_SECONDS = 0.5
+# A receiver gets this long at a time, and others wait for their turn this long if it is busy.
+TURN_SECONDS = 30.0
+BUSY_DELAY = timedelta(seconds=5)
+GIVE_UP_AGE = timedelta(days=3)
+_GONE = 410
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What a call consists of, but for its signature."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Unreachable(Exception):
+    """No answer: the receiver is down, too slow, or lies where no webhook may go."""
+
+
+class Post(Protocol):
+    """Makes a call; returns the status of the answer. Raises Unreachable."""
+
+    async def __call__(self, letter: Letter) -> int: ...
+
+
+Render = Callable[[TaskRecord], Letter]
+Told = Callable[[str], None]
+"""Hears what became of each call: delivered, failed or given_up."""
+
+
+class WebhookSender:
+    """The leader's sender: one turn per receiver at a time, receivers side by side."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        render: Render,
+        post: Post,
+        told: Told = lambda outcome: None,
+        give_up_age: timedelta = GIVE_UP_AGE,
+    ) -> None:
+        self._pool = pool
+        self._render = render
+        self._post = post
+        self._told = told
+        self._give_up_age = give_up_age
+        self._rng = Random()
+        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._under_way: set[int] = set()
+
+    async def run(self, office: Office) -> None:
+        """Deliver what is due while the office is held, until cancelled."""
+        try:
+            while True:
+                await asyncio.sleep(POLL_SECONDS)
+                if office.held:
+                    await self._begin_turns(office)
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """End the turns; what was not answered is sent again by whoever comes next."""
+        turns = list(self._turns.values())
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+
+    async def deliver_due(self, office: Office) -> None:
+        """Deliver what is due now, and wait for the answers."""
+        await self._begin_turns(office)
+        await asyncio.gather(*self._turns.values())
+
+    async def _begin_turns(self, office: Office) -> None:
+        try:
+            async with self._pool.reading() as tx:
+                ahead = await webhooks.next_due(tx)
+                if ahead is None or ahead > 0:
+                    return
+                found = await webhooks.due(tx, sorted(self._under_way), PAGE)
+            busy = []
+            for receiver, group in self._by_receiver(found).items():
+                if receiver in self._turns:
+                    busy += [call.id for call, _ in group]
+                    continue
+                self._under_way.update(call.id for call, _ in group)
+                self._turns[receiver] = asyncio.create_task(self._turn(office, receiver, group))
+            if busy:
+                # Out of the way of those that can be served.
+                await self._put_off(office, busy, BUSY_DELAY)
+        except (TaskyardError, Deposed) as error:
+            logger.info("webhooks are put off: %s", error)
+
+    def _by_receiver(self, found: Sequence[Call]) -> dict[str, list[tuple[Call, Letter]]]:
+        groups: dict[str, list[tuple[Call, Letter]]] = {}
+        for call in found:
+            letter = self._render(call.task)
+            parts = urlsplit(letter.url)
+            groups.setdefault(f"{parts.scheme}://{parts.netloc}".lower(), []).append((call, letter))
+        return groups
+
+    async def _turn(self, office: Office, receiver: str, group: Sequence[tuple[Call, Letter]]) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + TURN_SECONDS
+        try:
+            for place, (call, letter) in enumerate(group):
+                if loop.time() >= end or not office.held:
+                    break
+                delay = await self._send(office, call, letter)
+                if delay is not None:
+                    rest = [later.id for later, _ in group[place + 1 :]]
+                    await self._put_off(office, rest, delay)
+                    break
+        except (TaskyardError, Deposed) as error:
+            logger.info("the turn of receiver %s ended: %s", receiver, error)
+        except Exception:
+            logger.exception("the turn of receiver %s failed", receiver)
+        finally:
+            self._under_way.difference_update(call.id for call, _ in group)
+            self._turns.pop(receiver, None)
+
+    async def _send(self, office: Office, call: Call, letter: Letter) -> timedelta | None:
+        """Make one call; how long to leave the receiver alone if it did not answer."""
+        try:
+            signed = await self._sign(call, letter)
+        except NotFound:
+            # Its tenant is gone, and with it everybody who could have wanted to know.
+            await self._write(office, lambda tx: webhooks.done(tx, call))
+            return None
+        try:
+            status = await self._post(signed)
+        except Unreachable as error:
+            return await self._failed(office, call, str(error))
+        if 200 <= status < 300:
+            await self._write(office, lambda tx: webhooks.done(tx, call))
+            self._told("delivered")
+        elif status == _GONE:
+            await self._give_up(office, call, "the receiver answered 410 Gone")
+        else:
+            hint = "; redirects are not followed" if 300 <= status < 400 else ""
+            await self._failed(office, call, f"the receiver answered {status}{hint}")
+        return None
+
+    async def _sign(self, call: Call, letter: Letter) -> Letter:
+        task = call.task
+        found = await self._pool.run(lambda tx: webhooks.signing_secrets(tx, task.tenant_id))
+        # The same at every repeat, so that a receiver can tell one.
+        call_id, now = f"{task.uid}.{task.version}", datetime.now(UTC)
+        headers = {
+            **letter.headers,
+            "webhook-id": call_id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": webhook.signatures(found.values, call_id, now, letter.body),
+        }
+        return Letter(letter.url, headers, letter.body)
+
+    async def _failed(self, office: Office, call: Call, error: str) -> timedelta:
+        delay = webhook.delay(call.attempt + 1, self._rng)
+        if datetime.now(UTC) - call.create_time >= self._give_up_age:
+            await self._give_up(office, call, error)
+            return delay
+        logger.info("webhook of %s, attempt %d: %s", call.task.name, call.attempt + 1, error)
+        await self._write(office, lambda tx: webhooks.failed(tx, call, delay, error))
+        self._told("failed")
+        return delay
+
+    async def _give_up(self, office: Office, call: Call, error: str) -> None:
+        logger.warning("webhook of %s is given up: %s", call.task.name, error)
+        await self._write(office, lambda tx: webhooks.done(tx, call))
+        self._told("given_up")
+
+    async def _put_off(self, office: Office, ids: Sequence[int], delay: timedelta) -> None:
+        await self._write(office, lambda tx: webhooks.put_off(tx, ids, delay))
+
+    async def _write(self, office: Office, work: Callable[[Tx], Awaitable[object]]) -> None:
+        async def proved(tx: Tx) -> None:
+            await office.stand(tx)
+            await work(tx)
+
+        await self._pool.run(proved)

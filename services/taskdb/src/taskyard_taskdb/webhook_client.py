@@ -1,0 +1,99 @@
+"""The HTTP side of webhooks: resolves a name once, checks what it stands for, dials exactly that address."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore
+
+from taskyard_taskdb.domain.egress import Address, Egress
+from taskyard_taskdb.sweep.webhooks import Letter, Unreachable
+
+CONNECTIONS = 32
+
+Resolve = Callable[[str, int], Awaitable[list[Address]]]
+
+
+async def resolve(host: str, port: int) -> list[Address]:
+    """The addresses of a name, as the system knows them."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+
+
+class WebhookClient:
+    """Posts letters. No redirect is followed, no proxy used, no more than the head of an answer read."""
+
+    def __init__(self, egress: Egress, timeout: float, resolve: Resolve = resolve) -> None:
+        self._timeout = timeout
+        self._pool = httpcore.AsyncConnectionPool(
+            network_backend=_CheckedBackend(egress, resolve),
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=0,
+        )
+
+    async def __call__(self, letter: Letter) -> int:
+        """The status of the answer. Raises Unreachable."""
+        headers = [(name.encode(), value.encode()) for name, value in letter.headers.items()]
+        try:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._pool.stream("POST", letter.url, headers=headers, content=letter.body) as response,
+            ):
+                return response.status
+        except TimeoutError:
+            raise Unreachable(f"no answer within {self._timeout:g} s") from None
+        except (OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+            raise Unreachable(f"{type(error).__name__}: {error}") from None
+        except (ValueError, httpcore.UnsupportedProtocol) as error:
+            raise Unreachable(f"not a URL: {error}") from None
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.aclose()
+
+
+class _CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to addresses that the rule permits, and to nothing else."""
+
+    def __init__(self, egress: Egress, resolve: Resolve) -> None:
+        self._egress = egress
+        self._resolve = resolve
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            found = await self._resolve(host, port)
+        except OSError as error:
+            raise httpcore.ConnectError(f"{host} cannot be resolved: {error}") from None
+        chosen = self._egress.choose(found)
+        if not chosen:
+            told = ", ".join(map(str, found)) or "nothing"
+            raise httpcore.ConnectError(f"{host} leads to {told}, where no webhook may go")
+        refusal: Exception = httpcore.ConnectError("no address")
+        for address in chosen:
+            try:
+                return await self._inner.connect_tcp(
+                    str(address), port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as refused:
+                refusal = refused
+        raise refusal
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        raise httpcore.ConnectError("no webhook goes to a socket of this host")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
