@@ -1,4 +1,4 @@
-"""Webhooks: written with the transition, delivered at least once and in order, signed, and never sent inside."""
+"""Webhooks: written with the transition, delivered at least once, in order, signed, and never sent inside."""
 
 from __future__ import annotations
 
