@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from tests.executors.bench import Bench
 from tests.executors.cases import ExecutorCases
+from tests.executors.kinds import Kind
 from tests.harness.control_plane import ControlPlane, control_plane
 
 if TYPE_CHECKING:
@@ -18,29 +19,32 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """What the module's table is about; skips it where the host lacks what the kind needs."""
+    for found in vars(request.module).values():
+        if isinstance(found, type) and issubclass(found, ExecutorCases) and found is not ExecutorCases:
+            if problem := getattr(found.kind, "problem", str)():
+                pytest.skip(problem)
+            return found.kind
+    raise AssertionError("the module has no table of its own")
+
+
+@pytest.fixture(scope="module")
+def plane(kind: Kind, postgres_server: PostgresServer, migrated_template: str) -> Iterator[ControlPlane]:
     with control_plane(postgres_server, migrated_template) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bench(
-    request: pytest.FixtureRequest, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+    kind: Kind, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Bench]:
     """A runner for the kind of the module's table."""
-    flags = _flags(request)
     async with plane.client() as client:
-        made = Bench(plane, client, tmp_path_factory.mktemp("runners"), flags, [], uuid.uuid4().hex[:8])
+        made = Bench(plane, client, tmp_path_factory.mktemp("runners"), kind.flags, [], uuid.uuid4().hex[:8])
         await made.start_runner()
         yield made
         for runner in made.started:
             await runner.kill()
             runner.clean()
             print(runner.output())
-
-
-def _flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    for found in vars(request.module).values():
-        if isinstance(found, type) and issubclass(found, ExecutorCases) and found is not ExecutorCases:
-            return found.kind.flags
-    return ()

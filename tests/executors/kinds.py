@@ -10,8 +10,11 @@ from taskyard import NewTask, Options
 class Kind(Protocol):
     """One per kind. Every behaviour takes the options of a task and prints plain lines."""
 
-    # Flags that a runner needs for this kind.
-    flags: ClassVar[tuple[str, ...]]
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Flags that a runner needs for this kind."""
+        ...
+
     # The code of a task that took more memory than it may.
     memory_code: ClassVar[str]
 

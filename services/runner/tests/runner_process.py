@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hashlib
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from taskyard.v1.task_pb2 import (
 )
 from taskyard_runner.warden.cgroup import find_hierarchy
 from taskyard_runner.warden.leftovers import remove_groups
+from taskyard_runner.warden.naming import digest
 
 EXIT_SECONDS = 30.0
 # Proving the other kinds takes a while, and few tests need them.
@@ -116,8 +116,7 @@ class RunnerProcess:
 
     def clean(self) -> None:
         """Remove the control groups that a killed warden leaves for the next one on its directory."""
-        owner = hashlib.sha256(str(self.data_dir).encode()).hexdigest()[:12]
-        hierarchy, _ = find_hierarchy(owner)
+        hierarchy, _ = find_hierarchy(digest(str(self.data_dir)))
         if hierarchy is not None:
             remove_groups(hierarchy)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ from taskyard_runner.warden import linux
 from taskyard_runner.warden.cgroup import Limits
 from taskyard_runner.warden.deadline import Deadlines, StopReason
 from taskyard_runner.warden.loop import Loop
+from taskyard_runner.warden.naming import digest
 from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.protocol import Decoder, encode
 
@@ -38,6 +38,7 @@ def order(**fields: object) -> Order:
         "total_until": None,
         "silence_seconds": None,
         "grace_seconds": 5.0,
+        "cleanup": (),
         "meta": {},
     }
     return Order(**{**values, **fields})  # type: ignore[arg-type]
@@ -122,7 +123,7 @@ async def test_an_idle_runner_is_light(runner: RunnerProcess) -> None:
 
 
 async def test_the_warden_leaves_nothing_in_the_control_groups(runner: RunnerProcess) -> None:
-    owner = hashlib.sha256(str(runner.data_dir).encode()).hexdigest()[:12]
+    owner = digest(str(runner.data_dir))
     runner.send(signal.SIGTERM)
     await runner.wait()
     assert [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(owner)] == []

@@ -66,6 +66,14 @@ class RunnerSettings(Settings):
     pids_limit: int = setting(1024, help="most processes of one task; 0 = no limit", min=0)
     log_limit_mb: int = setting(16, help="most output kept per run; the rest is counted and dropped", min=1)
     spool_limit_mb: int = setting(256, help="most unacknowledged reports kept on disk", min=8)
+    container_engine: Literal["auto", "podman", "runc", "none"] = setting(
+        "auto", help="podman, runc, none, or auto: the first that works"
+    )
+    container_pull: bool = setting(True, help="let podman pull images that are not on the host")
+    container_network: bool = setting(False, help="let containers that ask for it use the host's network")
+    image_dir: Path | None = setting(
+        None, help="directory of root file systems, the images of runc [the data directory's images]"
+    )
     cgroups: bool = setting(True, help="limit tasks by control groups where the host lets the runner")
 
     tls: bool = setting(False, help="speak TLS with the scheduler")
@@ -134,6 +142,10 @@ def agent_config(settings: RunnerSettings) -> Mapping[str, object]:
         "labels": settings.labels(),
         "task_types": list(dict.fromkeys(settings.task_type)),
         "kinds": list(dict.fromkeys(settings.kind)),
+        "container_engine": settings.container_engine,
+        "container_pull": settings.container_pull,
+        "container_network": settings.container_network,
+        "image_dir": str((settings.image_dir or settings.data_dir / "images").absolute()),
         "env": settings.task_env(),
         "backend_type": settings.backend_type,
         "resources": {

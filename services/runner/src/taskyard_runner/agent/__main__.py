@@ -32,7 +32,7 @@ from taskyard_runner.agent.metric_names import RUNS_ACTIVE, SPOOL_DEPTH
 from taskyard_runner.agent.preparation import Preparation
 from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.runs import Runs
-from taskyard_runner.agent.selftest import Proof, SelfTest
+from taskyard_runner.agent.selftest import Proof, SelfTest, containers
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.agent.warden_client import WardenClient
 from taskyard_runner.warden import linux
@@ -162,6 +162,7 @@ class AgentProcess:
     async def _introduce(self) -> Agent:
         proof = await self._prove()
         self._preparation.kinds = proof.names
+        self._preparation.containers = containers(self._config, proof)
         limits = self._hello["limits"]
         log.info(
             "agent_started", runner=self._config.id, limits=limits, interpreters=list(proof.interpreters)
@@ -193,12 +194,12 @@ class AgentProcess:
         """What works here; an agent of the same version need not prove it again and says hello sooner."""
         kept = self._hello["kept"].get("proof")
         if kept is not None and kept["version"] == registration.version():
-            return Proof(tuple(kept["kinds"]), tuple(kept["interpreters"]))
+            return Proof.parse(kept)
         proof = await self._selftest.prove()
         if not proof.kinds and kept is not None:
             # Work is going on, and an agent that gives up now would end it.
-            return Proof(tuple(kept["kinds"]), tuple(kept["interpreters"]))
-        values = {"version": registration.version(), "kinds": proof.kinds, "interpreters": proof.interpreters}
+            return Proof.parse(kept)
+        values = {"version": registration.version(), **proof.describe()}
         self._warden.send({"op": "keep", "values": {"proof": values}})
         return proof
 

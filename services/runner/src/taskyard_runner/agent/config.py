@@ -23,6 +23,10 @@ class AgentConfig:
     resources: Mapping[str, int] = field(default_factory=dict)
     # What may be offered of the kinds that work; empty = all of them.
     kinds: tuple[str, ...] = ()
+    container_engine: str = "auto"
+    container_pull: bool = False
+    container_network: bool = False
+    image_dir: str = ""
     takeover: bool = False
     pids_limit: int = 0
     spool_limit_bytes: int = 256 << 20

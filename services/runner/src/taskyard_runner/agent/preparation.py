@@ -15,7 +15,7 @@ from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.directory import DirectoryStock, RunDirectory
 from taskyard_runner.agent.leases import Held
 from taskyard_runner.agent.run import AgentRun, grace_of, order
-from taskyard_runner.executors import INSIDE, Place, Unsupported, describe, is_enclosed
+from taskyard_runner.executors import INSIDE, Containers, Place, Unsupported, describe, is_enclosed
 from taskyard_runner.warden.protocol import Message
 
 
@@ -37,6 +37,7 @@ class Preparation:
         self._download = download
         # Kinds that were proved to work; no other is begun.
         self.kinds: frozenset[str] = frozenset()
+        self.containers = Containers()
 
     def begin(self, assignment: Assignment, until: float) -> AgentRun:
         """A run under a fresh name."""
@@ -58,13 +59,17 @@ class Preparation:
         execution, directory = assignment.spec.execution, run.directory
         self._check_kind(execution)
         directory.make()
-        env = self._environment(run, assignment)
+        env, wanted = self._environment(run, assignment), assignment.spec.resources
         place = Place(
             directory.root,
             Path(self._config.data_dir),
             self._config.path,
             env,
-            memory_mb=assignment.spec.resources.memory_mb,
+            memory_mb=wanted.memory_mb,
+            cpu_millis=wanted.cpu_millis,
+            disk_mb=wanted.disk_mb,
+            pids=self._config.pids_limit,
+            containers=self.containers,
         )
         workload = describe(execution, place)
         for path, content in workload.files:
@@ -72,9 +77,8 @@ class Preparation:
         self._write_input(assignment, directory)
         if assignment.HasField("checkpoint"):
             await self._download(assignment, directory)
-        message = order(run, assignment, workload, env["TASKYARD_TOKEN"], total_until)
-        message["limits"]["pids"] = self._config.pids_limit
-        return message
+        pids = self._config.pids_limit
+        return order(run, assignment, workload, env["TASKYARD_TOKEN"], pids, total_until)
 
     def _check_kind(self, execution: Execution) -> None:
         kind = execution.WhichOneof("kind") or "unset"

@@ -108,6 +108,7 @@ def order(
     assignment: Assignment,
     workload: Workload,
     token: str,
+    pids: int,
     total_until: float | None,
 ) -> Message:
     """The message that makes the warden start the process."""
@@ -120,11 +121,8 @@ def order(
         "env": dict(workload.env),
         "cwd": workload.cwd,
         "token": token,
-        "limits": {
-            "memory_bytes": _memory(spec.resources.memory_mb, workload) * _MIB,
-            "cpu_millis": spec.resources.cpu_millis,
-            "file_bytes": spec.resources.disk_mb * _MIB,
-        },
+        "limits": _limits(spec.resources, workload, pids) if workload.limited else {},
+        "cleanup": list(workload.cleanup),
         "lease_until": run.held.until,
         "forbid_overlap": spec.overlap != OVERLAP_POLICY_ALLOW,
         "orphan_seconds": _DEFAULT_ORPHAN if orphan is None else orphan,
@@ -136,8 +134,13 @@ def order(
     }
 
 
-def _memory(wanted_mb: int, workload: Workload) -> int:
-    return wanted_mb + workload.overhead_mb if wanted_mb else 0
+def _limits(wanted: Resources, workload: Workload, pids: int) -> dict[str, int]:
+    return {
+        "memory_bytes": (wanted.memory_mb + workload.overhead_mb) * _MIB if wanted.memory_mb else 0,
+        "cpu_millis": wanted.cpu_millis,
+        "file_bytes": wanted.disk_mb * _MIB,
+        "pids": pids,
+    }
 
 
 def optional_seconds(spec: TaskSpec, name: str) -> float | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import secrets
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from taskyard.v1.runner_pb2 import (
     EXECUTION_KIND_COMMAND,
+    EXECUTION_KIND_CONTAINER,
     EXECUTION_KIND_SCRIPT,
     EXECUTION_KIND_WASM,
     ExecutionKind,
@@ -19,7 +21,16 @@ from taskyard.v1.task_pb2 import CommandExecution, Execution, ScriptExecution, W
 from taskyard_kit.logs import get_log
 from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.directory import RunDirectory
-from taskyard_runner.executors import NotRunnable, Place, Workload, describe, wasm
+from taskyard_runner.executors import (
+    Containers,
+    Engine,
+    NotRunnable,
+    Place,
+    Workload,
+    container,
+    describe,
+    wasm,
+)
 from taskyard_runner.executors.script import INTERPRETERS
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Message
@@ -41,6 +52,22 @@ class Proof:
 
     kinds: tuple[ExecutionKind.ValueType, ...]
     interpreters: tuple[str, ...]
+    engine: Engine | None = None
+
+    def describe(self) -> Message:
+        """What the next agent is told."""
+        engine = [self.engine.name, *self.engine.client] if self.engine is not None else []
+        return {"kinds": self.kinds, "interpreters": self.interpreters, "engine": engine}
+
+    @classmethod
+    def parse(cls, kept: Message) -> Proof:
+        """What an earlier agent told."""
+        engine = kept.get("engine")
+        return cls(
+            tuple(kept["kinds"]),
+            tuple(kept["interpreters"]),
+            Engine(engine[0], tuple(engine[1:])) if engine else None,
+        )
 
     @property
     def names(self) -> frozenset[str]:
@@ -70,15 +97,16 @@ class SelfTest:
 
     async def prove(self) -> Proof:
         """What works here, of the kinds that the runner is to offer."""
-        command, interpreters, modules = await asyncio.gather(
-            self._prove_command(), self._prove_scripts(), self._prove_wasm()
+        command, interpreters, modules, engine = await asyncio.gather(
+            self._prove_command(), self._prove_scripts(), self._prove_wasm(), self._prove_containers()
         )
         proved = {
             EXECUTION_KIND_COMMAND: command,
             EXECUTION_KIND_SCRIPT: bool(interpreters),
+            EXECUTION_KIND_CONTAINER: engine is not None,
             EXECUTION_KIND_WASM: modules,
         }
-        return Proof(tuple(kind for kind, works in proved.items() if works), interpreters)
+        return Proof(tuple(kind for kind, works in proved.items() if works), interpreters, engine)
 
     async def _prove_command(self) -> bool:
         program = CommandExecution(program=sys.executable, args=["-S", "-c", "pass"])
@@ -104,15 +132,31 @@ class SelfTest:
             return False
         return await self._try(Execution(wasm=WasmExecution(inline=_MODULE)))
 
+    async def _prove_containers(self) -> Engine | None:
+        if not self._offers("container"):
+            return None
+        wanted = self._config.container_engine
+        found = container.candidates(wanted, self._config.path, Path(self._config.data_dir))
+        for engine in found:
+            if await self._probe("container", functools.partial(container.describe_probe, engine=engine)):
+                return engine
+        if not found:
+            log.info("kind_not_offered", kind="container", why=f"no engine ({wanted}) is installed")
+        return None
+
     def _offers(self, kind: str) -> bool:
         return not self._config.kinds or kind in self._config.kinds
 
     async def _try(self, execution: Execution) -> bool:
+        kind = str(execution.WhichOneof("kind"))
+        return await self._probe(kind, functools.partial(describe, execution))
+
+    async def _probe(self, kind: str, described: Callable[[Place], Workload]) -> bool:
         name = f"{META}-{secrets.token_hex(6)}"
         directory = RunDirectory(self._runs_directory, name)
         try:
             directory.make()
-            workload = describe(execution, self._place(directory))
+            workload = described(self._place(directory))
             for path, content in workload.files:
                 directory.write(path, content)
             self._waiting[name] = asyncio.get_running_loop().create_future()
@@ -121,13 +165,13 @@ class SelfTest:
         except NotRunnable:
             return False
         except (OSError, TimeoutError) as error:
-            log.warning("selftest_failed", kind=execution.WhichOneof("kind"), error=str(error))
+            log.warning("selftest_failed", kind=kind, error=str(error))
             return False
         finally:
             self._tell({"op": "forget", "run": name})
             await directory.remove()
         if result.get("exit_code") != 0:
-            log.warning("selftest_failed", kind=execution.WhichOneof("kind"), result=result)
+            log.warning("selftest_failed", kind=kind, result=result)
         return result.get("exit_code") == 0
 
     def _place(self, directory: RunDirectory) -> Place:
@@ -136,7 +180,15 @@ class SelfTest:
             "HOME": str(directory.work),
             "TASKYARD_RUN": str(directory.root),
         }
-        return Place(directory.root, Path(self._config.data_dir), self._config.path, env)
+        place = Place(directory.root, Path(self._config.data_dir), self._config.path, env)
+        return replace(place, memory_mb=64, cpu_millis=1000, pids=64)
+
+
+def containers(config: AgentConfig, proof: Proof) -> Containers:
+    """How containers are run with the engine that was proved."""
+    return Containers(
+        proof.engine, Path(config.image_dir), pull=config.container_pull, network=config.container_network
+    )
 
 
 def _order(name: str, workload: Workload) -> Message:
@@ -151,5 +203,6 @@ def _order(name: str, workload: Workload) -> Message:
         "forbid_overlap": True,
         "attempt_seconds": _TIMEOUT,
         "grace_seconds": 0,
+        "cleanup": list(workload.cleanup),
         "meta": {META: True},
     }

@@ -6,10 +6,28 @@ A kind is listed here once it is whole; a task of any other kind is given back a
 from __future__ import annotations
 
 from taskyard.v1.task_pb2 import Execution
-from taskyard_runner.executors import command, script, wasm
-from taskyard_runner.executors.workload import INSIDE, NotRunnable, Place, Unsupported, Workload
+from taskyard_runner.executors import command, container, script, wasm
+from taskyard_runner.executors.workload import (
+    INSIDE,
+    Containers,
+    Engine,
+    NotRunnable,
+    Place,
+    Unsupported,
+    Workload,
+)
 
-__all__ = ["INSIDE", "NotRunnable", "Place", "Unsupported", "Workload", "describe", "is_enclosed"]
+__all__ = [
+    "INSIDE",
+    "Containers",
+    "Engine",
+    "NotRunnable",
+    "Place",
+    "Unsupported",
+    "Workload",
+    "describe",
+    "is_enclosed",
+]
 
 
 def is_enclosed(execution: Execution) -> bool:
@@ -24,6 +42,8 @@ def describe(execution: Execution, place: Place) -> Workload:
             return command.describe(execution.command, place)
         case "script":
             return script.describe(execution.script, place)
+        case "container":
+            return container.describe(execution.container, place)
         case "wasm":
             return wasm.describe(execution.wasm, place)
         case other:

@@ -34,9 +34,7 @@ def describe(execution: WasmExecution, place: Place) -> Workload:
     if execution.WhichOneof("module") == "inline":
         files.append((place.private / "module.wasm", _inline(execution)))
     argv = [sys.executable, "-I", "-m", _HOST, str(told)]
-    return Workload(
-        argv, str(place.work), host_env(place), files, overhead_mb=_OVERHEAD_MB, drops_privileges=True
-    )
+    return Workload(argv, str(place.work), host_env(place), files, overhead_mb=_OVERHEAD_MB, trusted=True)
 
 
 def _spec(execution: WasmExecution, place: Place) -> dict[str, object]:

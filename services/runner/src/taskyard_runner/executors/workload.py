@@ -21,6 +21,25 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
+class Engine:
+    """A container engine as the self-test proved it: its name and how its client is called."""
+
+    name: str
+    client: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Containers:
+    """How this runner runs containers; without an engine it does not."""
+
+    engine: Engine | None = None
+    # What runc finds root file systems in.
+    image_dir: Path = Path()
+    pull: bool = False
+    network: bool = False
+
+
+@dataclass(frozen=True)
 class Place:
     """Where a run happens: its directory, what programs it finds, its environment and its limits."""
 
@@ -30,8 +49,12 @@ class Place:
     # What the workload is to find in its environment.
     env: Mapping[str, str]
     memory_mb: int = 0
+    cpu_millis: int = 0
+    disk_mb: int = 0
+    pids: int = 0
     # The run's own user and group; None = the runner's.
     user: tuple[int, int] | None = None
+    containers: Containers = Containers()
 
     @property
     def private(self) -> Path:
@@ -55,8 +78,12 @@ class Workload:
     files: Sequence[tuple[Path, bytes]] = field(default_factory=tuple)
     # What a host needs beyond the workload's own memory.
     overhead_mb: int = 0
-    # It begins with the runner's rights and takes on the run's own user itself.
-    drops_privileges: bool = False
+    # A host of ours that begins with the runner's rights and gives the workload the run's own user itself.
+    trusted: bool = False
+    # Whether the warden limits it; otherwise the host sees to it.
+    limited: bool = True
+    # What ends and removes whatever the process has left behind, if it was killed.
+    cleanup: Sequence[str] = ()
 
 
 def find_program(field: str, program: str, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -15,6 +16,7 @@ from taskyard_runner.warden.run import boot_id
 
 _ROUNDS = 200
 _PAUSE_SECONDS = 0.02
+_CLEANUP_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class LostRun:
     session: int
     boot_id: str
     meta: dict[str, Any]
+    # What removes that which is no process of the run, a container.
+    cleanup: list[str]
 
 
 def read_lost_runs(runs_directory: str) -> list[LostRun]:
@@ -37,7 +41,8 @@ def _read(runs_directory: str) -> Iterator[LostRun]:
         try:
             with open(f"{runs_directory}/{name}/run.json") as file:
                 content = json.load(file)
-            yield LostRun(name, content["session"], content["boot_id"], content["meta"])
+            cleanup = content.get("cleanup", [])
+            yield LostRun(name, content["session"], content["boot_id"], content["meta"], cleanup)
         except (OSError, ValueError, KeyError):
             # Not started, or torn by a crash of the host: nothing can be left of it but its directory.
             continue
@@ -52,7 +57,25 @@ def kill_leftovers(runs_directory: str, lost: list[LostRun], hierarchy: Hierarch
         if not left:
             break
         time.sleep(_PAUSE_SECONDS)
+    _clean(lost)
     return left
+
+
+def _clean(lost: list[LostRun]) -> None:
+    if any(run.cleanup for run in lost):
+        # Not at the top: the warden is as small as it can be, and this is rare.
+        import subprocess
+    for run in lost:
+        if run.cleanup:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(
+                    run.cleanup,
+                    timeout=_CLEANUP_SECONDS,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    check=False,
+                )
 
 
 def remove_groups(hierarchy: Hierarchy) -> None:

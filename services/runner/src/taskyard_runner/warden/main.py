@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import itertools
 import os
 import resource
@@ -14,13 +13,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskyard_runner.warden import extinction, leftovers, linux
+from taskyard_runner.warden import extinction, leftovers, linux, process
 from taskyard_runner.warden.agent_process import AgentProcess
 from taskyard_runner.warden.cgroup import Hierarchy, find_hierarchy
 from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.log import Say
 from taskyard_runner.warden.loop import Loop
+from taskyard_runner.warden.naming import digest
 from taskyard_runner.warden.order import Order
+from taskyard_runner.warden.process import Berth, Launch
 from taskyard_runner.warden.protocol import VERSION, Message
 from taskyard_runner.warden.run import Run, State, forget_run
 from taskyard_runner.warden.spare import SpareStock
@@ -86,6 +87,7 @@ class Warden:
         self._runs: dict[str, Run] = {}
         self._by_pid: dict[int, Run] = {}
         self._by_token: dict[str, Run] = {}
+        self._cleanups: dict[int, Run] = {}
         self._requests: dict[int, tuple[Message, Callable[[Message], None]]] = {}
         self._request_ids = itertools.count(1)
         # What one agent wants the next one to know.
@@ -127,8 +129,7 @@ class Warden:
     def _find_hierarchy(self) -> tuple[Hierarchy | None, str]:
         if not self._config.use_cgroups:
             return None, "switched off by the setting cgroups"
-        owner = hashlib.sha256(os.path.abspath(self._config.data_dir).encode()).hexdigest()[:12]
-        return find_hierarchy(owner)
+        return find_hierarchy(digest(os.path.abspath(self._config.data_dir)))
 
     def _kill_leftovers(self) -> None:
         resisting = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
@@ -239,8 +240,19 @@ class Warden:
         if self._hierarchy is None and not self._by_pid:
             extinction.kill_unowned(self.known_pids())
 
+    def clean(self, run: Run) -> bool:
+        launch = Launch(run.order.cleanup, run.order.env, "/", self._nofile)
+        try:
+            pid, errors = process.spawn(Berth(confined=False), lambda: launch)
+        except OSError as error:
+            self._say("cleanup_failed", level="error", run=run.order.run, error=str(error))
+            return False
+        os.close(errors)
+        self._cleanups[pid] = run
+        return True
+
     def known_pids(self) -> Collection[int]:
-        return {self._agent.pid, self._spares.pid, *self._by_pid}
+        return {self._agent.pid, self._spares.pid, *self._by_pid, *self._cleanups}
 
     # -- what workloads say
 
@@ -309,6 +321,8 @@ class Warden:
                 self._agent_ended(status)
             elif pid == self._spares.pid:
                 self._spares.clear()
+            elif (cleaned := self._cleanups.pop(pid, None)) is not None:
+                cleaned.cleaned()
             elif (run := self._by_pid.get(pid)) is not None:
                 run.exited(status, usage)
 

@@ -28,6 +28,8 @@ class Order:
     total_until: float | None
     silence_seconds: float | None
     grace_seconds: float
+    # Run if the process was killed: it ends and removes what a host has left elsewhere, a container.
+    cleanup: Sequence[str]
     # Given back to the next agent; the warden does not read it.
     meta: Mapping[str, Any]
 
@@ -49,5 +51,6 @@ class Order:
             total_until=message.get("total_until"),
             silence_seconds=message.get("silence_seconds"),
             grace_seconds=float(message["grace_seconds"]),
+            cleanup=message.get("cleanup", ()),
             meta=message["meta"],
         )

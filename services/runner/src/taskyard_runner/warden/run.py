@@ -49,6 +49,10 @@ class Listener(Protocol):
 
     def ended(self, run: Run) -> None: ...
 
+    def clean(self, run: Run) -> bool:
+        """Start the run's cleanup, whose end is told by `cleaned`; False if it could not be started."""
+        ...
+
     def known_pids(self) -> Collection[int]:
         """The children that are neither leftovers nor orphans."""
         ...
@@ -82,6 +86,7 @@ class Run:
         self._errors: int | None = None
         self._killed = False
         self._cleared = False
+        self._cleaning = False
         self._linger_until = 0.0
 
     # -- start
@@ -131,7 +136,8 @@ class Run:
 
     def _remember(self) -> None:
         """What the next warden must know if this one is killed."""
-        content = json.dumps({"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()})
+        known = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
+        content = json.dumps({**known, "cleanup": list(self.order.cleanup)})
         with contextlib.suppress(OSError):
             fd = os.open(f"{self.directory}/run.json", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -289,12 +295,19 @@ class Run:
         for timer in (self._kill, self._deadline):
             if timer is not None:
                 timer.cancel()
+        if self.order.cleanup and os.WIFSIGNALED(status):
+            self._cleaning = self._listener.clean(self)
+        self._clear()
+
+    def cleaned(self) -> None:
+        """The cleanup has ended."""
+        self._cleaning = False
         self._clear()
 
     def _clear(self) -> None:
         if self.state == State.ENDED:
             return
-        left = self._kill_rest()
+        left = self._kill_rest() + self._cleaning
         patient = boottime() < self._linger_until
         self._cleared = not left or not patient
         if left and patient:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import socket
-import tempfile
 from collections.abc import Callable
 
 from taskyard_runner.warden.loop import READ, WRITE, Loop
+from taskyard_runner.warden.naming import digest
 from taskyard_runner.warden.protocol import Decoder, Message, encode
 
 _MESSAGE_LIMIT = 64 * 1024
@@ -122,8 +121,7 @@ def socket_path(data_directory: str) -> str:
     path = f"{data_directory}/task.sock"
     if len(path.encode()) <= _PATH_LIMIT:
         return path
-    digest = hashlib.sha256(data_directory.encode()).hexdigest()[:16]
-    folder = os.path.join(tempfile.gettempdir(), f"taskyard-{os.getuid()}-{digest}")
+    folder = f"{os.environ.get('TMPDIR') or '/tmp'}/taskyard-{os.getuid()}-{digest(data_directory)}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     owner = os.stat(folder)
     if owner.st_uid != os.getuid() or owner.st_mode & 0o077:
