@@ -29,6 +29,7 @@ from taskyard_taskdb.sweep.pages import LeasePages, Told
 from taskyard_taskdb.sweep.retention import RetentionJob
 from taskyard_taskdb.sweep.seals import SealSweep
 from taskyard_taskdb.sweep.slots import SlotSweep
+from taskyard_taskdb.sweep.stats import StatsSweep
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
 from taskyard_taskdb.sweep.tidy import InboxSweep, RevocationSweep
 from taskyard_taskdb.sweep.usage import UsageSweep
@@ -84,6 +85,7 @@ class Housekeeping:
             RevocationSweep(pool),
             SealSweep(pool),
             UsageSweep(pool),
+            StatsSweep(pool),
         )
         self.sweeper = Sweeper(self.office, sweeps)
         self.jobs = make_jobs(pool, told, options)

@@ -34,7 +34,6 @@ ELSEWHERE = {
     "WaitTask",
     "ListTaskLogs",
     "TailTaskLogs",
-    "GetTaskStats",
     "ListCheckpoints",
     "ReadCheckpoint",
     "AppendLogs",

@@ -12,6 +12,7 @@ from taskyard_taskdb.rpc.external import ReportMethods, read_report
 from taskyard_taskdb.rpc.logs import LogReading
 from taskyard_taskdb.rpc.reads import ReadMethods
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.stats import StatsCache, StatsMethods
 from taskyard_taskdb.rpc.update import UpdateMethods
 from taskyard_taskdb.rpc.watch import WatchMethods
 from taskyard_taskdb.storage.actions import Actions
@@ -37,6 +38,7 @@ class TaskServicer(
     LogReading,
     CheckpointReading,
     AuditMethods,
+    StatsMethods,
     task_service_pb2_grpc.TaskServiceServicer,
 ):
     """TaskService."""
@@ -47,6 +49,7 @@ class TaskServicer(
         self._pool = pool
         self._hub = hub
         self._followers = followers
+        self._stats = StatsCache()
         self._tenants = TenantCache(pool)
         self._specs = SpecReader(egress)
         self._actions = Actions(pool, after_commit)

@@ -108,6 +108,27 @@ async def settled(tx: Tx) -> int:
     return current.id
 
 
+class Horizon:
+    """Follows the log without waiting: a look tells up to where earlier writers have ended."""
+
+    def __init__(self) -> None:
+        self._barrier: Barrier | None = None
+        self._decided = 0
+
+    async def advance(self, tx: Tx) -> int:
+        """Return an id up to which everything is decided."""
+        if self._barrier is not None:
+            self._settle(await left(tx, self._barrier))
+        if self._barrier is None:
+            self._settle(await barrier(tx))
+        return self._decided
+
+    def _settle(self, current: Barrier) -> None:
+        self._barrier = current
+        if not current.writers:
+            self._decided, self._barrier = current.id, None
+
+
 async def newest(tx: Tx, until: int) -> tuple[int, datetime] | None:
     """Return id and time of the last committed change up to `until`."""
     row = await tx.fetch_row(statement("newest_change"), {"until": until})

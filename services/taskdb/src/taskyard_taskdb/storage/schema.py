@@ -37,6 +37,7 @@ tasks = Table(
     Column("parent_task_id", Text),
     Column("creator_id", Text),
     Column("error_code", Text),
+    Column("last_runner_id", Text),
     Column("labels", JSONB),
 ).alias("t")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from taskyard_taskdb.storage import changelog, seals
-from taskyard_taskdb.storage.changelog import Barrier
+from taskyard_taskdb.storage import seals
+from taskyard_taskdb.storage.changelog import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.seals import Seal
 from taskyard_taskdb.sweep.leader import Office
@@ -22,12 +22,12 @@ class SealSweep:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._barrier: Barrier | None = None
+        self._horizon = Horizon()
         self._made: Seal | None = None
 
     async def run(self, office: Office) -> float:
         async with self._pool.reading() as tx:
-            horizon = await self._horizon(tx)
+            horizon = await self._horizon.advance(tx)
             former = await seals.last_seal(tx)
             self._compare(former)
             seal = await seals.next_seal(tx, former, horizon)
@@ -46,18 +46,6 @@ class SealSweep:
         # The copy outside the database: whoever cuts off the log's end, seals included, cannot reach it.
         logger.info("audit.sealed", extra=_fields(seal))
         return 0.0 if seal.change_count >= seals.MOST_CHANGES else SEAL_SECONDS
-
-    async def _horizon(self, tx: Tx) -> int:
-        """An id up to which everything is decided: that of the last look, once its writers have ended."""
-        decided = 0
-        if self._barrier is not None:
-            self._barrier = await changelog.left(tx, self._barrier)
-            if not self._barrier.writers:
-                decided = self._barrier.id
-        if self._barrier is None or decided:
-            self._barrier = await changelog.barrier(tx)
-            decided = decided if self._barrier.writers else self._barrier.id
-        return decided
 
     def _compare(self, found: Seal | None) -> None:
         """Say so if the seal that this process made last is not there any more."""

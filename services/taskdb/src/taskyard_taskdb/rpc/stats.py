@@ -1,0 +1,157 @@
+"""GetTaskStats: counts and durations, cheap enough to be polled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from taskyard.errors import FieldInvalid, FilterInvalid
+from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.stats import Durations, Stats
+from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.rpc.access import page_binding, visible_scope
+from taskyard_taskdb.storage import changelog, task_scan, task_stats
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.task_stats import QUARTER, StatsQuery
+from taskyard_taskdb.storage.transitions import database_time
+
+WINDOW = timedelta(hours=24)
+# Counts are kept by the quarter of an hour; a span in which that would show is read from the tasks.
+EXACT = timedelta(hours=6)
+FRESH_SECONDS = 1.0
+# What is not counted within this time is left to the leader; the answer says of when it is.
+CATCH_UP_SECONDS = 0.25
+
+Request = task_service_pb2.GetTaskStatsRequest
+Response = task_service_pb2.GetTaskStatsResponse
+
+
+class StatsCache:
+    """Answers of the last second, by what was asked."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, tuple[float, Response]] = {}
+
+    def find(self, key: str) -> Response | None:
+        """The answer to this question, if there is a fresh one."""
+        found = self._answers.get(key)
+        return found[1] if found and time.monotonic() - found[0] < FRESH_SECONDS else None
+
+    def keep(self, key: str, answer: Response) -> None:
+        """Remember an answer, and forget those that are not fresh any more."""
+        now = time.monotonic()
+        self._answers = {k: v for k, v in self._answers.items() if now - v[0] < FRESH_SECONDS}
+        self._answers[key] = (now, answer)
+
+
+class StatsMethods:
+    """TaskService.GetTaskStats."""
+
+    _pool: Pool
+    _stats: StatsCache
+
+    async def GetTaskStats(self, request: Request, context: Any) -> Response:
+        """Numbers of the tasks created in a span of time."""
+        chosen = filters.parse(request.filter) if request.filter else None
+        tenant_id = visible_scope(request.parent)
+        key = page_binding(request.SerializeToString(deterministic=True).hex())
+        answer = self._stats.find(key)
+        if answer is None:
+            answer = await self._answer(request, tenant_id, chosen)
+            self._stats.keep(key, answer)
+        return answer
+
+    async def _answer(
+        self, request: Request, tenant_id: str | None, chosen: filters.Filter | None
+    ) -> Response:
+        by_runner = task_service_pb2.STATS_DIMENSION_RUNNER in request.group_by
+        exact = chosen is not None or by_runner
+        if not exact:
+            await self._catch_up()
+        async with self._pool.transaction() as tx:
+            query = _query(request, tenant_id, await database_time(tx))
+            found = None
+            if exact or query.end - query.start < EXACT:
+                found = await task_scan.scan(tx, query, chosen, by_runner=by_runner)
+                as_of = await database_time(tx)
+            if found is None and exact:
+                raise _too_many(chosen)
+            if found is None:
+                found, as_of = await _counted(tx, query)
+        response = Response(groups=map(_message, found))
+        convert.set_time(response.as_of_time, as_of)
+        return response
+
+    async def _catch_up(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_SECONDS), self._pool.reading() as tx:
+                decided = await changelog.settled(tx)
+            await task_stats.fold(self._pool, decided, pages=4)
+
+
+async def _counted(tx: Tx, query: StatsQuery) -> tuple[list[Stats], datetime]:
+    widened = StatsQuery(
+        query.tenant_id, _floor(query.start), query.end, by_tenant=query.by_tenant, by_type=query.by_type
+    )
+    return await task_stats.read(tx, widened), await task_stats.folded_at(tx)
+
+
+def _query(request: Request, tenant_id: str | None, now: datetime) -> StatsQuery:
+    start, end = _span(request.time_range, now)
+    if start >= end:
+        raise FieldInvalid.of("time_range", f"begins at {start} and ends at {end}; it must end later")
+    return StatsQuery(
+        tenant_id,
+        start,
+        end,
+        by_tenant=task_service_pb2.STATS_DIMENSION_TENANT in request.group_by,
+        by_type=task_service_pb2.STATS_DIMENSION_TASK_TYPE in request.group_by,
+    )
+
+
+def _span(asked: common_pb2.TimeRange, now: datetime) -> tuple[datetime, datetime]:
+    end = asked.end_time.ToDatetime(UTC) if asked.HasField("end_time") else now + QUARTER
+    if asked.HasField("start_time"):
+        return asked.start_time.ToDatetime(UTC), end
+    window = asked.window.ToTimedelta() if asked.HasField("window") else WINDOW
+    return now - window, end
+
+
+def _floor(moment: datetime) -> datetime:
+    seconds = int(QUARTER.total_seconds())
+    return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
+
+
+def _too_many(chosen: filters.Filter | None) -> FilterInvalid | FieldInvalid:
+    told = f"more than {task_scan.MOST_TASKS:,} tasks would have to be read; choose a shorter time_range"
+    return FilterInvalid.of("filter", told) if chosen else FieldInvalid.of("group_by", told)
+
+
+def _message(stats: Stats) -> task_service_pb2.TaskStats:
+    message = task_service_pb2.TaskStats(
+        group=stats.group,
+        total=stats.total,
+        phases=[
+            task_service_pb2.PhaseCount(phase=task_pb2.TaskPhase.ValueType(phase), count=count)
+            for phase, count in sorted(stats.phases.items())
+        ],
+        success_ratio=stats.success_ratio,
+        retry_count=stats.retry_count,
+    )
+    for field, durations in ((message.run_duration, stats.run), (message.queue_duration, stats.queue)):
+        if durations.count:
+            _fill(field, durations)
+    if stats.oldest_pending is not None:
+        message.oldest_pending_age.FromTimedelta(timedelta(seconds=stats.oldest_pending))
+    return message
+
+
+def _fill(message: task_service_pb2.DurationStats, durations: Durations) -> None:
+    message.average.FromTimedelta(timedelta(seconds=durations.average))
+    message.max.FromTimedelta(timedelta(seconds=durations.longest))
+    for field, part in ((message.p50, 0.5), (message.p95, 0.95), (message.p99, 0.99)):
+        field.FromTimedelta(timedelta(seconds=durations.percentile(part)))

@@ -1,0 +1,96 @@
+-- name: lock_stats_place
+-- Locks the one row; whoever finds it locked leaves the folding to the other.
+SELECT last_id FROM task_stats_place FOR UPDATE SKIP LOCKED;
+
+-- name: fold_changes
+-- The caller holds the place. Range scan of changes_by_id, primary key of tasks; the tables of counts are written by the
+-- holder of the place only. A task that several changes of the page move counts once, from its first phase to its last.
+WITH page AS MATERIALIZED (
+    SELECT id, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
+    FROM changes
+    WHERE id > %(after)s AND id <= %(until)s AND resource_kind = 1 AND event <> 23
+), moved AS MATERIALIZED (
+    SELECT tenant_id, resource_id, (array_agg(previous_phase ORDER BY id))[1] AS former,
+        (array_agg(phase ORDER BY id DESC))[1] AS phase, count(*) FILTER (WHERE event = 19) AS retries
+    FROM page WHERE phase <> previous_phase OR event = 19 GROUP BY tenant_id, resource_id
+), known AS MATERIALIZED (
+    SELECT m.former, m.phase, m.retries, t.tenant_id, t.task_type, t.attempt,
+        to_timestamp(floor(extract(epoch FROM t.create_time) / 900) * 900) AS quarter,
+        CASE WHEN m.phase = 10 AND m.former <> 10 THEN extract(epoch FROM t.end_time - t.start_time)::float8 END AS ran,
+        CASE WHEN m.phase >= 10 AND m.former < 10 AND t.attempt = 1
+            THEN extract(epoch FROM t.start_time - t.create_time)::float8 END AS waited
+    FROM moved m
+    CROSS JOIN LATERAL (
+        SELECT tenant_id, task_type, attempt, create_time, start_time, end_time FROM tasks
+        WHERE tenant_id = m.tenant_id AND task_id = m.resource_id OFFSET 0) t
+), counted AS (
+    INSERT INTO task_counts AS c (quarter, phase, task_count, retry_count, tenant_id, task_type)
+    SELECT k.quarter, step.phase, sum(step.step), sum(step.retries), k.tenant_id, k.task_type
+    FROM known k
+    CROSS JOIN LATERAL (
+        SELECT k.phase, 1 AS step, k.retries
+        UNION ALL
+        SELECT k.former, -1, 0 WHERE k.former > 0) step
+    GROUP BY k.quarter, step.phase, k.tenant_id, k.task_type
+    ON CONFLICT (tenant_id, quarter, task_type, phase) DO UPDATE
+    SET task_count = c.task_count + excluded.task_count, retry_count = c.retry_count + excluded.retry_count
+), timed AS (
+    INSERT INTO task_durations AS d (quarter, kind, step, task_count, seconds, longest, tenant_id, task_type)
+    SELECT k.quarter, took.kind, floor(4 * log(2, greatest(took.seconds * 1000, 1)::numeric)), count(*),
+        sum(took.seconds), max(took.seconds), k.tenant_id, k.task_type
+    FROM known k
+    CROSS JOIN LATERAL (VALUES (1, k.ran), (2, k.waited)) took (kind, seconds)
+    WHERE took.seconds >= 0
+    GROUP BY k.quarter, took.kind, 3, k.tenant_id, k.task_type
+    ON CONFLICT (tenant_id, quarter, task_type, kind, step) DO UPDATE
+    SET task_count = d.task_count + excluded.task_count, seconds = d.seconds + excluded.seconds,
+        longest = greatest(d.longest, excluded.longest)
+)
+UPDATE task_stats_place SET last_id = %(until)s, fold_time = clock_timestamp();
+
+-- name: forget_stats
+-- Locks the rows that it deletes. task_counts_by_quarter.
+DELETE FROM task_counts WHERE quarter < %(before)s;
+
+-- name: forget_durations
+-- Locks the rows that it deletes. task_durations_by_quarter.
+DELETE FROM task_durations WHERE quarter < %(before)s;
+
+-- name: stats_time
+-- No lock. The one row.
+SELECT fold_time FROM task_stats_place;
+
+-- name: read_counts
+-- No lock. task_counts by its primary key or task_counts_by_quarter.
+SELECT CASE WHEN %(by_tenant)s THEN tenant_id ELSE '' END, CASE WHEN %(by_type)s THEN task_type ELSE '' END, phase,
+    sum(task_count)::bigint, sum(retry_count)::bigint
+FROM task_counts
+WHERE quarter >= %(start)s AND quarter < %(end)s AND (%(tenant)s::text IS NULL OR tenant_id = %(tenant)s)
+GROUP BY 1, 2, phase;
+
+-- name: read_durations
+-- No lock. task_durations by its primary key or task_durations_by_quarter.
+SELECT CASE WHEN %(by_tenant)s THEN tenant_id ELSE '' END, CASE WHEN %(by_type)s THEN task_type ELSE '' END, kind, step,
+    sum(task_count)::bigint, sum(seconds)::float8, max(longest)::float8
+FROM task_durations
+WHERE quarter >= %(start)s AND quarter < %(end)s AND (%(tenant)s::text IS NULL OR tenant_id = %(tenant)s)
+GROUP BY 1, 2, kind, step;
+
+-- name: oldest_pending
+-- No lock. tasks_live from its beginning: as far as the first task that waits, past those that are leased or paused.
+SELECT extract(epoch FROM clock_timestamp() - t.create_time)::float8
+FROM tasks t
+WHERE t.tenant_id = %(tenant)s AND t.end_time IS NULL AND t.phase = 1 AND (%(type)s::text IS NULL OR t.task_type = %(type)s)
+    AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
+ORDER BY t.create_time LIMIT 1;
+
+-- name: oldest_pending_of_all
+-- No lock. As oldest_pending, for each tenant.
+SELECT extract(epoch FROM clock_timestamp() - min(o.create_time))::float8
+FROM tenants n
+CROSS JOIN LATERAL (
+    SELECT t.create_time FROM tasks t
+    WHERE t.tenant_id = n.tenant_id AND t.end_time IS NULL AND t.phase = 1
+        AND (%(type)s::text IS NULL OR t.task_type = %(type)s)
+        AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
+    ORDER BY t.create_time LIMIT 1) o;

@@ -1,0 +1,40 @@
+"""Keeps the statistics of tasks up with the change log, a few pages at a time."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+from taskyard_taskdb.storage import task_stats
+from taskyard_taskdb.storage.changelog import Horizon
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.sweep.leader import Office
+
+FOLD_SECONDS = 5.0
+KEPT = timedelta(days=35)
+FORGET_SECONDS = 3600.0
+
+
+class StatsSweep:
+    """Counts what has changed. Any replica may: the place in the log is locked by whoever counts."""
+
+    name = "stats"
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._horizon = Horizon()
+        self._forget_due = 0.0
+
+    async def run(self, office: Office) -> float:
+        async with self._pool.reading() as tx:
+            horizon = await self._horizon.advance(tx)
+        done = await task_stats.fold(self._pool, horizon)
+        if time.monotonic() >= self._forget_due:
+            await self._pool.run(_forget)
+            self._forget_due = time.monotonic() + FORGET_SECONDS
+        return FOLD_SECONDS if done else 0.0
+
+
+async def _forget(tx: Tx) -> int:
+    return await task_stats.forget(tx, await database_time(tx) - KEPT)
