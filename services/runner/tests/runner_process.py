@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from taskyard.v1.task_pb2 import (
     INTERPRETER_BASH,
     CommandExecution,
     Execution,
+    FunctionExecution,
     Interpreter,
     ScriptExecution,
     TaskSpec,
@@ -44,6 +46,17 @@ def script(text: str, interpreter: Interpreter.ValueType, **fields: object) -> T
     """A script task."""
     execution = Execution(script=ScriptExecution(interpreter=interpreter, body=text.encode()))
     return TaskSpec(execution=execution, **fields)  # type: ignore[arg-type]
+
+
+def function(name: str, payload: object = None, **fields: object) -> TaskSpec:
+    """A function task."""
+    spec = TaskSpec(
+        execution=Execution(function=FunctionExecution(function=name)),
+        **fields,  # type: ignore[arg-type]
+    )
+    if payload is not None:
+        spec.payload.raw = json.dumps(payload).encode()
+    return spec
 
 
 def variables(**values: str) -> list[EnvVar]:
@@ -99,6 +112,17 @@ class RunnerProcess:
             except psutil.NoSuchProcess:
                 continue
         return 0
+
+    def host_pids(self) -> list[int]:
+        """Of the function hosts that run now."""
+        found = []
+        for child in psutil.Process(self.pid).children():
+            try:
+                if "taskyard_runner.functions.host" in child.cmdline():
+                    found.append(child.pid)
+            except psutil.NoSuchProcess:
+                continue
+        return found
 
     def send(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)

@@ -17,8 +17,11 @@ from taskyard_kit.values import Secret
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TASK_TYPE = re.compile(r"[A-Za-z0-9._-]+\*?|\*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_APP = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_]\w*)?")
 MIB = 1 << 20
 KINDS = ("command", "script", "container", "wasm", "function")
+# Functions that are at hand for each that runs: enough to bridge the way to the scheduler and back.
+_PREFETCH = 4
 
 
 def default_id() -> str:
@@ -54,6 +57,19 @@ class RunnerSettings(Settings):
     )
     env: tuple[str, ...] = setting((), help="NAME=value put into every task's environment; repeatable")
     env_file: Path | None = setting(None, help="file of NAME=value lines put into every task's environment")
+    app: str = setting(
+        "", help="module:app whose functions it executes; it takes nothing else then, unless a kind is named"
+    )
+    prefetch: int = setting(
+        -1, help="functions it takes beyond its capacity; -1 = four times the capacity", min=-1, max=10000
+    )
+    function_hosts: int = setting(
+        1, help="processes that async functions share; plain ones have one each", min=1, max=1000
+    )
+    host_max_tasks: int = setting(0, help="functions after which a host is replaced; 0 = any", min=0)
+    host_growth_mb: int = setting(
+        512, help="memory a function host may gain before it is replaced; 0 = any", min=0
+    )
     backend_type: str = setting("", help="backend configuration type, for placement")
     cpu_millis: int = setting(0, help="CPU to offer in thousandths of a core; 0 = not accounted", min=0)
     memory_mb: int = setting(0, help="memory to offer; 0 = not accounted", min=0)
@@ -101,6 +117,8 @@ class RunnerSettings(Settings):
             name, equals, value = label.partition("=")
             if not equals or not 1 <= len(name) <= 128 or len(value) > 256:
                 yield Problem("label", label, "must be name=value, at most 128 and 256 characters")
+        if self.app and not _APP.fullmatch(self.app):
+            yield Problem("app", self.app, "must be module:app, such as worker:app")
         for task_type in self.task_type:
             if not _TASK_TYPE.fullmatch(task_type) or len(task_type) > 128:
                 yield Problem("task_type", task_type, "must be a task type, 'prefix*' or '*'")
@@ -114,6 +132,15 @@ class RunnerSettings(Settings):
             yield Problem("env_file", str(self.env_file), "must be a readable file")
         if self.tls_ca is not None and not os.access(self.tls_ca, os.R_OK):
             yield Problem("tls_ca", str(self.tls_ca), "must be a readable PEM file")
+
+    def offered(self) -> tuple[str, ...]:
+        """The kinds to offer; none named = all that work, and functions only where there is an app."""
+        return self.kind or (("function",) if self.app else ())
+
+    def prefetched(self) -> int:
+        """Assignments beyond the capacity; programs are never taken ahead."""
+        wanted = _PREFETCH * self.capacity if self.prefetch < 0 else self.prefetch
+        return min(wanted, 10000) if self.offered() == ("function",) else 0
 
     def labels(self) -> dict[str, str]:
         """The labels by name; of two with one name the later counts."""
@@ -141,12 +168,18 @@ def agent_config(settings: RunnerSettings) -> Mapping[str, object]:
         "capacity": settings.capacity,
         "labels": settings.labels(),
         "task_types": list(dict.fromkeys(settings.task_type)),
-        "kinds": list(dict.fromkeys(settings.kind)),
+        "kinds": list(dict.fromkeys(settings.offered())),
         "container_engine": settings.container_engine,
         "container_pull": settings.container_pull,
         "container_network": settings.container_network,
         "image_dir": str((settings.image_dir or settings.data_dir / "images").absolute()),
         "env": settings.task_env(),
+        "app": settings.app,
+        "prefetch": settings.prefetched(),
+        "function_hosts": settings.function_hosts,
+        "host_max_tasks": settings.host_max_tasks,
+        "host_growth_bytes": settings.host_growth_mb * MIB,
+        "log_limit_bytes": settings.log_limit_mb * MIB,
         "backend_type": settings.backend_type,
         "resources": {
             "cpu_millis": settings.cpu_millis,

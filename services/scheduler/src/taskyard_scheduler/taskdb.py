@@ -66,6 +66,11 @@ class Taskdb:
     ) -> AsyncIterator[leases.ReadLeasedCheckpointResponse]:
         return _steps(self._leases.ReadLeasedCheckpoint(request, timeout=BULK_TIMEOUT))
 
+    async def create_child_tasks(
+        self, request: leases.CreateChildTasksRequest
+    ) -> leases.CreateChildTasksResponse:
+        return await _answer(self._leases.CreateChildTasks(request, timeout=CALL_TIMEOUT))
+
     def watch_queue(self, scheduler_id: str) -> AsyncIterator[leases.WatchQueueResponse]:
         return _steps(self._leases.WatchQueue(leases.WatchQueueRequest(scheduler_id=scheduler_id)))
 

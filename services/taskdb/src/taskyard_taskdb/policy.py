@@ -106,6 +106,8 @@ POLICIES: Mapping[str, Policy] = {
             "AppendLogs": _INTERNAL,
             "WriteCheckpoint": _INTERNAL,
             "ReadLeasedCheckpoint": _INTERNAL,
+            # Each child is validated as a create is.
+            "CreateChildTasks": _INTERNAL_HOT,
             "WatchQueue": _INTERNAL,
             "ReadExplainFacts": _INTERNAL,
         },

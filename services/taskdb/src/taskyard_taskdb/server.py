@@ -82,7 +82,9 @@ class TaskDb:
     def _add_internal(self, server: Server) -> None:
         """What schedulers use."""
         self.reports = ReportBatch(self.pool, self.lanes, self.hub)
-        leases = LeaseServicer(self.pool, self.lanes, self.hub, self.followers, self.reports, server.draining)
+        leases = LeaseServicer(
+            self.pool, self.lanes, self.hub, self.followers, self.reports, self.tasks, server.draining
+        )
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
         server.on_drain(leases.close_watches)
         sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)

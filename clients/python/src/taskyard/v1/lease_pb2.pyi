@@ -603,3 +603,35 @@ class LogBatch(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LogBatch: _TypeAlias = LogBatch  # noqa: Y015
+
+@_typing.final
+class ChildTask(_message.Message):
+    """A task that a running task creates."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Names the child within its parent: repeating a key with the same task returns the same child,
+    also from a later run, as long as request ids are remembered.
+    """
+    @_builtins.property
+    def task(self) -> _task_pb2.Task:
+        """The task; spec is required.  Of the metadata only labels and annotations count: tenant and
+        parent_task are those of the run.
+        """
+
+    def __init__(
+        self,
+        *,
+        task: _task_pb2.Task | None = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChildTask: _TypeAlias = ChildTask  # noqa: Y015

@@ -65,6 +65,11 @@ class LeaseServiceStub:
                 request_serializer=taskyard_dot_v1_dot_lease__service__pb2.ReadLeasedCheckpointRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ReadLeasedCheckpointResponse.FromString,
                 _registered_method=True)
+        self.CreateChildTasks = channel.unary_unary(
+                '/taskyard.v1.LeaseService/CreateChildTasks',
+                request_serializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksResponse.FromString,
+                _registered_method=True)
         self.WatchQueue = channel.unary_stream(
                 '/taskyard.v1.LeaseService/WatchQueue',
                 request_serializer=taskyard_dot_v1_dot_lease__service__pb2.WatchQueueRequest.SerializeToString,
@@ -134,6 +139,16 @@ class LeaseServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateChildTasks(self, request, context):
+        """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
+        The lease is checked just before.  Safe to repeat: see ChildTask.key.
+        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+        TaskService.CreateTask, with requests[i]. before the field.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchQueue(self, request, context):
         """Streams changed lanes, classes and tenants, and what holders must know.  The first
         response is complete; a full one follows every 30 s and repairs what was lost.
@@ -184,6 +199,11 @@ def add_LeaseServiceServicer_to_server(servicer, server):
                     servicer.ReadLeasedCheckpoint,
                     request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ReadLeasedCheckpointRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_lease__service__pb2.ReadLeasedCheckpointResponse.SerializeToString,
+            ),
+            'CreateChildTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateChildTasks,
+                    request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksResponse.SerializeToString,
             ),
             'WatchQueue': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchQueue,
@@ -359,6 +379,33 @@ class LeaseService:
             '/taskyard.v1.LeaseService/ReadLeasedCheckpoint',
             taskyard_dot_v1_dot_lease__service__pb2.ReadLeasedCheckpointRequest.SerializeToString,
             taskyard_dot_v1_dot_lease__service__pb2.ReadLeasedCheckpointResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateChildTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.LeaseService/CreateChildTasks',
+            taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksRequest.SerializeToString,
+            taskyard_dot_v1_dot_lease__service__pb2.CreateChildTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -70,6 +70,12 @@ class LeaseServiceStub:
     """Streams the newest checkpoint of a leased task.
     Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD).
     """
+    CreateChildTasks: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.CreateChildTasksRequest, _lease_service_pb2.CreateChildTasksResponse]
+    """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
+    The lease is checked just before.  Safe to repeat: see ChildTask.key.
+    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+    TaskService.CreateTask, with requests[i]. before the field.
+    """
     WatchQueue: _grpc.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]
     """Streams changed lanes, classes and tenants, and what holders must know.  The first
     response is complete; a full one follows every 30 s and repairs what was lost.
@@ -114,6 +120,12 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     ReadLeasedCheckpoint: _aio.UnaryStreamMultiCallable[_lease_service_pb2.ReadLeasedCheckpointRequest, _lease_service_pb2.ReadLeasedCheckpointResponse]  # type: ignore[assignment]
     """Streams the newest checkpoint of a leased task.
     Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD).
+    """
+    CreateChildTasks: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.CreateChildTasksRequest, _lease_service_pb2.CreateChildTasksResponse]  # type: ignore[assignment]
+    """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
+    The lease is checked just before.  Safe to repeat: see ChildTask.key.
+    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+    TaskService.CreateTask, with requests[i]. before the field.
     """
     WatchQueue: _aio.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]  # type: ignore[assignment]
     """Streams changed lanes, classes and tenants, and what holders must know.  The first
@@ -186,6 +198,17 @@ class LeaseServiceServicer:
     ) -> _typing.Union[_abc.Iterator[_lease_service_pb2.ReadLeasedCheckpointResponse], _abc.AsyncIterator[_lease_service_pb2.ReadLeasedCheckpointResponse]]:
         """Streams the newest checkpoint of a leased task.
         Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD).
+        """
+
+    def CreateChildTasks(
+        self,
+        request: _lease_service_pb2.CreateChildTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lease_service_pb2.CreateChildTasksResponse, _abc.Awaitable[_lease_service_pb2.CreateChildTasksResponse]]:
+        """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
+        The lease is checked just before.  Safe to repeat: see ChildTask.key.
+        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+        TaskService.CreateTask, with requests[i]. before the field.
         """
 
     def WatchQueue(

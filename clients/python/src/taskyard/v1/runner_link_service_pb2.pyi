@@ -1000,3 +1000,61 @@ class DownloadCheckpointResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DownloadCheckpointResponse: _TypeAlias = DownloadCheckpointResponse  # noqa: Y015
+
+@_typing.final
+class SubmitChildTasksRequest(_message.Message):
+    """Request of SubmitChildTasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUNNER_ID_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
+    runner_id: _builtins.str
+    """Runner that holds the lease."""
+    @_builtins.property
+    def lease(self) -> _lease_pb2.LeaseRef:
+        """Of the parent."""
+
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.ChildTask]:
+        """To create."""
+
+    def __init__(
+        self,
+        *,
+        runner_id: _builtins.str = ...,
+        lease: _lease_pb2.LeaseRef | None = ...,
+        children: _abc.Iterable[_lease_pb2.ChildTask] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "lease", b"lease", "runner_id", b"runner_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubmitChildTasksRequest: _TypeAlias = SubmitChildTasksRequest  # noqa: Y015
+
+@_typing.final
+class SubmitChildTasksResponse(_message.Message):
+    """Response of SubmitChildTasks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """tenants/{tenant}/tasks/{task}, one per child, same order."""
+
+    def __init__(
+        self,
+        *,
+        tasks: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubmitChildTasksResponse: _TypeAlias = SubmitChildTasksResponse  # noqa: Y015

@@ -45,6 +45,11 @@ class RunnerLinkServiceStub:
                 request_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.DownloadCheckpointRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.DownloadCheckpointResponse.FromString,
                 _registered_method=True)
+        self.SubmitChildTasks = channel.unary_unary(
+                '/taskyard.v1.RunnerLinkService/SubmitChildTasks',
+                request_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksResponse.FromString,
+                _registered_method=True)
 
 
 class RunnerLinkServiceServicer:
@@ -72,6 +77,14 @@ class RunnerLinkServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SubmitChildTasks(self, request, context):
+        """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+        Errors: as there.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RunnerLinkServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -84,6 +97,11 @@ def add_RunnerLinkServiceServicer_to_server(servicer, server):
                     servicer.DownloadCheckpoint,
                     request_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.DownloadCheckpointRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.DownloadCheckpointResponse.SerializeToString,
+            ),
+            'SubmitChildTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitChildTasks,
+                    request_deserializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -141,6 +159,33 @@ class RunnerLinkService:
             '/taskyard.v1.RunnerLinkService/DownloadCheckpoint',
             taskyard_dot_v1_dot_runner__link__service__pb2.DownloadCheckpointRequest.SerializeToString,
             taskyard_dot_v1_dot_runner__link__service__pb2.DownloadCheckpointResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitChildTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.RunnerLinkService/SubmitChildTasks',
+            taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksRequest.SerializeToString,
+            taskyard_dot_v1_dot_runner__link__service__pb2.SubmitChildTasksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -103,6 +103,10 @@ class RunnerLinkServiceStub:
     """Streams the newest checkpoint of a task the runner has leased.
     Errors: as LeaseService.ReadLeasedCheckpoint.
     """
+    SubmitChildTasks: _grpc.UnaryUnaryMultiCallable[_runner_link_service_pb2.SubmitChildTasksRequest, _runner_link_service_pb2.SubmitChildTasksResponse]
+    """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+    Errors: as there.
+    """
 
 @_typing.type_check_only
 class RunnerLinkServiceAsyncStub(RunnerLinkServiceStub):
@@ -121,6 +125,10 @@ class RunnerLinkServiceAsyncStub(RunnerLinkServiceStub):
     DownloadCheckpoint: _aio.UnaryStreamMultiCallable[_runner_link_service_pb2.DownloadCheckpointRequest, _runner_link_service_pb2.DownloadCheckpointResponse]  # type: ignore[assignment]
     """Streams the newest checkpoint of a task the runner has leased.
     Errors: as LeaseService.ReadLeasedCheckpoint.
+    """
+    SubmitChildTasks: _aio.UnaryUnaryMultiCallable[_runner_link_service_pb2.SubmitChildTasksRequest, _runner_link_service_pb2.SubmitChildTasksResponse]  # type: ignore[assignment]
+    """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+    Errors: as there.
     """
 
 class RunnerLinkServiceServicer:
@@ -147,6 +155,15 @@ class RunnerLinkServiceServicer:
     ) -> _typing.Union[_abc.Iterator[_runner_link_service_pb2.DownloadCheckpointResponse], _abc.AsyncIterator[_runner_link_service_pb2.DownloadCheckpointResponse]]:
         """Streams the newest checkpoint of a task the runner has leased.
         Errors: as LeaseService.ReadLeasedCheckpoint.
+        """
+
+    def SubmitChildTasks(
+        self,
+        request: _runner_link_service_pb2.SubmitChildTasksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_runner_link_service_pb2.SubmitChildTasksResponse, _abc.Awaitable[_runner_link_service_pb2.SubmitChildTasksResponse]]:
+        """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+        Errors: as there.
         """
 
 def add_RunnerLinkServiceServicer_to_server(servicer: RunnerLinkServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -12,6 +12,7 @@ from typing import ClassVar
 import grpc.aio
 
 from taskyard.channel import client_channel_options, open_channel
+from taskyard.v1.runner_pb2 import EXECUTION_KIND_FUNCTION, RunnerRegistration
 from taskyard_kit import failpoint, telemetry
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import observe
@@ -21,10 +22,14 @@ from taskyard_runner.agent import directory, registration
 from taskyard_runner.agent.adoption import Adoption
 from taskyard_runner.agent.agent import Agent
 from taskyard_runner.agent.checkpoints import Uploads
+from taskyard_runner.agent.children import Children
 from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.disk import DiskWatch
 from taskyard_runner.agent.downloads import Downloads
 from taskyard_runner.agent.drain import Drain
+from taskyard_runner.agent.function_host import HOST
+from taskyard_runner.agent.function_hosts import AppBroken, Hosts, HostsConfig
+from taskyard_runner.agent.function_pool import FunctionPool
 from taskyard_runner.agent.leases import Leases, RunKey
 from taskyard_runner.agent.link import Link, Refused
 from taskyard_runner.agent.logs import LogShipper
@@ -130,10 +135,45 @@ class AgentProcess:
             changed=self._touch,
         )
         self._drain = Drain(self._runs, self._touch)
-        self._requests = Requests(self._runs, self._uploads, warden.send)
+        children = Children(self._channel, config.id)
+        self._requests = Requests(self._runs, self._uploads, children)
+        self._hosts = self._make_hosts(downloads) if config.app else None
         self._selftest = SelfTest(warden.send, hello["runs_directory"], config)
         self._link: Link | None = None
+        self._agent: Agent | None = None
+        self._proof = Proof((), ())
         self._spool.on_durable = self._touch
+
+    def _make_hosts(self, downloads: Downloads) -> Hosts:
+        config, runs_directory = self._config, self._hello["runs_directory"]
+        pool = FunctionPool(
+            config.capacity,
+            runs_directory,
+            self._runs,
+            self._leases,
+            self._uploads,
+            self._requests,
+            downloads.fetch,
+            self._warden.send,
+        )
+        # What belongs to the application is inherited; the runner's key was never in the environment.
+        inherited = {name: value for name, value in os.environ.items() if name != failpoint.ENVIRONMENT}
+        hosts_config = HostsConfig(
+            app=config.app,
+            runs_directory=runs_directory,
+            socket=os.path.join(os.path.dirname(self._hello["socket"]), "host.sock"),
+            env={**inherited, **config.env, "PYTHONUNBUFFERED": "1"},
+            log_limit_bytes=config.log_limit_bytes,
+            capacity=config.capacity,
+            shared_count=config.function_hosts,
+            max_tasks=config.host_max_tasks,
+            growth_bytes=config.host_growth_bytes,
+        )
+        pool.hosts = Hosts(hosts_config, self._warden.send, pool)
+        pool.hosts.on_functions = self._register
+        self._runs.functions = pool
+        self._drain.on_lift = pool.hosts.reload
+        return pool.hosts
 
     async def serve(self) -> None:
         """Until the runner drains, the agent restarts or the warden is gone. Raises Refused."""
@@ -144,6 +184,9 @@ class AgentProcess:
         )
         adoption.take_over(self._hello)
         known = [run["run"] for run in (*self._hello["runs"], *self._hello["lost"])]
+        if self._hosts is not None:
+            await self._hosts.open([run for run in self._hello["runs"] if HOST in run["meta"]])
+            known += [run.name for run in self._runs.all()]
         await asyncio.to_thread(directory.remove_strangers, self._hello["runs_directory"], known)
         self._stock.refill()
         agent = await self._introduce()
@@ -171,15 +214,16 @@ class AgentProcess:
             log.warning("limits_are_weak", using=limits, missing="memory, cpu and pids per task", why=problem)
         if not proof.kinds:
             raise Refused("no execution kind works on this host; the log names what each self-test met")
+        self._proof = proof
         evidence = Path(self._config.data_dir) / "runner-id"
         ours = evidence.exists() and evidence.read_text() == self._config.id
         observe(SPOOL_DEPTH, lambda: [(self._spool.depth, {})])
         observe(RUNS_ACTIVE, lambda: [(self._leases.active_count, {})])
-        return Agent(
+        self._agent = Agent(
             runner_id=self._config.id,
             instance_id=str(uuid.uuid4()),
             takeover=self._config.takeover or ours,
-            registration=registration.describe(self._config, proof, limits),
+            registration=self._describe(),
             evidence=evidence,
             leases=self._leases,
             spool=self._spool,
@@ -189,9 +233,26 @@ class AgentProcess:
             drain=self._drain,
             tell_warden=self._warden.send,
         )
+        return self._agent
+
+    def _describe(self) -> RunnerRegistration:
+        functions = self._hosts.functions if self._hosts is not None else ()
+        return registration.describe(self._config, self._proof, self._hello["limits"], functions)
+
+    def _register(self) -> None:
+        if self._agent is not None:
+            self._agent.register(self._describe())
+            self._touch()
 
     async def _prove(self) -> Proof:
         """What works here; an agent of the same version need not prove it again and says hello sooner."""
+        found = await self._prove_app(self._hosts) if self._hosts is not None else Proof((), ())
+        if self._hosts is not None and not set(self._config.kinds) - {"function"}:
+            return found
+        others = await self._prove_programs()
+        return Proof((*found.kinds, *others.kinds), others.interpreters)
+
+    async def _prove_programs(self) -> Proof:
         kept = self._hello["kept"].get("proof")
         if kept is not None and kept["version"] == registration.version():
             return Proof.parse(kept)
@@ -203,6 +264,17 @@ class AgentProcess:
         self._warden.send({"op": "keep", "values": {"proof": values}})
         return proof
 
+    async def _prove_app(self, hosts: Hosts) -> Proof:
+        if self._hello["kept"].get("reload"):
+            self._warden.send({"op": "keep", "values": {"reload": False}})
+            hosts.reload()
+        try:
+            await hosts.introduce()
+        except AppBroken as error:
+            raise Refused(str(error)) from None
+        log.info("app_loaded", app=self._config.app, functions=sorted(hosts.functions))
+        return Proof((EXECUTION_KIND_FUNCTION,), ())
+
     # -- the warden
 
     def _hear(self, message: Message) -> None:
@@ -210,25 +282,32 @@ class AgentProcess:
             case "started":
                 self._runs.started(message)
             case "output":
-                self._runs.grown(message)
+                if self._hosts is None or not self._hosts.grown(message):
+                    self._runs.grown(message)
             case "said":
                 self._runs.said(message)
             case "ended":
-                if not self._selftest.ended(message):
+                if not self._selftest.ended(message) and not (self._hosts and self._hosts.ended(message)):
                     self._runs.ended(message)
             case "request":
-                self._requests.handle(message["request"], message["message"])
+                self._answer(message["request"], message["message"])
             case "drain":
                 self._drain.begin(message["seconds"])
             case "release":
                 self._drain.hurry()
             case "restart":
                 self._restarting = True
+                self._warden.send({"op": "keep", "values": {"reload": True}})
                 self._drain.restart()
+
+    def _answer(self, number: int, asked: Message) -> None:
+        self._requests.handle(
+            asked, lambda told: self._warden.send({"op": "answer", "request": number, "message": told})
+        )
 
     def _answer_old_requests(self) -> None:
         for asked in self._hello["requests"]:
-            self._requests.handle(asked["request"], asked["message"])
+            self._answer(asked["request"], asked["message"])
         stopping = self._hello["stopping"]
         if stopping == 1:
             self._drain.begin(self._hello["drain_seconds"])
@@ -270,6 +349,8 @@ class AgentProcess:
         await self._channel.close()
         log.info("agent_leaves", restart=self._restarting, spooled=self._spool.depth)
         if not self._restarting:
+            if self._hosts is not None:
+                await self._hosts.close()
             self._warden.send({"op": "bye", "code": 0})
 
 

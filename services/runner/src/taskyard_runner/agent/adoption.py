@@ -8,6 +8,7 @@ from typing import Any
 from taskyard.v1.runner_link_service_pb2 import HELD_STATE_RUNNING, HELD_STATE_STOPPING
 from taskyard_kit.logs import get_log
 from taskyard_runner.agent.checkpoints import Uploads
+from taskyard_runner.agent.function_host import HOST
 from taskyard_runner.agent.leases import Leases
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.run import AgentRun, adopt
@@ -44,6 +45,8 @@ class Adoption:
         for report in self._spool.recovered():
             self._runs.recovered(report)
         for described in hello["runs"]:
+            if HOST in described["meta"]:
+                continue
             if _is_task(described):
                 self._adopt(adopt(described, hello["runs_directory"]), described)
             else:
@@ -102,10 +105,10 @@ class Adoption:
         if "progress" in notes:
             run.held.change(progress=self._runs.progress_of(run, notes["progress"]))
         if run.started and not notes.get("started_saved") and not self._runs.start_spooled(run.key):
-            self._runs.report_started(run, described["pid"], described["start_time"])
+            self._runs.report_started(run, f"pid {described['pid']}", described["start_time"])
         if described["result"] is not None:
             self._runs.conclude(run, described["result"])
 
 
 def _is_task(told: Message) -> bool:
-    return META not in told["meta"]
+    return META not in told["meta"] and HOST not in told["meta"]

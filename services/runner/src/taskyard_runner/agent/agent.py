@@ -90,6 +90,7 @@ class Agent:
         self._heartbeat_at = 0.0
         self._full = False
         self._told_draining = False
+        self._registration_changed = False
         self._progress: dict[str, float] = {}
         self._log_budget_at = 0.0
         self.leaving = False
@@ -178,7 +179,7 @@ class Agent:
         return min(due)
 
     def _heartbeat_due(self, now: float) -> float:
-        if self._full or self._told_draining != self._drain.own:
+        if self._full or self._told_draining != self._drain.own or self._registration_changed:
             return now
         if self._leases.unlisted:
             self._heartbeat_at = min(self._heartbeat_at, now + _LIST_SECONDS)
@@ -189,6 +190,9 @@ class Agent:
         heartbeat.free.CopyFrom(self._free())
         heartbeat.draining = self._told_draining = self._drain.own
         heartbeat.spool_depth = self._spool.depth
+        if self._registration_changed:
+            heartbeat.registration.CopyFrom(self._registration)
+            self._registration_changed = False
         self._full = False
         self._heartbeat_at = now + self._interval
         return ConnectRequest(heartbeat=heartbeat)
@@ -202,7 +206,7 @@ class Agent:
         return ConnectRequest(reports=ReportBatch(reports=reports)) if reports else None
 
     def _unsent_progress(self) -> list[Held]:
-        return [held for held in self._leases if held.progress is not None and held.active and held.told_late]
+        return [held for held in self._leases.late.values() if held.active and held.told_late]
 
     def _progress_reports(self, now: float) -> ConnectRequest | None:
         due = [held for held in self._unsent_progress() if self._progress.get(held.run, 0.0) <= now]
@@ -211,6 +215,7 @@ class Agent:
         batch = ReportBatch()
         for held in due[:_BATCH_REPORTS]:
             held.told_late = False
+            self._leases.late.pop(held.key, None)
             self._progress[held.run] = now + _PROGRESS_SECONDS
             batch.reports.append(
                 RunReport(lease=held.lease, progress=held.progress, time=timestamp(time.time()))
@@ -283,7 +288,7 @@ class Agent:
         elif self._spool.full:
             told = "the runner's spool is full; it waits for the scheduler to acknowledge reports"
             self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, told)
-        elif self._leases.active_count >= self._registration.capacity:
+        elif self._leases.active_count >= self._registration.capacity + self._registration.prefetch:
             told = f"all {self._registration.capacity} places are taken"
             self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, told)
         else:
@@ -296,7 +301,7 @@ class Agent:
     def _renew(self, renewed: list[Held]) -> None:
         by_end: dict[float, list[str]] = {}
         for held in renewed:
-            if held.run and held.active:
+            if held.guarded and held.run and held.active:
                 by_end.setdefault(held.until, []).append(held.run)
         for until, runs in by_end.items():
             self._tell({"op": "lease", "until": until, "runs": runs})
@@ -328,6 +333,11 @@ class Agent:
                 self._drain.obey(response.command.drain)
             case "undrain":
                 self._drain.lift()
+
+    def register(self, registration: RunnerRegistration) -> None:
+        """Describe the runner anew, with the next heartbeat."""
+        self._registration = registration
+        self._registration_changed = True
 
     # -- for the link and the drain
 

@@ -128,6 +128,11 @@ class Uploads:
             upload.offer(kept)
         self._wake()
 
+    def ensure(self, lease: LeaseRef, directory: Path, last_sequence: int) -> None:
+        """Open it for a run that was not known to write checkpoints."""
+        if key_of(lease) not in self._uploads:
+            self.open(lease, directory, last_sequence)
+
     def keep(self, key: RunKey, source: Path, content_type: str, percent: int) -> int:
         """Copy a file and queue it; its sequence. Raises CheckpointRefused."""
         upload = self._uploads.get(key)

@@ -19,6 +19,12 @@ class AgentConfig:
     labels: Mapping[str, str] = field(default_factory=dict)
     task_types: tuple[str, ...] = ("*",)
     env: Mapping[str, str] = field(default_factory=dict)
+    app: str = ""
+    prefetch: int = 0
+    function_hosts: int = 1
+    host_max_tasks: int = 0
+    host_growth_bytes: int = 0
+    log_limit_bytes: int = 16 << 20
     backend_type: str = ""
     resources: Mapping[str, int] = field(default_factory=dict)
     # What may be offered of the kinds that work; empty = all of them.

@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections import deque
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 
 from taskyard_kit.logs import get_log
@@ -31,18 +32,21 @@ class RunDirectory:
     def __init__(self, runs_directory: str, run: str) -> None:
         self.name = run
         self._made = False
-        self.root = Path(runs_directory) / run
-        self.private = self.root / "private"
-        self.work = self.root / "work"
-        self.tmp = self.root / "tmp"
-        self.checkpoint = self.root / "checkpoint"
-        self.restored = self.checkpoint / "restored"
-        self.uploads = self.root / "uploads"
-        self.journal = self.root / "journal"
-        self.payload = self.private / "payload"
-        self.config = self.private / "config"
-        self.result = self.private / "result"
-        self.error = self.private / "error"
+        self._root = f"{runs_directory}/{run}"
+
+    # Paths are made when they are asked for: most runs of functions never need one.
+    root = cached_property(lambda self: Path(self._root))
+    private = cached_property(lambda self: self.root / "private")
+    work = cached_property(lambda self: self.root / "work")
+    tmp = cached_property(lambda self: self.root / "tmp")
+    checkpoint = cached_property(lambda self: self.root / "checkpoint")
+    restored = cached_property(lambda self: self.checkpoint / "restored")
+    uploads = cached_property(lambda self: self.root / "uploads")
+    journal = cached_property(lambda self: self.root / "journal")
+    payload = cached_property(lambda self: self.private / "payload")
+    config = cached_property(lambda self: self.private / "config")
+    result = cached_property(lambda self: self.private / "result")
+    error = cached_property(lambda self: self.private / "error")
 
     def make(self) -> None:
         """Make it, once. Raises OSError if the disk has no room."""
@@ -51,6 +55,11 @@ class RunDirectory:
         for path in (self.root, self.private, self.work, self.tmp, self.checkpoint):
             path.mkdir(_PRIVATE)
         self._made = True
+
+    def make_part(self, part: Path) -> None:
+        """Make one folder of it, and it itself; raises OSError."""
+        self.root.mkdir(_PRIVATE, exist_ok=True)
+        part.mkdir(_PRIVATE, exist_ok=True)
 
     def write(self, path: Path, content: bytes) -> None:
         """A private file; raises OSError."""

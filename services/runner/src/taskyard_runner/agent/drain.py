@@ -33,6 +33,7 @@ class Drain:
         self._request: DrainRequest | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.goodbye: RunnerGoodbye | None = None
+        self.on_lift: Callable[[], None] = lambda: None
 
     @property
     def own(self) -> bool:
@@ -52,6 +53,7 @@ class Drain:
     def begin(self, seconds: float) -> None:
         """SIGTERM: tasks may finish for this long."""
         self._own = True
+        self._give_back_waiting()
         self._release_after(seconds)
         self._changed()
 
@@ -77,6 +79,7 @@ class Drain:
             return
         log.info("drain_requested", reason=request.reason, exit_when_drained=request.exit_when_drained)
         self._request = request
+        self._give_back_waiting()
         if request.mode == DRAIN_MODE_RELEASE:
             self.release_now()
         elif request.HasField("deadline"):
@@ -85,10 +88,17 @@ class Drain:
 
     def lift(self) -> None:
         """The administrator's drain is over."""
+        if self._request is not None:
+            # What was installed meanwhile is what runs from now on.
+            self.on_lift()
         self._request = None
         if self._timer is not None and not self._own:
             self._timer.cancel()
         self._changed()
+
+    def _give_back_waiting(self) -> None:
+        if self._runs.functions is not None:
+            self._runs.functions.release_waiting()
 
     def _release_after(self, seconds: float) -> None:
         if self._timer is not None:

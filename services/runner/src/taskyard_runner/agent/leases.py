@@ -55,6 +55,9 @@ class Held:
     listed: int | None = None
     # Progress that no report has told yet; heartbeats tell it too, but seldom.
     told_late: bool = False
+    # The warden must know how long the lease lasts: it runs the work, or kills it at the end.
+    guarded: bool = True
+    table: Leases | None = field(default=None, repr=False, compare=False)
 
     @property
     def key(self) -> RunKey:
@@ -67,10 +70,15 @@ class Held:
 
     def change(self, state: HeldState.ValueType | None = None, progress: Progress | None = None) -> None:
         """Note a change, for the next heartbeat to tell."""
-        self.state = self.state if state is None else state
+        if state is not None and state != self.state:
+            if self.table is not None:
+                self.table.count(self, state)
+            self.state = state
         if progress is not None:
             self.progress = progress
             self.told_late = True
+            if self.table is not None:
+                self.table.late[self.key] = self
         self.version += 1
 
     def message(self) -> HeldTask:
@@ -92,6 +100,10 @@ class Leases:
 
     def __init__(self) -> None:
         self._held: dict[RunKey, Held] = {}
+        self._active = 0
+        self._unlisted: set[RunKey] = set()
+        # Those with progress that no report has told.
+        self.late: dict[RunKey, Held] = {}
         self._dropped: dict[RunKey, LeaseRef] = {}
         self._sent: dict[int, _Sent] = {}
         self._times: dict[int, float] = {}
@@ -109,14 +121,34 @@ class Leases:
 
     def add(self, held: Held) -> None:
         # Held again before the drop was told: then there is nothing to tell but that it is held.
-        self._dropped.pop(held.key, None)
-        self._held[held.key] = held
+        key = held.key
+        self._dropped.pop(key, None)
+        self._forget(self._held.get(key))
+        self._held[key] = held
+        held.table = self
+        self._active += held.active
+        if held.listed is None:
+            self._unlisted.add(key)
 
     def drop(self, key: RunKey) -> None:
         """The lease is over: its outcome was acknowledged, or it was lost."""
         held = self._held.pop(key, None)
+        self._forget(held)
         if held is not None and held.listed is not None:
             self._dropped[key] = held.lease
+
+    def _forget(self, held: Held | None) -> None:
+        if held is None:
+            return
+        key = held.key
+        held.table = None
+        self._active -= held.active
+        self._unlisted.discard(key)
+        self.late.pop(key, None)
+
+    def count(self, held: Held, state: HeldState.ValueType) -> None:
+        """A lease is about to change its state."""
+        self._active += (state != HELD_STATE_ENDED) - held.active
 
     def disown(self, lease: LeaseRef) -> None:
         """The scheduler speaks of a lease that is not here; the next heartbeat says so."""
@@ -126,7 +158,7 @@ class Leases:
     @property
     def active_count(self) -> int:
         """Runs that take up capacity."""
-        return sum(held.active for held in self._held.values())
+        return self._active
 
     # -- hello and heartbeats
 
@@ -136,6 +168,7 @@ class Leases:
         self._times = {0: now}
         self._last_id = 0
         self._dropped.clear()
+        self._unlisted.clear()
         for held in self._held.values():
             held.listed = 0
             held.acked_version = 0
@@ -152,6 +185,7 @@ class Leases:
         for held in chosen:
             if held.listed is None:
                 held.listed = self._last_id
+        self._unlisted.clear()
         versions = {held.key: held.version for held in chosen}
         self._sent[self._last_id] = _Sent(now, versions, list(self._dropped))
         self._times[self._last_id] = now
@@ -202,7 +236,7 @@ class Leases:
     @property
     def unlisted(self) -> bool:
         """Some lease was not told to the scheduler yet."""
-        return any(held.listed is None for held in self._held.values())
+        return bool(self._unlisted)
 
     @property
     def oldest_unacked(self) -> float | None:

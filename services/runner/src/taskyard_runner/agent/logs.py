@@ -141,6 +141,10 @@ class LogShipper:
         self._tails[key_of(lease)] = _Tail(lease, journal, acked)
         self._queue(key_of(lease))
 
+    def follows(self, key: RunKey) -> bool:
+        """Whether the run's journal is being shipped."""
+        return key in self._tails
+
     def grown(self, key: RunKey) -> None:
         """The journal has more."""
         if (tail := self._tails.get(key)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import socket
+from collections.abc import Iterable
 
 from taskyard.v1.common_pb2 import EnvVar, Resources
 from taskyard.v1.runner_pb2 import RunnerRegistration
@@ -21,7 +22,9 @@ def version() -> str:
         return "unknown"
 
 
-def describe(config: AgentConfig, proof: Proof, limits: str) -> RunnerRegistration:
+def describe(
+    config: AgentConfig, proof: Proof, limits: str, functions: Iterable[str] = ()
+) -> RunnerRegistration:
     """Labels, kinds, capacity; the values of injected variables stay here."""
     registration = RunnerRegistration(
         labels=config.labels,
@@ -33,6 +36,8 @@ def describe(config: AgentConfig, proof: Proof, limits: str) -> RunnerRegistrati
         version=version(),
         host=socket.gethostname()[:255],
         env=[EnvVar(name=name, value=_REDACTED) for name in config.env],
+        functions=sorted(functions),
+        prefetch=config.prefetch,
     )
     registration.metadata.update(
         {"limits": limits, "sandbox": "none", "interpreters": list(proof.interpreters)}

@@ -1,11 +1,13 @@
-"""What workloads ask by TASKYARD_SOCKET and the agent answers: keep a checkpoint, is my lease still good."""
+"""What workloads ask and the agent answers: keep a checkpoint, create tasks, is my lease still good."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from taskyard_runner.agent.checkpoints import CheckpointRefused, Uploads
+from taskyard_runner.agent.children import Children, ChildrenRefused
 from taskyard_runner.agent.environment import fencing_token
 from taskyard_runner.agent.run import AgentRun
 from taskyard_runner.agent.runs import Runs
@@ -14,29 +16,33 @@ from taskyard_runner.warden.protocol import Message
 
 _LONGEST_WAIT = 3600.0
 
+Answer = Callable[[Message], None]
+
 
 class Requests:
-    """Answers each request once, by way of the warden."""
+    """Answers each request once."""
 
-    def __init__(self, runs: Runs, uploads: Uploads, tell_warden: Callable[[Message], None]) -> None:
+    def __init__(self, runs: Runs, uploads: Uploads, children: Children) -> None:
         self._runs = runs
         self._uploads = uploads
-        self._tell = tell_warden
+        self._children = children
         self._waiting: set[asyncio.Task[None]] = set()
 
-    def handle(self, number: int, asked: Message) -> None:
-        """Answer now, or once a checkpoint is stored."""
+    def handle(self, asked: Message, answer: Answer) -> None:
+        """Answer now, or once a checkpoint is stored or a task created."""
         run = self._runs.find(str(asked.get("run")))
         if run is None:
-            self._answer(number, {"ok": False, "error": "the run has ended"})
+            answer({"ok": False, "error": "the run has ended"})
         elif asked.get("op") == "fence":
-            self._answer(number, _fence(run))
+            answer(_fence(run))
         elif asked.get("op") == "checkpoint":
-            self._keep(number, run, asked)
+            self._keep(run, asked, answer)
+        elif asked.get("op") == "create":
+            self._spawn(self._create(run, asked, answer))
         else:
-            self._answer(number, {"ok": False, "error": f"unknown op {asked.get('op')!r}"})
+            answer({"ok": False, "error": f"unknown op {asked.get('op')!r}"})
 
-    def _keep(self, number: int, run: AgentRun, asked: Message) -> None:
+    def _keep(self, run: AgentRun, asked: Message, answer: Answer) -> None:
         name = str(asked.get("file", ""))
         percent = run.held.progress.percent if run.held.progress else 0
         try:
@@ -45,32 +51,39 @@ class Requests:
                     f"file {name!r} must be the name of a file in TASKYARD_CHECKPOINT_DIR"
                 )
             source = run.directory.checkpoint / name
+            self._uploads.ensure(run.lease, run.directory.uploads, run.checkpoint_sequence)
             sequence = self._uploads.keep(run.key, source, str(asked.get("content_type", "")), percent)
         except CheckpointRefused as error:
-            self._answer(number, {"ok": False, "error": str(error)})
+            answer({"ok": False, "error": str(error)})
             return
-        self._tell({"op": "note", "run": run.name, "notes": {"checkpoint": sequence}})
+        (run.executor or self._runs.warden).note(run, checkpoint=sequence)
         wait = asked.get("wait")
         if isinstance(wait, int | float) and wait > 0:
-            task = asyncio.create_task(self._wait(number, run, sequence, min(float(wait), _LONGEST_WAIT)))
-            self._waiting.add(task)
-            task.add_done_callback(self._waiting.discard)
+            self._spawn(self._wait(run, sequence, min(float(wait), _LONGEST_WAIT), answer))
         else:
-            self._answer(number, {"ok": True, "sequence": sequence, "stored": False})
+            answer({"ok": True, "sequence": sequence, "stored": False})
 
-    async def _wait(self, number: int, run: AgentRun, sequence: int, timeout: float) -> None:
+    async def _wait(self, run: AgentRun, sequence: int, timeout: float, answer: Answer) -> None:
         try:
             error = await asyncio.wait_for(self._uploads.stored(run.key, sequence), timeout)
         except TimeoutError:
-            self._answer(number, {"ok": True, "sequence": sequence, "stored": False})
+            answer({"ok": True, "sequence": sequence, "stored": False})
             return
         if error:
-            self._answer(number, {"ok": False, "error": error})
+            answer({"ok": False, "error": error})
         else:
-            self._answer(number, {"ok": True, "sequence": sequence, "stored": True})
+            answer({"ok": True, "sequence": sequence, "stored": True})
 
-    def _answer(self, number: int, message: Message) -> None:
-        self._tell({"op": "answer", "request": number, "message": message})
+    async def _create(self, run: AgentRun, asked: Message, answer: Answer) -> None:
+        try:
+            answer({"ok": True, "tasks": await self._children.create(run, asked.get("tasks") or [])})
+        except ChildrenRefused as error:
+            answer({"ok": False, "error": str(error), "code": error.reason})
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
 
 
 def _fence(run: AgentRun) -> Message:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Progress
 from taskyard.v1.lease_pb2 import (
@@ -38,7 +39,7 @@ from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ENDED
 from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
-from taskyard_runner.agent.run import AgentRun, seconds
+from taskyard_runner.agent.run import AgentRun, Executor, seconds
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
@@ -48,12 +49,56 @@ from taskyard_runner.warden.protocol import Message
 _CHECKPOINT_WAIT = 15.0
 _VERDICTS = {LEASE_ACTION_CANCEL: StopReason.CANCEL, LEASE_ACTION_PAUSE: StopReason.PAUSE}
 
+T = TypeVar("T")
+
 log = get_log(__name__)
 _ended = instrument(RUNS_ENDED)
 
 ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
 RUN_ENDED = failpoint.declare("agent.run_ended")
 OUTCOME_SAVED = failpoint.declare("agent.outcome_saved")
+
+
+class _WardenExecutor:
+    """The warden runs processes."""
+
+    def __init__(self, tell: Callable[[Message], None]) -> None:
+        self._tell = tell
+
+    def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
+        self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
+
+    def note(self, run: AgentRun, **notes: Any) -> None:
+        self._tell({"op": "note", "run": run.name, "notes": notes})
+
+    def saved(self, run: AgentRun) -> None:
+        self._tell({"op": "saved", "run": run.name})
+
+    def forget(self, run: AgentRun) -> None:
+        self._tell({"op": "forget", "run": run.name})
+
+
+class Taker(Protocol):
+    """Takes assignments of one kind."""
+
+    def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None: ...
+
+    def release_waiting(self) -> None:
+        """Give back what has not begun."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that has ended, with its report (None: nothing is to be said) and when it began."""
+
+    run: AgentRun
+    report: RunReport | None
+    begin_time: float
+    end_time: float
+    handle: str
+    # It has written a journal.
+    wrote: bool
 
 
 class Runs:
@@ -76,7 +121,9 @@ class Runs:
         self._logs = logs
         self._uploads = uploads
         self._tell = tell_warden
+        self.warden: Executor = _WardenExecutor(tell_warden)
         self._changed = changed
+        self.functions: Taker | None = None
         self._by_key: dict[RunKey, AgentRun] = {}
         self._by_name: dict[str, AgentRun] = {}
         self._outcomes: dict[int, RunKey] = {}
@@ -94,18 +141,34 @@ class Runs:
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
         """Start a run whose first lease lasts until then."""
         ASSIGNMENT_RECEIVED.hit()
+        if self.functions is not None and assignment.spec.execution.HasField("function"):
+            self.functions.accept(assignment, until, total_until)
+            return
         run = self._preparation.begin(assignment, until)
+        self.take(run)
+        run.preparing = self.spawn(self._prepare(run, assignment, total_until))
+
+    def take(self, run: AgentRun) -> None:
+        """Hold a run from now on."""
         self._leases.add(run.held)
         self.add(run)
-        run.preparing = self._spawn(self._prepare(run, assignment, total_until))
 
     def add(self, run: AgentRun) -> None:
         """Know a run."""
         self._by_key[run.key] = self._by_name[run.name] = run
 
     async def _prepare(self, run: AgentRun, assignment: Assignment, total_until: float | None) -> None:
+        message = await self.prepared(run, self._preparation.compose(run, assignment, total_until))
+        if message is not None:
+            self._logs.open(run.lease, run.directory.journal)
+            self._uploads.open(run.lease, run.directory.uploads, run.checkpoint_sequence)
+            run.ordered = True
+            self._tell(message)
+
+    async def prepared(self, run: AgentRun, work: Awaitable[T]) -> T | None:
+        """What the preparation of a run comes to; None if it failed, which is then reported."""
         try:
-            message = await self._preparation.compose(run, assignment, total_until)
+            return await work
         except Unsupported as error:
             self._end_unstarted(run, outcome.released(RELEASE_REASON_UNSUPPORTED, str(error)))
         except NotRunnable as error:
@@ -117,11 +180,7 @@ class Runs:
         except OSError as error:
             told = outcome.start_failed("prepare", error.errno or 0, f"{error.filename}: {error.strerror}")
             self._end_unstarted(run, told)
-        else:
-            self._logs.open(run.lease, run.directory.journal)
-            self._uploads.open(run.lease, run.directory.uploads, run.checkpoint_sequence)
-            run.ordered = True
-            self._tell(message)
+        return None
 
     def _end_unstarted(self, run: AgentRun, report: RunReport) -> None:
         """No process was started. A failure counts as an attempt, so it is reported as one."""
@@ -136,21 +195,25 @@ class Runs:
         run = self._by_name.get(message["run"])
         if run is None or run.started:
             return
+        self.begun(run, f"pid {message['pid']}", message["time"])
+
+    def begun(self, run: AgentRun, handle: str, when: float) -> None:
+        """The workload runs."""
         run.started = True
         if run.held.state != HELD_STATE_STOPPING:
             run.held.change(HELD_STATE_RUNNING)
-        self.report_started(run, message["pid"], message["time"])
+        self.report_started(run, handle, when)
         self._changed()
 
-    def report_started(self, run: AgentRun, pid: int, when: float) -> None:
+    def report_started(self, run: AgentRun, handle: str, when: float) -> None:
         """Spool the start; the warden notes that it is safe, for the next agent."""
-        told = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=f"pid {pid}")
+        told = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=handle)
         future = self._spool_report(run.held, RunReport(started=told, time=timestamp(when)))
 
         def saved(done: asyncio.Future[int]) -> None:
             if not done.cancelled():
                 self._starts[done.result()] = run.key
-                self._tell({"op": "note", "run": run.name, "notes": {"started_saved": True}})
+                self._executor(run).note(run, started_saved=True)
 
         future.add_done_callback(saved)
 
@@ -173,16 +236,78 @@ class Runs:
         unstarted = not run.started and not result.get("start_error")
         if report is None or (unstarted and kind == "released"):
             # Aborted, or never begun because its lease had ended: somebody else has the task.
-            self._logs.drop(run.key)
-            run.logs_shipped = True
-            self._finish(run)
-            self._leases.disown(run.lease)
+            self.abandon(run)
             return
         if not run.started:
             self._spool_report(run.held, RunReport(started=RunStarted()))
         report.time.CopyFrom(timestamp(result["end_time"]))
-        self._spawn(self._deliver(run, report))
+        self.spawn(self._deliver(run, report))
         self._changed()
+
+    def conclude_all(self, ended: Iterable[Ended]) -> None:
+        """Report runs that have ended inside their hosts: a start that was not told goes with its outcome."""
+        reports: list[RunReport] = []
+        places: list[tuple[int, AgentRun]] = []
+        kinds: dict[str, int] = {}
+        for end in ended:
+            run = end.run
+            if run.ended:
+                continue
+            RUN_ENDED.hit()
+            run.ended = True
+            run.held.change(HELD_STATE_ENDED)
+            kind = str(end.report.WhichOneof("report")) if end.report is not None else "aborted"
+            kinds[kind] = kinds.get(kind, 0) + 1
+            run.end_span(kind)
+            if end.report is None:
+                self.abandon(run)
+                continue
+            if not run.started and kind != "released":
+                told = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=end.handle)
+                reports.append(RunReport(lease=run.held.lease, time=timestamp(end.begin_time), started=told))
+            if run.held.told_late:
+                # What it said last is told before its end, or never.
+                reports.append(
+                    RunReport(lease=run.held.lease, time=timestamp(end.end_time), progress=run.held.progress)
+                )
+            end.report.lease.CopyFrom(run.held.lease)
+            end.report.time.CopyFrom(timestamp(end.end_time))
+            if end.wrote:
+                self.open_logs(run)
+                self._logs.ended(run.key)
+                self.spawn(self._deliver(run, end.report))
+                continue
+            run.logs_shipped = True
+            if kind != "succeeded" and self._uploads.pending(run.key) is not None:
+                end.report.log_sequence = 0
+                self.spawn(self._deliver(run, end.report))
+                continue
+            end.report.log_sequence = 0
+            places.append((len(reports), run))
+            reports.append(end.report)
+        for kind, count in kinds.items():
+            _ended.add(count, {"outcome": kind})
+        if reports:
+            self._spool.append_all(reports, lambda first: self._outcomes_saved(first, places))
+        self._changed()
+
+    def _outcomes_saved(self, first: int, places: list[tuple[int, AgentRun]]) -> None:
+        for place, run in places:
+            OUTCOME_SAVED.hit()
+            run.held.outcome_seq = first + place
+            self._outcomes[first + place] = run.held.key
+            self._executor(run).saved(run)
+
+    def open_logs(self, run: AgentRun) -> None:
+        """Ship the run's journal, from now on or with what it has gained."""
+        if self._logs.follows(run.key):
+            self._logs.grown(run.key)
+        else:
+            self._logs.open(run.lease, run.directory.journal)
+
+    def close_logs(self, run: AgentRun) -> None:
+        """Nothing more will be written."""
+        self._logs.ended(run.key)
 
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
         report.log_sequence = await self._logs.last_sequence(run.key)
@@ -195,6 +320,13 @@ class Runs:
         if pending is not None:
             await asyncio.wait([pending], timeout=_CHECKPOINT_WAIT)
 
+    def abandon(self, run: AgentRun) -> None:
+        """Say nothing about a run: somebody else has the task."""
+        self._logs.drop(run.key)
+        run.logs_shipped = True
+        self._finish(run)
+        self._leases.disown(run.lease)
+
     def grown(self, message: Message) -> None:
         if (run := self._by_name.get(message["run"])) is not None:
             self._logs.grown(run.key)
@@ -202,8 +334,13 @@ class Runs:
     def said(self, message: Message) -> None:
         """The workload told its progress."""
         run = self._by_name.get(message["run"])
-        if run is not None and not run.ended:
-            run.held.change(progress=self.progress_of(run, message["message"]))
+        if run is not None:
+            self.progressed(run, message["message"])
+
+    def progressed(self, run: AgentRun, told: Message) -> None:
+        """Note what a workload said about its progress."""
+        if not run.ended:
+            run.held.change(progress=self.progress_of(run, told))
             self._changed()
 
     def progress_of(self, run: AgentRun, told: Message) -> Progress:
@@ -236,8 +373,12 @@ class Runs:
         OUTCOME_SAVED.hit()
         held.outcome_seq = done.result()
         self._outcomes[done.result()] = held.key
-        if held.run:
-            self._tell({"op": "saved", "run": held.run})
+        run = self._by_key.get(held.key)
+        if run is not None:
+            self._executor(run).saved(run)
+
+    def _executor(self, run: AgentRun) -> Executor:
+        return run.executor or self.warden
 
     def _spool_report(self, held: Held, report: RunReport) -> asyncio.Future[int]:
         report.lease.CopyFrom(held.lease)
@@ -310,7 +451,7 @@ class Runs:
         if run.held.state != HELD_STATE_STOPPING:
             run.held.change(HELD_STATE_STOPPING)
         if run.ordered:
-            self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
+            self._executor(run).stop(run, reason, grace)
         else:
             self._end_unstarted(run, _UNSTARTED[reason]())
             if run.preparing is not None:
@@ -319,13 +460,17 @@ class Runs:
 
     def _abort(self, run: AgentRun) -> None:
         if run.ordered:
-            self._tell({"op": "stop", "run": run.name, "reason": StopReason.ABORT, "grace": 0})
+            self._executor(run).stop(run, StopReason.ABORT, 0)
         else:
             run.ended = run.logs_shipped = True
             if run.preparing is not None:
                 run.preparing.cancel()
             self._finish(run)
             self._leases.disown(run.lease)
+
+    def all(self) -> Iterator[AgentRun]:
+        """Every run that is known."""
+        return iter(self._by_key.values())
 
     def live(self) -> Iterator[AgentRun]:
         """Runs that have not ended."""
@@ -339,7 +484,7 @@ class Runs:
         self._leases.drop(run.key)
         self._uploads.drop(run.key)
         if run.ordered:
-            self._tell({"op": "note", "run": run.name, "notes": {"reported": True}})
+            self._executor(run).note(run, reported=True)
         self._forget_if_done(run)
         self._changed()
 
@@ -352,15 +497,17 @@ class Runs:
     def logs_acked(self, key: RunKey) -> None:
         """The next agent need not send these again."""
         if (run := self._by_key.get(key)) is not None:
-            self._tell({"op": "note", "run": run.name, "notes": {"log_acked": self._logs.acked(key)}})
+            self._executor(run).note(run, log_acked=self._logs.acked(key))
 
     def _forget_if_done(self, run: AgentRun) -> None:
         if run.reported and run.logs_shipped and self._by_key.pop(run.key, None) is not None:
             del self._by_name[run.name]
-            self._tell({"op": "forget", "run": run.name})
-            self._spawn(run.directory.remove())
+            self._executor(run).forget(run)
+            if run.executor is None:
+                self.spawn(run.directory.remove())
 
-    def _spawn(self, work: Any) -> asyncio.Task[None]:
+    def spawn(self, work: Any) -> asyncio.Task[None]:
+        """Do something beside; what goes wrong is logged."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

@@ -10,9 +10,9 @@ import asyncio
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from taskyard.v1.lease_pb2 import RunReport
 from taskyard_kit.logs import get_log
@@ -20,12 +20,13 @@ from taskyard_kit.logs import get_log
 _RECORD = struct.Struct("!QII")
 _SEGMENT_BYTES = 4 << 20
 _RETRY_SECONDS = 1.0
+# Reports kept in memory from writing to sending, so that a link that keeps up reads none back.
+_KEPT_REPORTS = 8192
 
 log = get_log(__name__)
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a report lies."""
 
     segment: Path
@@ -41,6 +42,9 @@ class Spool:
         self._directory = directory
         self._limit = limit_bytes
         self._places: dict[int, _Place] = {}
+        self._kept: dict[int, RunReport] = {}
+        # No report below this one is left.
+        self._first_seq = 1
         self._readers: dict[Path, int] = {}
         self._segments: set[Path] = set()
         self._size = 0
@@ -49,10 +53,12 @@ class Spool:
         self._sent_count = 0
         self._sent_bytes = 0
         self._writing = False
-        self._waiting: list[tuple[RunReport, asyncio.Future[int]]] = []
+        self._waiting: list[tuple[Sequence[RunReport], Callable[[int], None]]] = []
+        self._waiting_count = 0
         self._arrived = asyncio.Event()
         self._failing = False
         self._loaded = list(self._load())
+        self._first_seq = min(self._places, default=self._next_seq)
         self._segment = self._open_segment()
         self.on_durable: Callable[[], None] = lambda: None
 
@@ -104,14 +110,24 @@ class Spool:
     @property
     def depth(self) -> int:
         """Reports that are not acknowledged."""
-        return len(self._places) + len(self._waiting)
+        return len(self._places) + self._waiting_count
 
     def append(self, report: RunReport) -> asyncio.Future[int]:
         """Keep a report; the future has its seq once it is on disk. A full disk delays it, never loses it."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append((report, future))
-        self._arrived.set()
+
+        def saved(seq: int) -> None:
+            if not future.done():
+                future.set_result(seq)
+
+        self.append_all([report], saved)
         return future
+
+    def append_all(self, reports: Sequence[RunReport], saved: Callable[[int], None]) -> None:
+        """Keep reports; `saved` is called with the seq of the first once all are on disk, in one row."""
+        self._waiting.append((reports, saved))
+        self._waiting_count += len(reports)
+        self._arrived.set()
 
     async def run(self) -> None:
         """Write batches for ever."""
@@ -124,11 +140,13 @@ class Spool:
     async def _flush(self) -> None:
         batch, self._waiting = self._waiting, []
         first = self._next_seq
+        reports = [report for group, _ in batch for report in group]
+        self._waiting_count -= len(reports)
         bodies = []
-        for seq, (report, _) in enumerate(batch, first):
+        for seq, report in enumerate(reports, first):
             report.seq = seq
             bodies.append(report.SerializeToString())
-        data = b"".join(_pack(seq, body) for seq, body in enumerate(bodies, first))
+        data = b"".join([_pack(seq, body) for seq, body in enumerate(bodies, first)])
         try:
             self._writing = True
             await asyncio.to_thread(self._write, data)
@@ -137,15 +155,17 @@ class Spool:
                 log.error("spool_write_failed", directory=str(self._directory), error=str(error))
             self._failing = True
             self._waiting = batch + self._waiting
+            self._waiting_count += len(reports)
             self._writing = False
             await asyncio.sleep(_RETRY_SECONDS)
             return
         self._writing = False
         self._failing = False
-        self._account(first, bodies)
-        for seq, (_, future) in enumerate(batch, first):
-            if not future.done():
-                future.set_result(seq)
+        self._account(first, bodies, reports)
+        seq = first
+        for group, saved in batch:
+            saved(seq)
+            seq += len(group)
         self.on_durable()
         if self._good_size >= _SEGMENT_BYTES:
             self._roll()
@@ -160,7 +180,9 @@ class Spool:
             os.ftruncate(self._writer, self._good_size)
             raise
 
-    def _account(self, first: int, bodies: list[bytes]) -> None:
+    def _account(self, first: int, bodies: list[bytes], reports: list[RunReport]) -> None:
+        if len(self._kept) + len(reports) <= _KEPT_REPORTS:
+            self._kept.update(enumerate(reports, first))
         for seq, body in enumerate(bodies, first):
             self._places[seq] = _Place(self._segment, self._good_size + _RECORD.size, len(body))
             self._good_size += _RECORD.size + len(body)
@@ -181,7 +203,8 @@ class Spool:
             total += place.length
             if len(taken) >= count or (taken and total > size):
                 break
-            taken.append(RunReport.FromString(self._read(place)))
+            kept = self._kept.pop(seq) if seq in self._kept else None
+            taken.append(RunReport.FromString(self._read(place)) if kept is None else kept)
             self._sent_seq = seq
             self._sent_count += 1
             self._sent_bytes += place.length
@@ -189,7 +212,7 @@ class Spool:
 
     def _unsent(self) -> Iterator[tuple[int, _Place]]:
         # Sequence numbers have no gaps but at the front, so what was not sent is found by counting.
-        seq = max(self._sent_seq + 1, next(iter(self._places), self._next_seq))
+        seq = max(self._sent_seq + 1, self._first_seq)
         while seq < self._next_seq:
             if (place := self._places.get(seq)) is not None:
                 yield seq, place
@@ -205,12 +228,16 @@ class Spool:
 
     def acknowledge(self, through_seq: int) -> None:
         """Forget reports up to this one."""
-        while self._places and (seq := next(iter(self._places))) <= through_seq:
-            length = self._places.pop(seq).length
-            self._size -= length
+        last = min(through_seq, self._next_seq - 1)
+        for seq in range(self._first_seq, last + 1):
+            self._kept.pop(seq, None)
+            if (place := self._places.pop(seq, None)) is None:
+                continue
+            self._size -= place.length
             if seq <= self._sent_seq:
                 self._sent_count -= 1
-                self._sent_bytes -= length
+                self._sent_bytes -= place.length
+        self._first_seq = max(self._first_seq, last + 1)
         self._delete_segments()
 
     def _delete_segments(self) -> None:
@@ -219,12 +246,15 @@ class Spool:
             self._good_size = 0
         if len(self._segments) == 1:
             return
-        needed = {place.segment for place in self._places.values()} | {self._segment}
-        for path in self._segments - needed:
+        # Segments follow one another, so those before that of the oldest report are done.
+        oldest = self._places.get(self._first_seq)
+        bound = int((oldest.segment if oldest is not None else self._segment).stem)
+        done = {path for path in self._segments if int(path.stem) < bound}
+        for path in done:
             if (fd := self._readers.pop(path, None)) is not None:
                 os.close(fd)
             path.unlink(missing_ok=True)
-        self._segments &= needed
+        self._segments -= done
 
     def _read(self, place: _Place) -> bytes:
         fd = self._readers.get(place.segment)

@@ -17,6 +17,7 @@ from taskyard_runner.warden import extinction, leftovers, linux, process
 from taskyard_runner.warden.agent_process import AgentProcess
 from taskyard_runner.warden.cgroup import Hierarchy, find_hierarchy
 from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.guards import Guards
 from taskyard_runner.warden.log import Say
 from taskyard_runner.warden.loop import Loop
 from taskyard_runner.warden.naming import digest
@@ -103,6 +104,7 @@ class Warden:
         self._kill_leftovers()
         self._loop = Loop(self._failed)
         self._spares = SpareStock(self._loop, self._hierarchy)
+        self._guards = Guards(self._loop, self._lease_expired)
         self._socket = TaskSocket(self._loop, config.data_dir, self._hear)
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
         self._agent.on_connect = self._hello
@@ -193,6 +195,18 @@ class Warden:
         for name in message["runs"]:
             if (run := self._runs.get(name)) is not None:
                 run.lease(until)
+            else:
+                self._guards.lease(name, until)
+
+    def _on_guard(self, message: Message) -> None:
+        self._guards.add(message["host"], message["runs"])
+
+    def _on_unguard(self, message: Message) -> None:
+        self._guards.drop(message["runs"])
+
+    def _lease_expired(self, host: str) -> None:
+        if (run := self._runs.get(host)) is not None:
+            run.stop(StopReason.LEASE_EXPIRED, 0.0)
 
     def _on_note(self, message: Message) -> None:
         run = self._runs.get(message["run"])
@@ -219,11 +233,15 @@ class Warden:
 
     def _on_bye(self, message: Message) -> None:
         code = int(message.get("code", 0))
-        if code and self._by_pid:
+        if code and (runs := self._work()):
             # An agent that cannot go on must not take the tasks along; the next one may.
-            self._say("agent_gave_up", level="error", runs=len(self._by_pid))
+            self._say("agent_gave_up", level="error", runs=runs)
         else:
             self._exit_code = code
+
+    def _work(self) -> int:
+        """Runs that are work of their own; a host is not, and an agent without leases says so by leaving."""
+        return sum(not run.order.host for run in self._by_pid.values())
 
     # -- what runs tell
 
@@ -236,6 +254,7 @@ class Warden:
     def ended(self, run: Run) -> None:
         self._by_pid.pop(run.pid, None)
         self._by_token.pop(run.order.token, None)
+        self._guards.host_ended(run.order.run)
         self._agent.send({"op": "ended", "run": run.order.run, "result": run.result})
         if self._hierarchy is None and not self._by_pid:
             extinction.kill_unowned(self.known_pids())
@@ -306,7 +325,7 @@ class Warden:
                 self._loop.after(self._config.drain_seconds + _SHUTDOWN_MARGIN, self._give_up)
 
     def _give_up(self) -> None:
-        self._exit_code = _EXIT_LOST if self._by_pid else 0
+        self._exit_code = _EXIT_LOST if self._work() else 0
         self._loop.stop()
 
     def _reap(self) -> None:

@@ -32,6 +32,8 @@ class Order:
     cleanup: Sequence[str]
     # Given back to the next agent; the warden does not read it.
     meta: Mapping[str, Any]
+    # A function host: its end is no loss by itself.
+    host: bool = False
 
     @classmethod
     def parse(cls, message: Message) -> Order:
@@ -53,4 +55,5 @@ class Order:
             grace_seconds=float(message["grace_seconds"]),
             cleanup=message.get("cleanup", ()),
             meta=message["meta"],
+            host=bool(message.get("host")),
         )

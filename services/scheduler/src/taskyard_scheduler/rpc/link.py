@@ -97,3 +97,15 @@ class RunnerLinkServicer(RunnerLinkServiceServicer):
             yield link.DownloadCheckpointResponse(
                 checkpoint=piece.checkpoint if piece.HasField("checkpoint") else None, data=piece.data
             )
+
+    async def SubmitChildTasks(
+        self, request: link.SubmitChildTasksRequest, context: Context
+    ) -> link.SubmitChildTasksResponse:
+        """Tasks of a task that the runner has leased; taskdb checks the lease."""
+        require_runner(request.runner_id)
+        response = await self._scheduler.taskdb.create_child_tasks(
+            lease_service_pb2.CreateChildTasksRequest(
+                runner_id=request.runner_id, lease=request.lease, children=request.children
+            )
+        )
+        return link.SubmitChildTasksResponse(tasks=response.tasks)

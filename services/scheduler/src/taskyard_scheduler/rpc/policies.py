@@ -13,6 +13,8 @@ POLICIES: Mapping[str, Policy] = {
     # The messages of the link are validated where they are read: reports are too many for the general way.
     _LINK + "Connect": allow(Kind.RUNNER, validate=False),
     _LINK + "DownloadCheckpoint": allow(Kind.RUNNER),
+    # taskdb validates the children, which may lack what their task type fills in.
+    _LINK + "SubmitChildTasks": allow(Kind.RUNNER, validate=False),
     _WORK + "ClaimTasks": allow(Kind.RUNNER, waits=True),
     _WORK + "RenewWork": allow(Kind.RUNNER),
     _WORK + "ReportWork": allow(Kind.RUNNER),

@@ -13,6 +13,7 @@ from taskyard.errors import BatchTooLarge, FieldInvalid, InvalidArgument, Taskya
 from taskyard.v1 import common_pb2, task_service_pb2
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
+from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.items import at_index, known
 from taskyard_taskdb.rpc.spec import SpecReader
@@ -76,8 +77,22 @@ class CreateMethods:
         view = convert.chosen_view(request.view, convert.NAME)
         return await _batch_response(results, view, records)
 
-    async def _read_items(self, request: BatchRequest, tenant: Tenant) -> list[NewTask | TaskyardError]:
-        actor, traceparent = access.caller(), _traceparent()
+    async def create_children(self, tenant_id: str, items: Sequence[Request], actor: Actor) -> list[str]:
+        """Create all of these or none, for a task of the tenant; their names.
+
+        Raises what CreateTask raises, with requests[i]. before the field.
+        """
+        tenant = await self._tenants.admit(tenant_id)
+        tenant.check_batch(len(items))
+        request = BatchRequest(parent=names.tenant_name(tenant_id), requests=items)
+        read = await self._read_items(request, tenant, actor)
+        results = await self._create_all(read, request, b"")
+        return [names.task_name(tenant_id, _id_of(result)) for result in results]
+
+    async def _read_items(
+        self, request: BatchRequest, tenant: Tenant, actor: Actor | None = None
+    ) -> list[NewTask | TaskyardError]:
+        actor, traceparent = actor or access.caller(), _traceparent()
         read: list[NewTask | TaskyardError] = []
         for index, item in enumerate(request.requests):
             if index % _SLICE == _SLICE - 1:
@@ -152,6 +167,12 @@ class CreateMethods:
             return {}
         async with self._pool.reading() as tx:
             return await tasks.read_many(tx, keys)
+
+
+def _id_of(result: CreateResult | Exception) -> str:
+    if isinstance(result, Exception):
+        raise result
+    return result.task.task_id if isinstance(result, Created) else result.task_id
 
 
 def _validate_frame(request: BatchRequest) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import lease_service_pb2, lease_service_pb2_grpc
 from taskyard_taskdb.rpc.checkpoints import CheckpointHolding
+from taskyard_taskdb.rpc.children import ChildCreation
+from taskyard_taskdb.rpc.create import CreateMethods
 from taskyard_taskdb.rpc.durations import to_timedelta
 from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_leases
 from taskyard_taskdb.rpc.logs import LogAppending
@@ -76,6 +78,7 @@ class LeaseServicer(
     QueueWatchMethods,
     LogAppending,
     CheckpointHolding,
+    ChildCreation,
     lease_service_pb2_grpc.LeaseServiceServicer,
 ):
     """LeaseService. `draining` is set when the server wants streams to end."""
@@ -87,6 +90,7 @@ class LeaseServicer(
         hub: Hub,
         followers: LogFollowers,
         reports: ReportBatch,
+        tasks: CreateMethods,
         draining: asyncio.Event,
     ) -> None:
         self._pool = pool
@@ -94,6 +98,7 @@ class LeaseServicer(
         self._hub = hub
         self._followers = followers
         self._batch = reports
+        self._tasks = tasks
         self._draining = draining
         self._watches = set()
         self._queue = Queue(pool, lanes)

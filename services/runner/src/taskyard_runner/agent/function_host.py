@@ -1,0 +1,138 @@
+"""One function host as the agent knows it: its process, its connection, and the runs that it was given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from taskyard_runner.agent.run import AgentRun
+from taskyard_runner.executors.function import HostClass, Row
+from taskyard_runner.warden.deadline import Deadlines, StopReason
+from taskyard_runner.warden.extinction import MARKER
+from taskyard_runner.warden.linux import boottime
+from taskyard_runner.warden.protocol import Decoder, Message, encode
+
+# In the meta of a run that is a host.
+HOST = "host"
+CONFIG = "TASKYARD_HOST"
+_MESSAGE_LIMIT = 64 << 20
+# A host has no lease: only the agent and the end of the warden end it.
+_FOR_EVER = 10 * 365 * 86400.0
+
+
+@dataclass
+class FunctionRun(AgentRun):
+    """A run that a function host carries out."""
+
+    row: Row = field(default_factory=list)
+    place: HostClass = field(default_factory=lambda: HostClass(shared=True))
+    host: FunctionHost | None = None
+    deadlines: Deadlines | None = None
+    timer: asyncio.TimerHandle | None = None
+    reason: StopReason | None = None
+    # It has a directory, with its output or checkpoints.
+    has_files: bool = False
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What most rows do not have."""
+        return self.row[7] or {}
+
+
+class FunctionHost:
+    """A host from its order to its end."""
+
+    def __init__(self, name: str, place: HostClass, token: str) -> None:
+        self.name = name
+        self.place = place
+        self.token = token
+        self.handle = ""
+        self.runs: dict[str, FunctionRun] = {}
+        # Ended runs whose results the host still keeps.
+        self.kept: set[str] = set()
+        self.connection: Connection | None = None
+        # It said hello, so that it can be given work.
+        self.ready = False
+        # It is given no more work, and leaves when it has none.
+        self.retired = False
+        self.leaving = False
+        # Its loop has been blocked for so many seconds.
+        self.stalled = 0.0
+        self.first_rss = 0
+        self.done_count = 0
+        self.idle_since = boottime()
+        self.acks: list[str] = []
+        # The run on whose account it is being killed.
+        self.culprit: FunctionRun | None = None
+
+    @property
+    def usable(self) -> bool:
+        """It can be given work."""
+        return self.ready and not self.retired and not self.stalled and self.connection is not None
+
+    def send(self, message: Message) -> None:
+        """Tell the host, if it is connected; one that is not asks when it comes back."""
+        if self.connection is not None:
+            self.connection.send(message)
+
+    def order(self, config: Mapping[str, Any], env: Mapping[str, str], runs_directory: str) -> Message:
+        """The message that makes the warden start it."""
+        told = {**config, "host": self.name, "token": self.token, "shared": self.place.shared}
+        return {
+            "op": "start",
+            "run": self.name,
+            "argv": [sys.executable, "-m", "taskyard_runner.functions.host"],
+            "env": {**env, CONFIG: json.dumps(told), MARKER: f"{runs_directory}/{self.name}"},
+            "cwd": os.getcwd(),
+            "token": secrets.token_hex(16),
+            "limits": self.place.limits,
+            "lease_until": boottime() + _FOR_EVER,
+            "forbid_overlap": False,
+            "orphan_seconds": 0,
+            "grace_seconds": 0,
+            "meta": {HOST: asdict(self.place), "token": self.token},
+            "host": True,
+        }
+
+
+class Connection(asyncio.Protocol):
+    """A host's connection; the first message says whose it is."""
+
+    def __init__(
+        self, received: Callable[[Connection, Message], None], lost: Callable[[Connection], None]
+    ) -> None:
+        self._received = received
+        self._lost = lost
+        self._decoder = Decoder(_MESSAGE_LIMIT)
+        self._transport: asyncio.Transport | None = None
+        self.host: FunctionHost | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            messages = self._decoder.feed(data)
+        except (ValueError, RecursionError):
+            self.close()
+            return
+        for message in messages:
+            self._received(self, message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost(self)
+
+    def send(self, message: Message) -> None:
+        if self._transport is not None:
+            self._transport.write(encode(message))
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()

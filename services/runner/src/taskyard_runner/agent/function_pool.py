@@ -1,0 +1,447 @@
+"""Functions in the agent: assignments wait for a host, go out in batches, and come back in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from taskyard import tracing
+from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT, Resources
+from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST, RELEASE_REASON_UNSUPPORTED, Assignment, RunReport
+from taskyard_kit.logs import get_log
+from taskyard_runner.agent import outcome
+from taskyard_runner.agent.checkpoints import Uploads
+from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.function_host import FunctionHost, FunctionRun
+from taskyard_runner.agent.function_hosts import Hosts
+from taskyard_runner.agent.leases import Held, Leases
+from taskyard_runner.agent.preparation import Download
+from taskyard_runner.agent.requests import Requests
+from taskyard_runner.agent.run import AgentRun
+from taskyard_runner.agent.runs import Ended, Runs
+from taskyard_runner.executors import function
+from taskyard_runner.executors.function import DEFAULT_GRACE, DEFAULT_ORPHAN, HostClass, Row
+from taskyard_runner.warden.cgroup import Limits
+from taskyard_runner.warden.deadline import Deadlines, StopReason
+from taskyard_runner.warden.linux import boottime
+from taskyard_runner.warden.order import Order
+from taskyard_runner.warden.protocol import Message
+
+# What an adopted lease is taken to last before the session is renewed.
+_ADOPTED_SECONDS = 15.0
+
+log = get_log(__name__)
+
+
+class FunctionPool:
+    """Takes assignments of functions, and is the executor of their runs."""
+
+    def __init__(
+        self,
+        capacity: int,
+        runs_directory: str,
+        runs: Runs,
+        leases: Leases,
+        uploads: Uploads,
+        requests: Requests,
+        download: Download,
+        tell_warden: Callable[[Message], None],
+    ) -> None:
+        self._capacity = capacity
+        self._runs_directory = runs_directory
+        self._runs = runs
+        self._leases = leases
+        self._uploads = uploads
+        self._requests = requests
+        self._download = download
+        self._tell = tell_warden
+        self._waiting: dict[HostClass, deque[FunctionRun]] = {}
+        self._given = 0
+        self._awake = False
+        self._acking: set[FunctionHost] = set()
+        # Set by who makes both.
+        self.hosts: Hosts
+
+    # -- taking work on
+
+    def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
+        """Hold a run and queue it."""
+        spec = assignment.spec
+        name = function.function_of(spec)
+        is_async = self.hosts.functions.get(name)
+        if is_async is None:
+            told = f"function {name!r} is not registered in this runner's app"
+            self._runs.refuse(assignment, RELEASE_REASON_UNSUPPORTED, told)
+            return
+        place = function.host_class(spec, is_async)
+        label = secrets.token_hex(8)
+        run = FunctionRun(
+            Held(assignment.lease, label, until, guarded=place.forbid),
+            RunDirectory(self._runs_directory, label),
+            DEFAULT_GRACE,
+            executor=self,
+            place=place,
+        )
+        traceparent = assignment.traceparent
+        if tracing.enabled():
+            attributes = {"taskyard.task": run.lease.task, "taskyard.generation": run.lease.generation}
+            run.span = tracing.start_span("run", traceparent, "consumer", attributes)
+            traceparent = tracing.traceparent_of(run.span)
+        run.row = function.describe(label, assignment, name, total_until, traceparent)
+        self._apply(run)
+        self._runs.take(run)
+        if assignment.HasField("checkpoint"):
+            run.preparing = self._runs.spawn(self._restore(run, assignment))
+        else:
+            self._queue(run)
+
+    def _apply(self, run: FunctionRun) -> None:
+        """What a row says about its run."""
+        extra = run.row[7]
+        if extra is None:
+            return
+        run.grace = extra.get("grace", DEFAULT_GRACE)
+        run.checkpoint_sequence = extra.get("checkpoint", 0)
+        if "resources" in extra:
+            cpu, memory, disk = extra["resources"]
+            run.resources = Resources(cpu_millis=cpu, memory_mb=memory, disk_mb=disk)
+
+    async def _restore(self, run: FunctionRun, assignment: Assignment) -> None:
+        async def fetch() -> bool:
+            run.directory.make_part(run.directory.checkpoint)
+            run.has_files = True
+            await self._download(assignment, run.directory)
+            return True
+
+        if await self._runs.prepared(run, fetch()):
+            run.row[7]["restored"] = str(run.directory.restored)
+            self._queue(run)
+
+    def _queue(self, run: FunctionRun) -> None:
+        self._waiting.setdefault(run.place, deque()).append(run)
+        self.wake()
+
+    def release_waiting(self) -> None:
+        """Give back what no host has."""
+        for queue in self._waiting.values():
+            for run in list(queue):
+                self._runs.stop(run, StopReason.DRAIN, 0.0)
+
+    # -- handing it out
+
+    def wake(self) -> None:
+        """Look for work to hand out, once whatever is going on now is done."""
+        if not self._awake:
+            self._awake = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        self._awake = False
+        for place, queue in self._waiting.items():
+            while queue and queue[0].ended:
+                queue.popleft()
+            room = min(len(queue), self._capacity - self._given)
+            if room <= 0:
+                continue
+            hosts = [host for host in self.hosts.of(place) if host.usable]
+            if place.shared:
+                share = -(-room // max(1, len(hosts)))
+                for host in sorted(hosts, key=lambda found: len(found.runs)):
+                    self._give(host, queue, share)
+            else:
+                for host in hosts:
+                    if not host.runs:
+                        self._give(host, queue, 1)
+            if queue and self._given < self._capacity and not (place.shared and hosts):
+                self.hosts.want(place, len(queue))
+
+    def _give(self, host: FunctionHost, queue: deque[FunctionRun], count: int) -> None:
+        rows: list[Row] = []
+        guards: dict[str, float] = {}
+        now = boottime()
+        count = min(count, self._capacity - self._given)
+        while queue and len(rows) < count:
+            run = queue.popleft()
+            if run.ended:
+                continue
+            if run.held.until <= now:
+                # Its lease ended while it waited; somebody else may have the task.
+                run.ended = True
+                self._runs.abandon(run)
+                continue
+            run.ordered = True
+            run.host = host
+            host.runs[run.name] = run
+            rows.append(run.row)
+            if run.place.forbid:
+                guards[run.name] = run.held.until
+        if guards:
+            # Before the host has them, so that nothing runs that the warden could not end.
+            self._tell({"op": "guard", "host": host.name, "runs": guards})
+        if rows:
+            self._given += len(rows)
+            host.send({"op": "run", "rows": rows})
+
+    # -- what hosts tell
+
+    def host_told(self, host: FunctionHost, message: Message) -> None:
+        for name, when in message.get("started", {}).items():
+            if (run := host.runs.get(name)) is not None:
+                self._begun(host, run, when)
+        for name in message.get("output", ()):
+            if (run := self._signed(host, name)) is not None:
+                run.has_files = True
+                self._runs.open_logs(run)
+        for name, told in message.get("progress", {}).items():
+            if (run := self._signed(host, name)) is not None:
+                self._runs.progressed(run, told)
+        if done := message.get("done"):
+            self._end(host, done)
+
+    def host_asked(self, host: FunctionHost, message: Message) -> None:
+        asked, number = message["message"], message["request"]
+        if (run := self._signed(host, asked.get("run", ""))) is not None:
+            run.has_files = run.has_files or asked.get("op") == "checkpoint"
+        self._requests.handle(
+            asked, lambda answer: host.send({"op": "answer", "request": number, "message": answer})
+        )
+
+    def _begun(self, host: FunctionHost, run: FunctionRun, when: float) -> None:
+        if not run.started:
+            self._runs.begun(run, host.handle, when)
+        run.deadlines = Deadlines(_order(run), run.held.until)
+        run.deadlines.begin(boottime() - max(0.0, time.time() - when))
+        self._arm(run)
+
+    def _signed(self, host: FunctionHost, name: str) -> FunctionRun | None:
+        """The run that gave a sign of life."""
+        run = host.runs.get(name)
+        if run is not None and run.deadlines is not None:
+            run.deadlines.last_sign = boottime()
+        return run
+
+    def _end(self, host: FunctionHost, done: Iterable[list[Any]]) -> None:
+        ended = []
+        for name, begin, end, wrote, told in done:
+            run = host.runs.pop(name, None)
+            if run is None:
+                if name not in host.kept:
+                    self._ack(host, name)
+                continue
+            self._leave(run)
+            host.kept.add(name)
+            run.has_files = run.has_files or wrote
+            ended.append(Ended(run, _report(run, told), begin, end, host.handle, wrote))
+        self._runs.conclude_all(ended)
+        self.hosts.leave_if_idle(host)
+        self.wake()
+
+    def _leave(self, run: FunctionRun) -> None:
+        """It is no longer in its host."""
+        self._given -= 1
+        if run.timer is not None:
+            run.timer.cancel()
+        if run.place.forbid:
+            self._tell({"op": "unguard", "runs": [run.name]})
+
+    def host_ended(self, host: FunctionHost, result: Message) -> None:
+        """What it had is lost, or fails if it is to blame."""
+        runs = list(host.runs.values())
+        host.runs.clear()
+        ended = []
+        for run in runs:
+            self._leave(run)
+            to_blame = not host.place.shared or len(runs) == 1 or host.culprit is run
+            wrote = os.path.exists(run.directory.journal)
+            run.has_files = run.has_files or wrote
+            begin, end = result.get("start_time") or time.time(), result["end_time"]
+            ended.append(Ended(run, _lost(run, result, to_blame=to_blame), begin, end, host.handle, wrote))
+        self._runs.conclude_all(ended)
+
+    # -- executor of the runs
+
+    def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
+        """Tell the function; a host that has it to itself is ended by the warden after the grace period."""
+        assert isinstance(run, FunctionRun) and run.host is not None
+        host = run.host
+        if run.reason is None or reason == StopReason.ABORT:
+            run.reason = reason
+        host.send({"op": "stop", "run": run.name, "reason": reason})
+        if not host.place.shared:
+            host.culprit = run
+            self.hosts.kill(host, reason, grace)
+        else:
+            patience = run.grace if reason == StopReason.ABORT else grace
+            asyncio.get_running_loop().call_later(patience, self._force, host, run)
+
+    def _force(self, host: FunctionHost, run: FunctionRun) -> None:
+        """It did not obey, so the host goes with all it has."""
+        if run.name in host.runs and host.culprit is None:
+            log.warning("host_killed", host=host.name, task=run.lease.task, runs=len(host.runs))
+            host.culprit = run
+            self.hosts.kill(host, run.reason or StopReason.ABORT)
+
+    def note(self, run: AgentRun, **notes: Any) -> None:
+        """The host knows all that the next agent needs."""
+
+    def saved(self, run: AgentRun) -> None:
+        """The host may forget the result, unless the next agent needs it to go on with the logs."""
+        assert isinstance(run, FunctionRun)
+        if run.host is not None and not run.has_files:
+            self._ack(run.host, run.name)
+
+    def forget(self, run: AgentRun) -> None:
+        assert isinstance(run, FunctionRun)
+        if run.has_files:
+            if run.host is not None:
+                self._ack(run.host, run.name)
+            self._runs.spawn(run.directory.remove())
+
+    def _ack(self, host: FunctionHost, name: str) -> None:
+        host.kept.discard(name)
+        host.acks.append(name)
+        if not self._acking:
+            asyncio.get_running_loop().call_soon(self._send_acks)
+        self._acking.add(host)
+
+    def _send_acks(self) -> None:
+        for host in self._acking:
+            host.send({"op": "ack", "runs": host.acks})
+            host.acks = []
+            self.hosts.leave_if_idle(host)
+        self._acking = set()
+
+    # -- deadlines
+
+    def _arm(self, run: FunctionRun) -> None:
+        assert run.deadlines is not None
+        if run.timer is not None:
+            run.timer.cancel()
+        run.deadlines.lease_until = run.held.until
+        delay = max(0.0, run.deadlines.next_due()[0] - boottime())
+        run.timer = asyncio.get_running_loop().call_later(min(delay, 3600.0), self._check, run)
+
+    def _check(self, run: FunctionRun) -> None:
+        assert run.deadlines is not None
+        if run.ended or run.reason is not None:
+            return
+        run.deadlines.lease_until = run.held.until
+        when, reason = run.deadlines.next_due()
+        if when > boottime():
+            self._arm(run)
+        elif reason != StopReason.LEASE_EXPIRED or not run.place.forbid:
+            # The end of a lease that forbids overlap is the warden's to enforce.
+            self._runs.stop(run, reason, run.deadlines.grace(reason))
+
+    # -- after an earlier agent
+
+    def host_ready(self, host: FunctionHost, hello: Message) -> None:
+        """Take over what the host has of an earlier agent."""
+        host.handle = f"host {host.name}"
+        started: dict[str, float] = hello["started"]
+        for row in hello["runs"]:
+            if row[0] not in host.runs:
+                self._adopt(host, row, started.get(row[0]))
+        for row, told in hello["done"]:
+            if row[0] not in host.kept and row[0] not in host.runs:
+                self._adopt_ended(host, row, told)
+
+    def _adopt(self, host: FunctionHost, row: Row, when: float | None) -> None:
+        run = self._known_again(host, row)
+        if self._leases.get(run.key) is not None:
+            host.send({"op": "stop", "run": run.name, "reason": StopReason.ABORT})
+            return
+        self._runs.take(run)
+        host.runs[run.name] = run
+        self._given += 1
+        if run.directory.uploads.exists():
+            self._uploads.ensure(run.lease, run.directory.uploads, run.checkpoint_sequence)
+        if run.directory.journal.exists():
+            self._runs.open_logs(run)
+        if when is not None:
+            run.started = self._runs.start_spooled(run.key)
+            self._begun(host, run, when)
+
+    def _adopt_ended(self, host: FunctionHost, row: Row, told: list[Any]) -> None:
+        run = self._known_again(host, row)
+        spooled = self._leases.get(run.key)
+        if spooled is None:
+            self._runs.take(run)
+            host.runs[run.name] = run
+            self._given += 1
+            run.started = self._runs.start_spooled(run.key)
+            self._end(host, [told])
+        elif run.has_files:
+            # The outcome is in the spool; what is left is to ship the logs.
+            host.kept.add(run.name)
+            run.held, run.ended = spooled, True
+            spooled.run = run.name
+            self._runs.add(run)
+            self._runs.open_logs(run)
+            self._runs.close_logs(run)
+        else:
+            self._ack(host, run.name)
+
+    def _known_again(self, host: FunctionHost, row: Row) -> FunctionRun:
+        forbid = bool((row[7] or {}).get("forbid"))
+        run = FunctionRun(
+            Held(function.lease_of(row), row[0], boottime() + _ADOPTED_SECONDS, guarded=forbid),
+            RunDirectory(self._runs_directory, row[0]),
+            DEFAULT_GRACE,
+            executor=self,
+            ordered=True,
+            row=row,
+            place=host.place,
+            host=host,
+        )
+        self._apply(run)
+        run.has_files = run.directory.root.exists()
+        return run
+
+
+def _order(run: FunctionRun) -> Order:
+    extra = run.extra
+    return Order(
+        run=run.name,
+        argv=(),
+        env={},
+        cwd="",
+        token="",
+        limits=Limits(),
+        lease_until=run.held.until,
+        forbid_overlap=run.place.forbid,
+        orphan_seconds=extra.get("orphan", DEFAULT_ORPHAN),
+        attempt_seconds=extra.get("attempt"),
+        total_until=extra.get("total_until"),
+        silence_seconds=extra.get("silence"),
+        grace_seconds=run.grace,
+        meta={},
+    )
+
+
+def _report(run: FunctionRun, told: dict[str, Any] | None) -> RunReport | None:
+    """What a function's end comes to: its own outcome, unless it answered a stop."""
+    if run.reason == StopReason.ABORT:
+        return None
+    if told is not None and "stopped" in told:
+        reason = run.reason or StopReason.SHUTDOWN
+        return outcome.judge({"stop_reason": reason}, run.directory.result, run.directory.error)
+    return function.report_of(told)
+
+
+def _lost(run: FunctionRun, result: Message, *, to_blame: bool) -> RunReport | None:
+    """What the end of its host means for a run."""
+    if run.reason == StopReason.ABORT:
+        return None
+    if not to_blame:
+        told = "its function host ended on account of another run"
+        return outcome.released(RELEASE_REASON_LOST, told)
+    if not result.get("stop_reason") and outcome.exit_code(result) == 0:
+        told = "the function ended its process"
+        return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", told)
+    return outcome.judge(result, run.directory.result, run.directory.error)

@@ -1,0 +1,161 @@
+"""Function: an assignment as a row for a function host, and the report about what the host tells."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.duration_pb2 import Duration
+
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Payload, TaskError
+from taskyard.v1.lease_pb2 import Assignment, LeaseRef, RunFailed, RunReport, RunSucceeded
+from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, TaskResult, TaskSpec
+
+JSON = "application/json"
+Row = list[Any]
+# What a row leaves out.
+DEFAULT_GRACE = 30.0
+DEFAULT_ORPHAN = 3600.0
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class HostClass:
+    """Which hosts may carry a run out.
+
+    Work that must not overlap shares no host with work that may: its lease's end kills the host. A run with
+    limits of its own has a host to itself, like every plain function.
+    """
+
+    shared: bool
+    forbid: bool = False
+    memory_mb: int = 0
+    cpu_millis: int = 0
+    disk_mb: int = 0
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """As the warden takes them."""
+        return {
+            "memory_bytes": self.memory_mb * _MIB,
+            "cpu_millis": self.cpu_millis,
+            "file_bytes": self.disk_mb * _MIB,
+        }
+
+
+def function_of(spec: TaskSpec) -> str:
+    """The function's name: its own, else the task type."""
+    return spec.execution.function.function or spec.task_type
+
+
+def host_class(spec: TaskSpec, is_async: bool) -> HostClass:
+    """Where a run of this spec belongs."""
+    forbid = spec.overlap != OVERLAP_POLICY_ALLOW
+    if not spec.HasField("resources"):
+        return _PLAIN[is_async, forbid]
+    asked = spec.resources
+    limited = bool(asked.memory_mb or asked.cpu_millis or asked.disk_mb)
+    return HostClass(is_async and not limited, forbid, asked.memory_mb, asked.cpu_millis, asked.disk_mb)
+
+
+_PLAIN = {(shared, forbid): HostClass(shared, forbid) for shared in (True, False) for forbid in (True, False)}
+
+
+def describe(
+    run: str, assignment: Assignment, function: str, total_until: float | None, traceparent: str
+) -> Row:
+    """All that the host needs to call the function, and the next agent to know the run again."""
+    lease, spec = assignment.lease, assignment.spec
+    payload = spec.payload
+    raw = _text(payload.raw) if payload.WhichOneof("value") else None
+    extra = _timing(spec)
+    if payload.content_type and payload.content_type != JSON:
+        extra["content_type"] = payload.content_type
+    if total_until is not None:
+        extra["total_until"] = total_until
+    if traceparent:
+        extra["traceparent"] = traceparent
+    if assignment.labels:
+        extra["labels"] = dict(assignment.labels)
+    if spec.env:
+        extra["env"] = {variable.name: variable.value for variable in spec.env}
+    if assignment.config.WhichOneof("value"):
+        extra["config"] = assignment.config.raw.decode()
+    if assignment.HasField("checkpoint"):
+        extra["checkpoint"] = assignment.checkpoint.sequence
+        extra["restored_type"] = assignment.checkpoint.content_type
+    if spec.HasField("resources"):
+        asked = spec.resources
+        extra["resources"] = [asked.cpu_millis, asked.memory_mb, asked.disk_mb]
+    return [
+        run,
+        function,
+        lease.task,
+        lease.generation,
+        lease.lease_id,
+        assignment.attempt,
+        raw,
+        extra or None,
+    ]
+
+
+def _timing(spec: TaskSpec) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if spec.overlap != OVERLAP_POLICY_ALLOW:
+        found["forbid"] = True
+    for name, field, default in _DURATIONS:
+        if spec.HasField(field):  # type: ignore[arg-type]
+            duration: Duration = getattr(spec, field)
+            seconds = duration.seconds + duration.nanos / 1e9
+            if seconds != default:
+                found[name] = seconds
+    return found
+
+
+_DURATIONS = (
+    ("grace", "stop_grace_period", DEFAULT_GRACE),
+    ("orphan", "orphan_timeout", DEFAULT_ORPHAN),
+    ("attempt", "attempt_timeout", None),
+    ("silence", "silence_timeout", None),
+)
+
+
+def lease_of(row: Row) -> LeaseRef:
+    """The lease under which a row was assigned."""
+    return LeaseRef(task=row[2], generation=row[3], lease_id=row[4])
+
+
+def _text(content: bytes) -> Any:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(content).decode()}
+
+
+def report_of(told: dict[str, Any] | None) -> RunReport:
+    """What a host told about the end of a run, as a report without lease and time."""
+    if told is None:
+        return RunReport(succeeded=RunSucceeded())
+    if "error" in told:
+        return _failed(told["error"])
+    content = base64.b64decode(told["b64"]) if "b64" in told else told["text"].encode()
+    output = Payload(raw=content, content_type=told["type"])
+    return RunReport(succeeded=RunSucceeded(result=TaskResult(output=output)))
+
+
+def _failed(error: dict[str, Any]) -> RunReport:
+    lasting = error["class"] == "permanent"
+    message = error["message"].replace("\0", "\N{REPLACEMENT CHARACTER}")
+    failed = RunFailed(
+        error=TaskError(
+            error_class=ERROR_CLASS_PERMANENT if lasting else ERROR_CLASS_TRANSIENT,
+            code=error["code"],
+            message=message.encode(errors="replace")[:65536].decode(errors="ignore"),
+        )
+    )
+    after = error.get("retry_after")
+    if after is not None:
+        after = min(float(after), 86400.0)
+        failed.retry_after.CopyFrom(Duration(seconds=int(after), nanos=int(after % 1 * 1e9)))
+    return RunReport(failed=failed)

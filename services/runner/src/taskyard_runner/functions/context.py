@@ -1,0 +1,294 @@
+"""What a function is given: its payload and attempt, and ways to tell, to ask and to notice a stop.
+
+Context is for plain functions, AsyncContext for `async def`; both have the same methods, and those of
+AsyncContext that wait for the runner are awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextvars
+import itertools
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from taskyard_runner.functions.errors import Cancelled, RequestFailed
+from taskyard_runner.functions.work import JSON, Work
+
+_BYTES = "application/octet-stream"
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+
+# The run that the calling code belongs to, for log records and output.
+current: contextvars.ContextVar[BaseContext | None] = contextvars.ContextVar("taskyard_run", default=None)
+
+
+class Port(Protocol):
+    """The way from a context to the runner."""
+
+    def progress(self, run: str, told: dict[str, Any]) -> None: ...
+
+    def say(self, run: str, message: dict[str, Any]) -> None: ...
+
+    def ask(self, run: str, message: dict[str, Any]) -> Future[dict[str, Any]]: ...
+
+    def offer(self, run: str, content: bytes) -> str:
+        """Put a checkpoint where the runner finds it; its name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Child:
+    """A task to create: a function with its payload, or any `spec` of TaskSpec's fields in JSON form.
+
+    With a `key` there is one child of that key, however often the parent is run (as long as request ids are
+    remembered); without one, a repeated run creates it again.
+    """
+
+    function: str = ""
+    payload: Any = None
+    key: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+    def message(self) -> dict[str, Any]:
+        """The task as the runner passes it on."""
+        spec = dict(self.spec)
+        if self.function:
+            spec["execution"] = {"function": {"function": self.function}}
+        if self.payload is not None:
+            content, content_type = encode(self.payload)
+            spec["payload"] = {"raw": base64.b64encode(content).decode(), "content_type": content_type}
+        return {"spec": spec, "metadata": {"labels": dict(self.labels)}}
+
+
+class BaseContext:
+    """What both kinds of context share."""
+
+    def __init__(self, work: Work, port: Port) -> None:
+        self._work = work
+        self._port = port
+        self._numbers = itertools.count(1)
+        self._stopped: threading.Event | None = None
+        # Why the run is being stopped; empty while it is not.
+        self._reason = ""
+        # The function has noticed the stop, so that its end is the answer to it.
+        self.obeyed = False
+
+    @property
+    def payload(self) -> Any:
+        """The input: JSON as a value, text as text, everything else as bytes."""
+        return self._work.payload()
+
+    @property
+    def config(self) -> Any:
+        """The task type's configuration, if there is one."""
+        found = self._work.extra.get("config")
+        return None if found is None else json.loads(found)
+
+    @property
+    def task(self) -> str:
+        """tenants/{tenant}/tasks/{task}"""
+        return self._work.task
+
+    @property
+    def tenant(self) -> str:
+        return self._work.task.split("/")[1]
+
+    @property
+    def task_id(self) -> str:
+        return self._work.task.split("/")[3]
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first."""
+        return self._work.attempt
+
+    @property
+    def fence(self) -> str:
+        """Token for the function's own side effects: a store that has seen a later one refuses this one."""
+        return self._work.fence
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The task's environment variables; those of the process belong to the host."""
+        return dict(self._work.extra.get("env", {}))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return dict(self._work.extra.get("labels", {}))
+
+    @property
+    def traceparent(self) -> str:
+        """W3C trace context of the run."""
+        return str(self._work.extra.get("traceparent", ""))
+
+    # -- telling
+
+    def progress(self, percent: int, message: str = "", *, step: int = 0) -> None:
+        """Tell how far the work is; only the newest is kept. Raises ValueError for a bad percentage."""
+        if not 0 <= percent <= 100:
+            raise ValueError(f"percent {percent} is not between 0 and 100")
+        self._port.progress(self._work.run, {"percent": int(percent), "message": message, "step": step})
+
+    def log(self, message: str, level: str = "info", **details: Any) -> None:
+        """Write a log entry. Raises ValueError for an unknown level."""
+        if level not in _LEVELS:
+            raise ValueError(f"level {level!r} is unknown; use one of {', '.join(_LEVELS)}")
+        entry: dict[str, Any] = {"level": level, "message": message}
+        if details:
+            entry["details"] = json.loads(json.dumps(details, default=str))
+        self._port.say(self._work.run, entry)
+
+    # -- stopping
+
+    @property
+    def cancelled(self) -> bool:
+        """The run is to stop: save what is worth saving, and return or raise Cancelled."""
+        if self._reason:
+            self.obeyed = True
+        return bool(self._reason)
+
+    @property
+    def stop_reason(self) -> str:
+        """cancel, pause, drain, attempt_timeout, …; empty while the run is not being stopped."""
+        return self._reason
+
+    def raise_if_cancelled(self) -> None:
+        """Raises Cancelled if the run is to stop."""
+        if self.cancelled:
+            raise Cancelled(self._reason)
+
+    def request_stop(self, reason: str) -> None:
+        """For the host, on whatever thread."""
+        # The warden's signal knows no reason; the agent's message, which may come later, does.
+        self._reason = reason if self._reason in ("", "stop") else self._reason
+        if self._stopped is not None:
+            self._stopped.set()
+
+    # -- messages to the runner
+
+    def load_checkpoint(self) -> Any:
+        """What an earlier run saved last, as it was saved; None if there is nothing."""
+        path = self._work.extra.get("restored")
+        if not path:
+            return None
+        with open(path, "rb") as file:
+            content = file.read()
+        return json.loads(content) if self._work.extra.get("restored_type") == JSON else content
+
+    def _checkpoint(self, state: Any, wait: float) -> dict[str, Any]:
+        content, content_type = encode(state)
+        name = self._port.offer(self._work.run, content)
+        return {"op": "checkpoint", "file": name, "content_type": content_type, "wait": wait}
+
+    def _creation(self, children: Sequence[Child]) -> dict[str, Any]:
+        return {"op": "create", "tasks": [self._named(child) for child in children]}
+
+    def _named(self, child: Child) -> dict[str, Any]:
+        key = child.key or f"{self._work.generation}/{next(self._numbers)}"
+        return {"key": key, "task": child.message()}
+
+
+class Context(BaseContext):
+    """For plain functions."""
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep. Raises Cancelled as soon as the run is to stop."""
+        self._stopped = self._stopped or threading.Event()
+        if not self._reason:
+            self._stopped.wait(seconds)
+        self.raise_if_cancelled()
+
+    def save_checkpoint(self, state: Any, *, wait: float = 0) -> int:
+        """Keep bytes, or anything JSON, for the next run to start from; its number.
+
+        Returns once the runner has it, which is enough to survive this host; with `wait` once it is stored,
+        or after so many seconds. Raises RequestFailed.
+        """
+        return int(self._ask(self._checkpoint(state, wait))["sequence"])
+
+    def create(
+        self,
+        function: str = "",
+        payload: Any = None,
+        *,
+        key: str = "",
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> str:
+        """Create a child task of the same tenant; its name. See Child. Raises RequestFailed."""
+        return self.create_all([Child(function, payload, key, labels or {}, spec)])[0]
+
+    def create_all(self, children: Sequence[Child]) -> list[str]:
+        """Create all these children or none; their names. Raises RequestFailed."""
+        return list(self._ask(self._creation(children))["tasks"])
+
+    def check_fence(self) -> bool:
+        """Whether the lease still stands, as far as this runner knows."""
+        return bool(self._ask({"op": "fence"})["current"])
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        return _unpack(self._port.ask(self._work.run, message).result())
+
+
+class AsyncContext(BaseContext):
+    """For `async def`; a stop arrives as asyncio.CancelledError."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        await asyncio.sleep(seconds)
+
+    async def save_checkpoint(self, state: Any, *, wait: float = 0) -> int:
+        """As Context.save_checkpoint."""
+        return int((await self._ask(self._checkpoint(state, wait)))["sequence"])
+
+    async def create(
+        self,
+        function: str = "",
+        payload: Any = None,
+        *,
+        key: str = "",
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,
+    ) -> str:
+        """As Context.create."""
+        return (await self.create_all([Child(function, payload, key, labels or {}, spec)]))[0]
+
+    async def create_all(self, children: Sequence[Child]) -> list[str]:
+        """As Context.create_all."""
+        return list((await self._ask(self._creation(children)))["tasks"])
+
+    async def check_fence(self) -> bool:
+        """As Context.check_fence."""
+        return bool((await self._ask({"op": "fence"}))["current"])
+
+    async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        # A stop must not tear a checkpoint off that is on its way.
+        asked = asyncio.wrap_future(self._port.ask(self._work.run, message))
+        return _unpack(await asyncio.shield(asked))
+
+
+def encode(value: Any) -> tuple[bytes, str]:
+    """A value as it is stored: bytes as they are, everything else as JSON. Raises TypeError, ValueError."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value), _BYTES
+    return json.dumps(value).encode(), JSON
+
+
+def _unpack(answer: dict[str, Any]) -> dict[str, Any]:
+    if not answer.get("ok"):
+        raise RequestFailed(str(answer.get("error", "refused")), code=str(answer.get("code", "")))
+    return answer
+
+
+def write_file(path: str, content: bytes) -> None:
+    """A private file."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(content)

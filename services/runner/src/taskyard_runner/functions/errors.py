@@ -1,0 +1,58 @@
+"""What a function raises to say how it ended.
+
+FunctionError
+├── Transient        retried, as the task's policy says
+├── Permanent        never retried
+│   ├── InvalidPayload
+│   └── InvalidResult
+└── Cancelled        a stop was asked for, and the function obeys
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+
+class FunctionError(Exception):
+    """An outcome that the function chose itself.
+
+    `code` is the machine-readable cause in UPPER_SNAKE_CASE; `retry_after` in seconds delays the retry of a
+    transient one.
+    """
+
+    code = ""
+
+    def __init__(
+        self, message: str = "", *, code: str = "", retry_after: float | timedelta | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code or type(self).code
+        self.retry_after = retry_after.total_seconds() if isinstance(retry_after, timedelta) else retry_after
+
+
+class Transient(FunctionError):
+    """It may work the next time."""
+
+
+class Permanent(FunctionError):
+    """It will not work the next time either."""
+
+
+class InvalidPayload(Permanent):
+    """The payload does not fit the function's parameters; the text names field, value and what is wanted."""
+
+    code = "INVALID_PAYLOAD"
+
+
+class InvalidResult(Permanent):
+    """What the function returned cannot be a result."""
+
+    code = "INVALID_RESULT"
+
+
+class Cancelled(FunctionError):
+    """The run is being stopped: a cancel, a pause, a drain or a timeout."""
+
+
+class RequestFailed(FunctionError):
+    """The runner refused what a function asked of it, such as keeping a checkpoint."""

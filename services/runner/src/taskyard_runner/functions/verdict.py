@@ -1,0 +1,85 @@
+"""What a call's end means: a value becomes a result, an exception an error with a class."""
+
+from __future__ import annotations
+
+import base64
+import json
+import traceback
+from typing import Any
+
+from taskyard_runner.functions.app import Function
+from taskyard_runner.functions.errors import FunctionError, InvalidResult, Permanent, Transient
+from taskyard_runner.functions.work import JSON
+
+MAX_RESULT_BYTES = 1 << 20
+_MAX_MESSAGE = 60_000
+_CODE = "EXCEPTION"
+
+
+def succeeded(value: Any) -> dict[str, Any] | None:
+    """The result of a call; None if it returned nothing. Raises InvalidResult."""
+    if value is None:
+        return None
+    if isinstance(value, bytes | bytearray | memoryview):
+        content = bytes(value)
+        told = {"b64": base64.b64encode(content).decode(), "type": "application/octet-stream"}
+        size = len(content)
+    else:
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidResult(
+                f"the result cannot be JSON ({error}); return plain values or bytes"
+            ) from None
+        told, size = {"text": text, "type": JSON}, len(text)
+    if size > MAX_RESULT_BYTES:
+        raise InvalidResult(
+            f"the result has {size} bytes, more than {MAX_RESULT_BYTES}; store it elsewhere and name it",
+            code="RESULT_TOO_LARGE",
+        )
+    return told
+
+
+def failed(error: BaseException, function: Function | None) -> dict[str, Any]:
+    """The failure that an exception stands for."""
+    told: dict[str, Any] = {
+        "class": "permanent" if _is_permanent(error, function) else "transient",
+        "code": getattr(error, "code", "") if isinstance(error, FunctionError) else "",
+        "message": describe(error),
+    }
+    told["code"] = told["code"] or _CODE
+    after = getattr(error, "retry_after", None) if isinstance(error, FunctionError) else None
+    if isinstance(after, int | float) and after >= 0:
+        told["retry_after"] = after
+    return {"error": told}
+
+
+def describe(error: BaseException) -> str:
+    """Class: message"""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its text cannot be made)"
+    name = type(error).__name__
+    return f"{name}: {text}"[:_MAX_MESSAGE] if text else name
+
+
+def trace(error: BaseException) -> str:
+    """The traceback from the function on, without the host's own frames."""
+    found = error.__traceback__
+    while found is not None and found.tb_frame.f_globals.get("__name__", "").startswith(
+        "taskyard_runner.functions"
+    ):
+        found = found.tb_next
+    return "".join(traceback.format_exception(type(error), error, found)).rstrip()
+
+
+def _is_permanent(error: BaseException, function: Function | None) -> bool:
+    # The exception speaks for itself before the decorator speaks for it.
+    if isinstance(error, Permanent):
+        return True
+    if isinstance(error, Transient) or function is None:
+        return False
+    if function.transient and isinstance(error, function.transient):
+        return False
+    return bool(function.permanent) and isinstance(error, function.permanent)

@@ -1,0 +1,288 @@
+"""The host's end of its socket, on a thread of its own: it answers the agent whatever the functions do.
+
+    agent: run  ack  stop  answer  exit
+    host:  hello  tell  request
+
+A message is a JSON object in a line. `tell` gathers what happened since the last one: started, done, output,
+progress. A start is told only if the run has not ended within a few milliseconds, so that short runs cost one
+entry; what is done is kept until it is acknowledged, and told to the next agent again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from taskyard_runner.functions.work import Row
+from taskyard_runner.warden.protocol import Decoder, Message, encode
+
+_MESSAGE_LIMIT = 64 << 20
+_READ_BYTES = 1 << 18
+_RETRY_SECONDS = 0.05
+_START_SECONDS = 0.005
+# Progress and output are told this often at most.
+_CALM_SECONDS = 0.05
+_BEAT_SECONDS = 1.0
+_PAGE = resource.getpagesize()
+
+
+class Wire:
+    """Carries messages. Its methods may be called by any thread; handlers are called on its own."""
+
+    def __init__(self, path: str, hello: Message) -> None:
+        self._path = path
+        self._hello = hello
+        self._socket: socket.socket | None = None
+        self._selector = selectors.DefaultSelector()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(self._wake_read, selectors.EVENT_READ)
+        self._woken = False
+        self._lock = threading.Lock()
+        self._outgoing = bytearray()
+        self._decoder = Decoder(_MESSAGE_LIMIT)
+        # What this host has: live runs, results that are not acknowledged, questions without an answer.
+        self._live: dict[str, Row] = {}
+        self._results: dict[str, tuple[Row, list[Any]]] = {}
+        self._questions: dict[int, tuple[Message, Future[dict[str, Any]]]] = {}
+        self._next_question = 1
+        # What is to be told.
+        self._begun: dict[str, float] = {}
+        self._started: dict[str, float] = {}
+        self._done: list[list[Any]] = []
+        self._output: dict[str, None] = {}
+        self._progress: dict[str, Message] = {}
+        self._calm_until = 0.0
+        # What the loaded application takes, from which a leak is measured.
+        self._first_rss = self._told_rss = _rss()
+        self.stalled = 0.0
+        self._told_stalled = 0.0
+        self.on_run: Callable[[list[Row]], None] = lambda rows: None
+        self.on_stop: Callable[[str, str], None] = lambda run, reason: None
+        self.on_exit: Callable[[], None] = lambda: None
+        self.on_beat: Callable[[], None] = lambda: None
+
+    # -- called by the functions' thread
+
+    def begin(self, run: str) -> None:
+        """The run is about to be called."""
+        self._begun[run] = time.time()
+
+    def end(self, run: str, wrote: bool, outcome: dict[str, Any] | None) -> None:
+        """The run has ended; None is a success that returned nothing."""
+        begun = self._begun.pop(run, None) or self._started.get(run) or time.time()
+        result = [run, begun, time.time(), wrote, outcome]
+        with self._lock:
+            self._results[run] = (self._live.pop(run, []), result)
+            self._started.pop(run, None)
+            self._done.append(result)
+        self.wake()
+
+    def progress(self, run: str, told: Message) -> None:
+        with self._lock:
+            self._progress[run] = told
+        self.wake()
+
+    def wrote(self, run: str) -> None:
+        """The run's journal has grown."""
+        with self._lock:
+            self._output[run] = None
+        self.wake()
+
+    def ask(self, run: str, message: Message) -> Future[dict[str, Any]]:
+        """Ask the agent; the answer may come from a later one, which is asked again."""
+        future: Future[dict[str, Any]] = Future()
+        with self._lock:
+            number = self._next_question
+            self._next_question += 1
+            asked = {"op": "request", "request": number, "message": {"run": run, **message}}
+            self._questions[number] = (asked, future)
+            if self._socket is not None:
+                self._outgoing += encode(asked)
+        self.wake()
+        return future
+
+    def wake(self) -> None:
+        """Have the thread look for something to tell."""
+        if not self._woken:
+            self._woken = True
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._wake_write, b"!")
+
+    def flush(self, seconds: float = 60.0) -> None:
+        """Returns once every result is acknowledged, so that the process may end."""
+        give_up = time.monotonic() + seconds
+        while (self._results or self._outgoing) and time.monotonic() < give_up:
+            time.sleep(_START_SECONDS)
+
+    def say_hello_once(self) -> None:
+        """Tell the agent that there is nothing to serve."""
+        self._connect()
+        with contextlib.suppress(OSError):
+            while self._outgoing:
+                self._send()
+                self._selector.select(_BEAT_SECONDS)
+
+    # -- the thread
+
+    def serve(self) -> None:
+        """Run for ever; connects again when the agent is replaced."""
+        while True:
+            self._connect()
+            with contextlib.suppress(OSError):
+                self._exchange()
+            self._disconnect()
+
+    def _connect(self) -> None:
+        while True:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                connection.connect(self._path)
+                break
+            except OSError:
+                connection.close()
+                time.sleep(_RETRY_SECONDS)
+        connection.setblocking(False)
+        self._decoder = Decoder(_MESSAGE_LIMIT)
+        self._selector.register(connection, selectors.EVENT_READ)
+        with self._lock:
+            self._socket = connection
+            told = {
+                **self._hello,
+                "rss": self._first_rss,
+                "runs": list(self._live.values()),
+                "started": {**self._begun, **self._started},
+                "done": list(self._results.values()),
+            }
+            self._done.clear()
+            self._started.update(self._begun)
+            self._begun.clear()
+            self._output.update(dict.fromkeys(self._live))
+            self._outgoing = bytearray(encode(told))
+            for asked, _ in self._questions.values():
+                self._outgoing += encode(asked)
+
+    def _disconnect(self) -> None:
+        with self._lock:
+            connection, self._socket = self._socket, None
+            self._outgoing.clear()
+        if connection is not None:
+            self._selector.unregister(connection)
+            connection.close()
+
+    def _exchange(self) -> None:
+        next_beat = time.monotonic() + _BEAT_SECONDS
+        while True:
+            self._send()
+            now = time.monotonic()
+            wait = next_beat - now
+            if self._begun:
+                wait = min(wait, _START_SECONDS)
+            elif self._output or self._progress:
+                wait = min(wait, self._calm_until - now)
+            for key, _ in self._selector.select(max(0.0, wait)):
+                if key.fd == self._wake_read:
+                    self._clear_wake()
+                else:
+                    self._receive()
+            if time.monotonic() >= next_beat:
+                next_beat = time.monotonic() + _BEAT_SECONDS
+                self.on_beat()
+                self._tell_health()
+            self._gather()
+
+    def _clear_wake(self) -> None:
+        self._woken = False
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake_read, 4096)
+
+    def _gather(self) -> None:
+        now = time.monotonic()
+        told: Message = {}
+        with self._lock:
+            late = time.time() - _START_SECONDS
+            for run, begun in list(self._begun.items()):
+                # One that ends meanwhile takes its start along.
+                if begun <= late and self._begun.pop(run, None) is not None:
+                    self._started[run] = begun
+                    told.setdefault("started", {})[run] = begun
+            # What a run said last must not come after its end.
+            if (self._done or now >= self._calm_until) and (self._output or self._progress):
+                told["output"], told["progress"] = list(self._output), self._progress
+                self._output, self._progress = {}, {}
+                self._calm_until = now + _CALM_SECONDS
+            if self._done:
+                told["done"], self._done = self._done, []
+            if told:
+                told["op"] = "tell"
+                self._outgoing += encode(told)
+
+    def _tell_health(self) -> None:
+        rss = _rss()
+        if abs(rss - self._told_rss) > 1 << 20 or self.stalled != self._told_stalled:
+            self._told_rss, self._told_stalled = rss, self.stalled
+            with self._lock:
+                self._outgoing += encode({"op": "tell", "rss": rss, "stalled": self.stalled})
+
+    def _send(self) -> None:
+        connection = self._socket
+        assert connection is not None
+        with self._lock:
+            if self._outgoing:
+                with contextlib.suppress(BlockingIOError):
+                    del self._outgoing[: connection.send(self._outgoing)]
+            waiting = bool(self._outgoing)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if waiting else 0)
+        if self._selector.get_key(connection).events != events:
+            self._selector.modify(connection, events)
+
+    def _receive(self) -> None:
+        assert self._socket is not None
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ConnectionResetError("the agent is gone")
+        for message in self._decoder.feed(data):
+            self._obey(message)
+
+    def _obey(self, message: Message) -> None:
+        match message.get("op"):
+            case "run":
+                rows = message["rows"]
+                with self._lock:
+                    self._live.update((row[0], row) for row in rows)
+                self.on_run(rows)
+            case "ack":
+                with self._lock:
+                    for run in message["runs"]:
+                        self._results.pop(run, None)
+            case "stop":
+                self.on_stop(message["run"], message["reason"])
+            case "answer":
+                with self._lock:
+                    asked, future = self._questions.pop(message["request"], (None, None))
+                    self._remember_checkpoint(asked, message["message"])
+                if future is not None and future.set_running_or_notify_cancel():
+                    future.set_result(message["message"])
+            case "exit":
+                self.on_exit()
+
+    def _remember_checkpoint(self, asked: Message | None, answer: Message) -> None:
+        # The next agent goes on counting from here.
+        row = self._live.get(asked["message"]["run"]) if asked is not None else None
+        if row is not None and "sequence" in answer:
+            row[7] = {**(row[7] or {}), "checkpoint": answer["sequence"]}
+
+
+def _rss() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * _PAGE

@@ -1,0 +1,55 @@
+"""One run as a function host is given it: a row of the message `run`, and what can be read from it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from taskyard_runner.functions.errors import InvalidPayload
+
+Row = list[Any]
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Names the run and says what to call; `extra` holds what most runs do not need."""
+
+    run: str
+    function: str
+    task: str
+    generation: int
+    lease_id: int
+    attempt: int
+    # Text, or {"b64": …} where the bytes are no UTF-8; None = no payload.
+    raw: Any
+    extra: dict[str, Any]
+
+    @property
+    def fence(self) -> str:
+        """Guards the function's own side effects, see TaskService.CheckFence."""
+        return f"{self.generation}.{self.lease_id}"
+
+    def payload(self) -> Any:
+        """JSON as a value, text as text, everything else as bytes. Raises InvalidPayload."""
+        content_type = self.extra.get("content_type", JSON)
+        if self.raw is None:
+            return None
+        if isinstance(self.raw, dict):
+            return base64.b64decode(self.raw["b64"])
+        if content_type == JSON:
+            try:
+                return json.loads(self.raw)
+            except (ValueError, RecursionError) as error:
+                raise InvalidPayload(
+                    f"the payload is no JSON ({error}); send JSON or a content type"
+                ) from None
+        return self.raw if content_type.startswith("text/") else self.raw.encode()
+
+
+def parse(row: Row) -> Work:
+    """What the agent sent."""
+    run, function, task, generation, lease_id, attempt, raw, extra = row
+    return Work(run, function, task, generation, lease_id, attempt, raw, extra or {})

@@ -1,0 +1,471 @@
+"""Functions of an application, through a real runner and its hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from services.runner.tests.runner_process import Gate, Pause, RunnerProcess, function, variables, wait_gone
+from services.runner.tests.scheduler_peer import SchedulerPeer, Task
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Resources
+from taskyard.v1.lease_pb2 import (
+    LEASE_ACTION_ABORT,
+    LEASE_ACTION_CANCEL,
+    LEASE_ACTION_PAUSE,
+    RELEASE_REASON_DRAINED,
+    RELEASE_REASON_LOST,
+    RELEASE_REASON_PAUSED,
+    RELEASE_REASON_UNSUPPORTED,
+    RunReport,
+)
+from taskyard.v1.log_pb2 import LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_SOURCE_STDERR, LOG_SOURCE_STDOUT
+from taskyard.v1.runner_link_service_pb2 import HELD_STATE_RUNNING, Command, UndrainCommand
+from taskyard.v1.runner_pb2 import DRAIN_MODE_FINISH, EXECUTION_KIND_FUNCTION, DrainRequest
+from taskyard.v1.task_pb2 import OVERLAP_POLICY_FORBID
+from taskyard_runner.warden.cgroup import find_hierarchy
+
+StartRunner = Callable[..., Awaitable[RunnerProcess]]
+APP = ("--app", "services.runner.tests.function_app:app")
+
+_hierarchy, _why = find_hierarchy(f"functions-{os.getpid()}")
+if _hierarchy is not None:
+    _hierarchy.close()
+
+
+@pytest.fixture
+async def runner(start_runner: StartRunner) -> RunnerProcess:
+    return await start_runner(*APP)
+
+
+def output(report: RunReport) -> object:
+    assert report.WhichOneof("report") == "succeeded", report
+    return json.loads(report.succeeded.result.output.raw)
+
+
+async def call(peer: SchedulerPeer, name: str, payload: object = None) -> object:
+    return output(await peer.outcome(peer.assign(function(name, payload))))
+
+
+def kinds(peer: SchedulerPeer, task: Task) -> list[str]:
+    return [str(report.WhichOneof("report")) for report in peer.reports[task.key]]
+
+
+async def test_the_app_is_advertised_and_nothing_else(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    told = peer.session.hello.registration
+    assert list(told.execution_kinds) == [EXECUTION_KIND_FUNCTION]
+    assert {"add", "add-sync", "fail"} <= set(told.functions)
+    assert (told.capacity, told.prefetch) == (10, 40)
+
+
+@pytest.mark.parametrize("name", ["add", "add-sync"])
+async def test_a_short_run_reports_its_start_and_outcome_together(
+    peer: SchedulerPeer, runner: RunnerProcess, name: str
+) -> None:
+    task = peer.assign(function(name, {"a": 2, "b": 3}))
+    assert output(await peer.outcome(task)) == 5
+    assert kinds(peer, task) == ["started", "succeeded"]
+    first, second = peer.reports[task.key]
+    assert second.seq == first.seq + 1 and second.log_sequence == 0
+
+
+async def test_the_context_tells_what_the_run_is(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    spec = function("echo", {"x": "ü"}, env=variables(A="1"))
+    task = peer.assign(spec, labels={"team": "red"})
+    told = output(await peer.outcome(task))
+    assert isinstance(told, dict)
+    lease = task.assignment.lease
+    assert told.pop("pid") in runner.host_pids()
+    assert told == {
+        "payload": {"x": "ü"},
+        "attempt": 1,
+        "fence": f"1.{lease.lease_id}",
+        "task": lease.task,
+        "env": {"A": "1"},
+        "labels": {"team": "red"},
+        "grpc": False,
+    }
+
+
+async def test_bytes_arrive_as_bytes(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    spec = function("echo")
+    spec.payload.raw, spec.payload.content_type = b"\xff\x00", "application/octet-stream"
+    told = output(await peer.outcome(peer.assign(spec)))
+    assert isinstance(told, dict) and told["payload"] == "ff00"
+
+
+@pytest.mark.parametrize(
+    ("how", "error_class", "code", "message"),
+    [
+        ("transient", ERROR_CLASS_TRANSIENT, "SLOW_DISK", "Transient: the disk is slow"),
+        ("permanent", ERROR_CLASS_PERMANENT, "BAD_INPUT", "Permanent: no such table"),
+        ("listed", ERROR_CLASS_PERMANENT, "EXCEPTION", "KeyError: 'listed'"),
+        ("plain", ERROR_CLASS_TRANSIENT, "EXCEPTION", "ValueError: plain"),
+        ("exit", ERROR_CLASS_TRANSIENT, "EXCEPTION", "SystemExit: 4"),
+    ],
+)
+async def test_exceptions_become_classed_errors(
+    peer: SchedulerPeer, runner: RunnerProcess, how: str, error_class: int, code: str, message: str
+) -> None:
+    task = peer.assign(function("fail", {"how": how}))
+    report = await peer.outcome(task)
+    error = report.failed.error
+    assert (error.error_class, error.code, error.message) == (error_class, code, message)
+    assert report.failed.retry_after.seconds == (7 if how == "transient" else 0)
+    (trace,) = await peer.lines(task, 1)
+    assert trace.level == LOG_LEVEL_ERROR and "function_app.py" in trace.message
+
+
+async def test_a_payload_that_does_not_fit_is_refused_by_field(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    for payload, told in (
+        ({"a": "x"}, "payload.a 'x' is not an integer"),
+        ({}, "payload.a is missing; send it"),
+        ({"a": 1, "c": 2}, "payload.c is unknown; the function takes a, b"),
+        ([1], "payload [1] is no JSON object; send the fields by name"),
+    ):
+        error = (await peer.outcome(peer.assign(function("add", payload)))).failed.error
+        assert (error.error_class, error.code) == (ERROR_CLASS_PERMANENT, "INVALID_PAYLOAD")
+        assert error.message == f"InvalidPayload: {told}"
+
+
+async def test_results_that_cannot_be_stored_fail_for_good(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    error = (await peer.outcome(peer.assign(function("large", {"size": 1 << 20})))).failed.error
+    assert (error.error_class, error.code) == (ERROR_CLASS_PERMANENT, "RESULT_TOO_LARGE")
+    error = (await peer.outcome(peer.assign(function("unserialisable")))).failed.error
+    assert (error.error_class, error.code) == (ERROR_CLASS_PERMANENT, "INVALID_RESULT")
+    assert await call(peer, "large", {"size": 1000}) == "x" * 1000
+
+
+async def test_an_unknown_function_is_given_back(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    report = await peer.outcome(peer.assign(function("no-such")))
+    assert report.released.reason == RELEASE_REASON_UNSUPPORTED
+
+
+async def test_output_logging_and_progress_belong_to_the_run(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    task = peer.assign(function("talk"))
+    assert (await peer.outcome(task)).log_sequence == 5
+    entries = {entry.message: entry for entry in await peer.lines(task, 5)}
+    assert list(entries) == ["printed", "to stderr", "logged 1", "said", "unfinished"]
+    assert entries["printed"].source == LOG_SOURCE_STDOUT
+    assert entries["to stderr"].source == LOG_SOURCE_STDERR
+    assert entries["logged 1"].level == LOG_LEVEL_WARNING
+    assert entries["logged 1"].details["logger"] == "mine"
+    assert (entries["said"].level, entries["said"].details["extra"]) == (LOG_LEVEL_ERROR, "x")
+    report = await peer.report(task, "progress")
+    assert (report.progress.percent, report.progress.message) == (60, "half")
+    assert kinds(peer, task)[-1] == "succeeded"
+
+
+async def test_output_of_functions_that_share_a_host_is_not_mixed_up(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    tasks = {n: peer.assign(function("talk-async", {"name": f"n{n}"})) for n in range(5)}
+    for n, task in tasks.items():
+        await peer.outcome(task)
+        assert [entry.message for entry in await peer.lines(task, 3)] == [f"n{n} {k}" for k in range(3)]
+
+
+@pytest.mark.parametrize("name", ["obedient", "sleep-async"])
+async def test_a_cancelled_function_that_obeys_ends_at_once(
+    peer: SchedulerPeer, runner: RunnerProcess, name: str
+) -> None:
+    task = peer.assign(function(name))
+    await peer.line(task, "ready")
+    peer.tell(task, LEASE_ACTION_CANCEL)
+    assert (await peer.outcome(task)).WhichOneof("report") == "cancelled"
+    assert kinds(peer, task)[0] == "started"
+    assert await call(peer, "add-sync", {"a": 1}) == 2
+
+
+async def test_a_plain_function_that_does_not_obey_is_killed_after_its_grace_period(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    task = peer.assign(function("block"))
+    await peer.line(task, "ready")
+    hosts = set(runner.host_pids())
+    peer.tell(task, LEASE_ACTION_CANCEL, grace=0.2)
+    assert (await peer.outcome(task)).WhichOneof("report") == "cancelled"
+    assert len(hosts - set(runner.host_pids())) == 1
+
+
+async def test_an_async_function_that_does_not_obey_costs_its_neighbours_no_attempt(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    stubborn = peer.assign(function("stubborn-async"))
+    neighbour = peer.assign(function("sleep-async"))
+    await peer.line(stubborn, "ready")
+    await peer.line(neighbour, "ready")
+    peer.tell(stubborn, LEASE_ACTION_CANCEL, grace=0.2)
+    assert (await peer.outcome(stubborn)).WhichOneof("report") == "cancelled"
+    report = await peer.outcome(neighbour)
+    assert report.released.reason == RELEASE_REASON_LOST
+    assert await call(peer, "add", {"a": 1}) == 2
+
+
+@pytest.mark.parametrize("name", ["block", "sleep-async"])
+@pytest.mark.parametrize(
+    ("field", "code"), [("attempt_timeout", "ATTEMPT_TIMEOUT"), ("silence_timeout", "SILENCE_TIMEOUT")]
+)
+async def test_timeouts_end_functions(
+    peer: SchedulerPeer, runner: RunnerProcess, name: str, field: str, code: str
+) -> None:
+    limits = {field: Duration(nanos=300_000_000), "stop_grace_period": Duration(nanos=100_000_000)}
+    task = peer.assign(function(name, **limits))
+    report = await peer.outcome(task)
+    assert report.timed_out.code == code
+
+
+@pytest.mark.parametrize("name", ["count", "count-async"])
+async def test_a_paused_function_goes_on_from_its_checkpoint(
+    peer: SchedulerPeer, runner: RunnerProcess, name: str
+) -> None:
+    task = peer.assign(function(name))
+    await peer.line(task, "ready")
+    peer.tell(task, LEASE_ACTION_PAUSE)
+    assert (await peer.outcome(task)).released.reason == RELEASE_REASON_PAUSED
+    header, content = peer.checkpoints[task.assignment.lease.task]
+    assert (header.sequence, content) == (1, b"1")
+    from services.runner.tests.scheduler_peer import checkpoint_of
+
+    again = peer.task(
+        function(name),
+        generation=2,
+        name=task.assignment.lease.task,
+        checkpoint=checkpoint_of(header),
+    )
+    peer.send(again)
+    assert output(await peer.outcome(again)) == 1
+    assert (await peer.report(again, "started")).started.checkpoint_sequence == 1
+
+
+async def test_a_success_that_came_before_the_stop_stays(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    task = peer.assign(function("wait", {"gate": str(gate)}))
+    await peer.report(task, "started")
+    peer.tell(task, LEASE_ACTION_CANCEL, grace=20)
+    gate.open()
+    assert output(await peer.outcome(task)) == "through"
+
+
+async def test_an_aborted_function_says_nothing(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    for name in ("block", "sleep-async"):
+        task = peer.assign(function(name))
+        await peer.line(task, "ready")
+        peer.tell(task, LEASE_ACTION_ABORT, reason="STALE_GENERATION")
+        await peer.until(
+            lambda key=task.key: [
+                lease for beat in peer.session.heartbeats for lease in beat.dropped if lease.task == key[0]
+            ]
+        )
+        assert set(kinds(peer, task)) <= {"started"}
+
+
+async def test_a_host_that_dies_costs_its_run_a_classed_error(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    report = await peer.outcome(peer.assign(function("die")))
+    assert (report.failed.error.code, report.failed.exit_code) == ("KILLED_BY_SIGNAL", 137)
+    assert report.failed.error.error_class == ERROR_CLASS_TRANSIENT
+    report = await peer.outcome(peer.assign(function("exit", {"code": 65})))
+    assert (report.failed.error.code, report.failed.exit_code) == ("EXIT_NONZERO", 65)
+    report = await peer.outcome(peer.assign(function("exit", {"code": 0})))
+    assert report.failed.error.code == "HOST_EXITED"
+    assert await call(peer, "add-sync", {"a": 1}) == 2
+
+
+async def test_a_shared_host_that_dies_gives_back_what_it_had(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    others = [peer.assign(function("sleep-async")) for _ in range(3)]
+    for other in others:
+        await peer.line(other, "ready")
+    peer.assign(function("die-async"))
+    for other in others:
+        assert (await peer.outcome(other)).released.reason == RELEASE_REASON_LOST
+    alone = await peer.outcome(peer.assign(function("die-async")))
+    assert alone.failed.error.code == "KILLED_BY_SIGNAL"
+
+
+@pytest.mark.skipif(_hierarchy is None, reason=f"no control groups: {_why}")
+async def test_the_memory_limit_of_a_function_is_its_own(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+    neighbour = peer.assign(function("sleep-async", {"seconds": 1}))
+    hog = peer.assign(function("hog", resources=Resources(memory_mb=128)))
+    error = (await peer.outcome(hog)).failed.error
+    assert (error.error_class, error.code) == (ERROR_CLASS_TRANSIENT, "OUT_OF_MEMORY")
+    assert (await peer.outcome(neighbour)).WhichOneof("report") == "succeeded"
+    assert await call(peer, "hog") == 400_000_000
+
+
+async def test_a_killed_agent_is_replaced_while_functions_go_on(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    tasks = [peer.assign(function(name, {"gate": str(gate)})) for name in ("wait", "wait-async")]
+    for task in tasks:
+        await peer.report(task, "started")
+    hosts = set(runner.host_pids())
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    session = await peer.next_session(2)
+    assert {held.lease.task for held in session.hello.held} == {t.assignment.lease.task for t in tasks}
+    assert {held.state for held in session.hello.held} == {HELD_STATE_RUNNING}
+    gate.open()
+    for task in tasks:
+        assert output(await peer.outcome(task)) == "through"
+    assert set(runner.host_pids()) == hosts
+    await peer.line(tasks[1], "ready")
+
+
+@pytest.mark.parametrize("step", ["agent.run_ended", "agent.outcome_saved", "agent.report_sent"])
+@pytest.mark.parametrize("name", ["add", "talk"])
+async def test_a_result_outlives_the_agent_that_had_it_in_hand(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path, step: str, name: str
+) -> None:
+    pause = Pause(tmp_path, step)
+    runner = await start_runner(*APP, TASKYARD_FAILPOINTS=pause.setting)
+    peer.ack_reports = False
+    task = peer.assign(function(name, {"a": 20} if name == "add" else None))
+    await pause.reached()
+    peer.ack_reports = True
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    if step != "agent.outcome_saved":
+        # The next agent comes to the same step.
+        await pause.reached()
+        await pause.proceed()
+    assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
+    if name == "talk":
+        assert [entry.message for entry in await peer.lines(task, 5)][-1] == "unfinished"
+    session = await peer.next_session(2)
+    assert task.key[0] in [held.lease.task for held in session.hello.held]
+
+
+async def test_a_leaking_host_is_replaced(peer: SchedulerPeer, start_runner: StartRunner) -> None:
+    await start_runner(*APP, "--host-growth-mb", "30")
+    first = await call(peer, "leak", {"size": 60_000_000})
+    assert isinstance(first, int)
+    await wait_gone(first)
+    assert await call(peer, "where") != first
+
+
+async def test_a_host_is_replaced_after_its_share_of_runs(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
+    await start_runner(*APP, "--host-max-tasks", "3")
+    seen = [await call(peer, "where-sync") for _ in range(8)]
+    assert 3 <= len(set(map(str, seen))) <= 4
+
+
+async def test_a_blocked_loop_delays_neither_heartbeats_nor_other_functions(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    blocker = peer.assign(function("block-loop", {"seconds": 8}))
+    await peer.line(blocker, "ready")
+    before = len(peer.session.heartbeats)
+    assert await call(peer, "add", {"a": 1}) == 2
+    assert len(peer.sessions) == 1 and len(peer.session.heartbeats) > before
+    assert (await peer.outcome(blocker)).WhichOneof("report") == "succeeded"
+
+
+async def test_work_beyond_the_capacity_waits_its_turn(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    tasks = [peer.assign(function("wait-async", {"gate": str(gate)})) for _ in range(14)]
+    for task in tasks[:10]:
+        await peer.report(task, "started")
+    assert [kinds(peer, task) for task in tasks[10:]] == [[]] * 4
+    peer.tell(tasks[13], LEASE_ACTION_CANCEL)
+    assert (await peer.outcome(tasks[13])).WhichOneof("report") == "cancelled"
+    gate.open()
+    for task in tasks[:13]:
+        assert output(await peer.outcome(task)) == "through"
+
+
+async def test_a_drain_gives_back_what_has_not_begun(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    tasks = [peer.assign(function("wait-async", {"gate": str(gate)})) for _ in range(12)]
+    for task in tasks[:10]:
+        await peer.report(task, "started")
+    runner.send(signal.SIGTERM)
+    for task in tasks[10:]:
+        assert (await peer.outcome(task)).released.reason == RELEASE_REASON_DRAINED
+    gate.open()
+    for task in tasks[:10]:
+        assert output(await peer.outcome(task)) == "through"
+    assert await runner.wait() == 0
+
+
+async def test_forbidden_overlap_ends_with_the_lease_although_the_agent_is_frozen(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
+    peer.lease_duration = peer.first_lease = 2.0
+    peer.heartbeat_interval = 0.5
+    runner = await start_runner(*APP)
+    agent = runner.agent_pid
+    for name in ("block", "sleep-async"):
+        task = peer.assign(function(name, overlap=OVERLAP_POLICY_FORBID))
+        await peer.line(task, "ready")
+    free = peer.assign(function("sleep-async"))
+    await peer.line(free, "ready")
+    hosts = set(runner.host_pids())
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(10):
+            while len(runner.host_pids()) > len(hosts) - 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        # Work that may overlap goes on in its own host.
+        assert any(psutil.pid_exists(pid) for pid in runner.host_pids())
+    finally:
+        os.kill(agent, signal.SIGCONT)
+
+
+async def test_a_drain_and_its_end_load_the_application_anew(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    module = tmp_path / "changing.py"
+    text = "from taskyard_runner.functions import task\n\n@task('{name}')\ndef f():\n    return '{name}'\n"
+    module.write_text(text.format(name="old"))
+    await start_runner("--app", "changing", PYTHONPATH=str(tmp_path))
+    assert list(peer.session.hello.registration.functions) == ["old"]
+    assert await call(peer, "old") == "old"
+    peer.session.send(command=Command(drain=DrainRequest(mode=DRAIN_MODE_FINISH)))
+    module.write_text(text.format(name="newer"))
+    peer.session.send(command=Command(undrain=UndrainCommand()))
+    told = await peer.until(
+        lambda: [b for b in peer.session.heartbeats if list(b.registration.functions) == ["newer"]]
+    )
+    assert told and await call(peer, "newer") == "newer"
+
+
+@pytest.mark.parametrize(
+    ("app", "text", "told"),
+    [
+        ("no_such_module:app", "", "there is no module 'no_such_module'"),
+        ("broken:app", "1 / 0", "app 'broken:app' cannot be imported: ZeroDivisionError"),
+        ("broken:app", "app = 3", "app is no App"),
+        ("broken:app", "from taskyard_runner.functions import App\napp = App()", "has no functions"),
+    ],
+)
+async def test_an_app_that_cannot_be_loaded_ends_the_runner_with_the_reason(
+    start_runner: StartRunner, tmp_path: Path, app: str, text: str, told: str
+) -> None:
+    (tmp_path / "broken.py").write_text(text)
+    runner = await start_runner("--app", app, welcomed=False, PYTHONPATH=str(tmp_path))
+    assert await runner.wait() == 1
+    assert told in runner.output()
