@@ -14,7 +14,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from services.runner.tests.runner_process import Gate, Pause, RunnerProcess, function, variables, wait_gone
-from services.runner.tests.scheduler_peer import SchedulerPeer, Task
+from services.runner.tests.scheduler_peer import SchedulerPeer, Task, checkpoint_of
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Resources
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_ABORT,
@@ -56,6 +56,14 @@ async def call(peer: SchedulerPeer, name: str, payload: object = None) -> object
 
 def kinds(peer: SchedulerPeer, task: Task) -> list[str]:
     return [str(report.WhichOneof("report")) for report in peer.reports[task.key]]
+
+
+async def dropped(peer: SchedulerPeer, task: Task) -> None:
+    """Returns once a heartbeat has said that the lease is gone."""
+    name = task.assignment.lease.task
+    await peer.until(
+        lambda: [lease for beat in peer.session.heartbeats for lease in beat.dropped if lease.task == name]
+    )
 
 
 async def test_the_app_is_advertised_and_nothing_else(peer: SchedulerPeer, runner: RunnerProcess) -> None:
@@ -238,8 +246,6 @@ async def test_a_paused_function_goes_on_from_its_checkpoint(
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_PAUSED
     header, content = peer.checkpoints[task.assignment.lease.task]
     assert (header.sequence, content) == (1, b"1")
-    from services.runner.tests.scheduler_peer import checkpoint_of
-
     again = peer.task(
         function(name),
         generation=2,
@@ -267,11 +273,7 @@ async def test_an_aborted_function_says_nothing(peer: SchedulerPeer, runner: Run
         task = peer.assign(function(name))
         await peer.line(task, "ready")
         peer.tell(task, LEASE_ACTION_ABORT, reason="STALE_GENERATION")
-        await peer.until(
-            lambda key=task.key: [
-                lease for beat in peer.session.heartbeats for lease in beat.dropped if lease.task == key[0]
-            ]
-        )
+        await dropped(peer, task)
         assert set(kinds(peer, task)) <= {"started"}
 
 

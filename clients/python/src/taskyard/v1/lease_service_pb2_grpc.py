@@ -142,7 +142,8 @@ class LeaseServiceServicer:
     def CreateChildTasks(self, request, context):
         """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
         The lease is checked just before.  Safe to repeat: see ChildTask.key.
-        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); INVALID_ARGUMENT
+        (FIELD_INVALID); per child as
         TaskService.CreateTask, with requests[i]. before the field.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

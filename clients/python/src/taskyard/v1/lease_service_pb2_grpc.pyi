@@ -73,7 +73,8 @@ class LeaseServiceStub:
     CreateChildTasks: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.CreateChildTasksRequest, _lease_service_pb2.CreateChildTasksResponse]
     """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
     The lease is checked just before.  Safe to repeat: see ChildTask.key.
-    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); INVALID_ARGUMENT
+    (FIELD_INVALID); per child as
     TaskService.CreateTask, with requests[i]. before the field.
     """
     WatchQueue: _grpc.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]
@@ -124,7 +125,8 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     CreateChildTasks: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.CreateChildTasksRequest, _lease_service_pb2.CreateChildTasksResponse]  # type: ignore[assignment]
     """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
     The lease is checked just before.  Safe to repeat: see ChildTask.key.
-    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+    Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); INVALID_ARGUMENT
+    (FIELD_INVALID); per child as
     TaskService.CreateTask, with requests[i]. before the field.
     """
     WatchQueue: _aio.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]  # type: ignore[assignment]
@@ -207,7 +209,8 @@ class LeaseServiceServicer:
     ) -> _typing.Union[_lease_service_pb2.CreateChildTasksResponse, _abc.Awaitable[_lease_service_pb2.CreateChildTasksResponse]]:
         """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
         The lease is checked just before.  Safe to repeat: see ChildTask.key.
-        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); per child as
+        Errors: ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD); INVALID_ARGUMENT
+        (FIELD_INVALID); per child as
         TaskService.CreateTask, with requests[i]. before the field.
         """
 
