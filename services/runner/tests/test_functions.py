@@ -33,7 +33,7 @@ from taskyard.v1.task_pb2 import OVERLAP_POLICY_FORBID
 from taskyard_runner.warden.cgroup import find_hierarchy
 
 StartRunner = Callable[..., Awaitable[RunnerProcess]]
-APP = ("--app", "services.runner.tests.function_app:app")
+APP = ("--app", "services.runner.tests.function_app:app", "--kind", "function")
 
 _hierarchy, _why = find_hierarchy(f"functions-{os.getpid()}")
 if _hierarchy is not None:
@@ -443,7 +443,7 @@ async def test_a_drain_and_its_end_load_the_application_anew(
     module = tmp_path / "changing.py"
     text = "from taskyard_runner.functions import task\n\n@task('{name}')\ndef f():\n    return '{name}'\n"
     module.write_text(text.format(name="old"))
-    await start_runner("--app", "changing", PYTHONPATH=str(tmp_path))
+    await start_runner("--app", "changing", "--kind", "function", PYTHONPATH=str(tmp_path))
     assert list(peer.session.hello.registration.functions) == ["old"]
     assert await call(peer, "old") == "old"
     peer.session.send(command=Command(drain=DrainRequest(mode=DRAIN_MODE_FINISH)))
@@ -468,6 +468,6 @@ async def test_an_app_that_cannot_be_loaded_ends_the_runner_with_the_reason(
     start_runner: StartRunner, tmp_path: Path, app: str, text: str, told: str
 ) -> None:
     (tmp_path / "broken.py").write_text(text)
-    runner = await start_runner("--app", app, welcomed=False, PYTHONPATH=str(tmp_path))
+    runner = await start_runner("--app", app, "--kind", "function", welcomed=False, PYTHONPATH=str(tmp_path))
     assert await runner.wait() == 1
     assert told in runner.output()

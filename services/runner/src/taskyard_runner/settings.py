@@ -135,7 +135,7 @@ class RunnerSettings(Settings):
 
     def offered(self) -> tuple[str, ...]:
         """The kinds to offer; none named = all that work, and functions only where there is an app."""
-        return self.kind or (("function",) if self.app else ())
+        return tuple(dict.fromkeys((*self.kind, "function"))) if self.app else self.kind
 
     def prefetched(self) -> int:
         """Assignments beyond the capacity; programs are never taken ahead."""
