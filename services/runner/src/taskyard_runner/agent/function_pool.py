@@ -420,6 +420,7 @@ def _order(run: FunctionRun) -> Order:
         total_until=extra.get("total_until"),
         silence_seconds=extra.get("silence"),
         grace_seconds=run.grace,
+        cleanup=(),
         meta={},
     )
 
