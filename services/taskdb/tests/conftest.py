@@ -16,12 +16,15 @@ from services.taskdb.tests.yard import Yard
 from taskyard.status import from_rpc_error
 from taskyard.v1 import (
     admin_service_pb2_grpc,
+    api_key_service_pb2_grpc,
     lease_service_pb2_grpc,
     runner_service_pb2_grpc,
     session_service_pb2_grpc,
     task_pb2,
     task_service_pb2,
     task_service_pb2_grpc,
+    task_type_service_pb2_grpc,
+    tenant_service_pb2_grpc,
 )
 from taskyard_kit.keys import ApiKey
 from taskyard_taskdb.domain.event import Claim, Event, Failed, Started, Succeeded
@@ -47,6 +50,9 @@ class Caller:
         self.sessions = self._stub(session_service_pb2_grpc.SessionServiceStub)
         self.runners = self._stub(runner_service_pb2_grpc.RunnerServiceStub)
         self.admin = self._stub(admin_service_pb2_grpc.AdminServiceStub)
+        self.tenants = self._stub(tenant_service_pb2_grpc.TenantServiceStub)
+        self.api_keys = self._stub(api_key_service_pb2_grpc.ApiKeyServiceStub)
+        self.task_types = self._stub(task_type_service_pb2_grpc.TaskTypeServiceStub)
 
     def _stub(self, stub: Callable[[Any], Any]) -> Any:
         return _Translating(stub(self.channel), self._metadata)

@@ -21,16 +21,19 @@ from taskyard_kit.startup import StartupError
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.measures import Measures
 from taskyard_taskdb.policy import POLICIES
+from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
 from taskyard_taskdb.rpc.callbacks import letter
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runners import RunnerServicer
 from taskyard_taskdb.rpc.sessions import SessionServicer
 from taskyard_taskdb.rpc.tasks import TaskServicer
+from taskyard_taskdb.rpc.tenants import TenantServicer
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tenants import TenantCache
 from taskyard_taskdb.storage.transitions import Written
 from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
 from taskyard_taskdb.verifier import StoredKeyVerifier
@@ -46,6 +49,7 @@ class TaskDb:
         self._settings = settings
         self.pool = Pool(settings.database_url, settings.pool_options())
         self.lanes = Lanes()
+        self.tenants = TenantCache(self.pool)
         self.hub = Hub(self.pool)
         self.followers = LogFollowers(self.pool, self.hub)
         self.measures = Measures()
@@ -61,10 +65,17 @@ class TaskDb:
         self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._end_streams)
+        self._background.append(asyncio.create_task(self._hear_of_settings()))
         self.tasks = TaskServicer(
-            self.pool, self._after_commit, self.hub, self.followers, self._settings.egress()
+            self.pool,
+            self._after_commit,
+            self.hub,
+            self.followers,
+            self.tenants,
+            self._settings.egress(),
         )
         self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
+        self._add_administration(self.server)
         self._add_internal(self.server)
         self.housekeeping.start()
         _add_unimplemented(self.server)
@@ -78,6 +89,23 @@ class TaskDb:
         await self.reports.close()
         await end_tasks(self._background)
         await self.pool.close()
+
+    def _add_administration(self, server: Server) -> None:
+        """Tenants and keys."""
+        tenants = TenantServicer(self.pool, self.lanes)
+        server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
+        api_keys = ApiKeyServicer(self.pool, server.authenticator.forget)
+        server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
+
+    async def _hear_of_settings(self) -> None:
+        """Forgets what is remembered of tenants that this or another replica has changed."""
+        inbox = self.lanes.listen()
+        while True:
+            news = await inbox.take()
+            if news.everything:
+                self.tenants.forget()
+            for tenant_id in news.settings:
+                self.tenants.forget(tenant_id)
 
     def _add_internal(self, server: Server) -> None:
         """What schedulers use."""
@@ -136,14 +164,6 @@ def _add_unimplemented(server: Server) -> None:
     server.add(
         task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server,
         task_type_service_pb2_grpc.TaskTypeServiceServicer(),
-    )
-    server.add(
-        tenant_service_pb2_grpc.add_TenantServiceServicer_to_server,
-        tenant_service_pb2_grpc.TenantServiceServicer(),
-    )
-    server.add(
-        api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server,
-        api_key_service_pb2_grpc.ApiKeyServiceServicer(),
     )
     server.add(
         admin_service_pb2_grpc.add_AdminServiceServicer_to_server,

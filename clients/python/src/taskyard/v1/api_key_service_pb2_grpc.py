@@ -58,7 +58,9 @@ class ApiKeyServiceServicer:
 
     def CreateApiKey(self, request, context):
         """Makes a key.  The secret is in this answer only; so a repeat makes another key.
-        Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
+        A tenant makes TENANT keys of its own; everything else takes an administrator
+        (PERMISSION_DENIED).  To rotate a key: make another, hand it out, revoke the old one.
+        Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -73,7 +75,8 @@ class ApiKeyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevokeApiKey(self, request, context):
-        """Makes a key invalid for good, everywhere within 10 s.  Idempotent.
+        """Makes a key invalid for good: at once on the replica that answers, everywhere else
+        within 10 s.  Idempotent.
         Errors: NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -35,14 +35,17 @@ class ApiKeyServiceStub:
     def __new__(cls, channel: _aio.Channel) -> ApiKeyServiceAsyncStub: ...
     CreateApiKey: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.CreateApiKeyRequest, _api_key_service_pb2.CreateApiKeyResponse]
     """Makes a key.  The secret is in this answer only; so a repeat makes another key.
-    Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
+    A tenant makes TENANT keys of its own; everything else takes an administrator
+    (PERMISSION_DENIED).  To rotate a key: make another, hand it out, revoke the old one.
+    Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
     """
     ListApiKeys: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.ListApiKeysRequest, _api_key_service_pb2.ListApiKeysResponse]
     """Lists keys without their secrets.
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     RevokeApiKey: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]
-    """Makes a key invalid for good, everywhere within 10 s.  Idempotent.
+    """Makes a key invalid for good: at once on the replica that answers, everywhere else
+    within 10 s.  Idempotent.
     Errors: NOT_FOUND.
     """
 
@@ -53,14 +56,17 @@ class ApiKeyServiceAsyncStub(ApiKeyServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateApiKey: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.CreateApiKeyRequest, _api_key_service_pb2.CreateApiKeyResponse]  # type: ignore[assignment]
     """Makes a key.  The secret is in this answer only; so a repeat makes another key.
-    Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
+    A tenant makes TENANT keys of its own; everything else takes an administrator
+    (PERMISSION_DENIED).  To rotate a key: make another, hand it out, revoke the old one.
+    Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
     """
     ListApiKeys: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.ListApiKeysRequest, _api_key_service_pb2.ListApiKeysResponse]  # type: ignore[assignment]
     """Lists keys without their secrets.
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     RevokeApiKey: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]  # type: ignore[assignment]
-    """Makes a key invalid for good, everywhere within 10 s.  Idempotent.
+    """Makes a key invalid for good: at once on the replica that answers, everywhere else
+    within 10 s.  Idempotent.
     Errors: NOT_FOUND.
     """
 
@@ -73,7 +79,9 @@ class ApiKeyServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_api_key_service_pb2.CreateApiKeyResponse, _abc.Awaitable[_api_key_service_pb2.CreateApiKeyResponse]]:
         """Makes a key.  The secret is in this answer only; so a repeat makes another key.
-        Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
+        A tenant makes TENANT keys of its own; everything else takes an administrator
+        (PERMISSION_DENIED).  To rotate a key: make another, hand it out, revoke the old one.
+        Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID).
         """
 
     def ListApiKeys(
@@ -90,7 +98,8 @@ class ApiKeyServiceServicer:
         request: _api_key_service_pb2.RevokeApiKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_api_key_service_pb2.RevokeApiKeyResponse, _abc.Awaitable[_api_key_service_pb2.RevokeApiKeyResponse]]:
-        """Makes a key invalid for good, everywhere within 10 s.  Idempotent.
+        """Makes a key invalid for good: at once on the replica that answers, everywhere else
+        within 10 s.  Idempotent.
         Errors: NOT_FOUND.
         """
 

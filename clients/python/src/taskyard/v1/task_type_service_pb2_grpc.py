@@ -73,8 +73,8 @@ class TaskTypeServiceServicer:
 
     def CreateTaskType(self, request, context):
         """Registers a task type.
-        Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (schema is not valid
-        JSON Schema, defaults contradict bounds).
+        Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
+        schema is not valid JSON Schema, defaults contradict bounds).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -97,16 +97,19 @@ class TaskTypeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateTaskType(self, request, context):
-        """Changes a task type; existing tasks keep the defaults they were created with.
-        Errors: NOT_FOUND (unless allow_missing); ABORTED (RESOURCE_VERSION_MISMATCH).
+        """Changes a task type; existing tasks keep the defaults they were created with.  In force
+        at once on the replica that answers, everywhere else within 2 s.
+        Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
+        FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTaskType(self, request, context):
-        """Deletes a task type.
-        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED.
+        """Deletes a task type with its revisions.
+        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
+        (RESOURCE_VERSION_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -35,8 +35,8 @@ class TaskTypeServiceStub:
     def __new__(cls, channel: _aio.Channel) -> TaskTypeServiceAsyncStub: ...
     CreateTaskType: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.CreateTaskTypeRequest, _task_type_service_pb2.CreateTaskTypeResponse]
     """Registers a task type.
-    Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (schema is not valid
-    JSON Schema, defaults contradict bounds).
+    Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
+    schema is not valid JSON Schema, defaults contradict bounds).
     """
     GetTaskType: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.GetTaskTypeRequest, _task_type_service_pb2.GetTaskTypeResponse]
     """Returns a task type.
@@ -47,12 +47,15 @@ class TaskTypeServiceStub:
     Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
     """
     UpdateTaskType: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.UpdateTaskTypeRequest, _task_type_service_pb2.UpdateTaskTypeResponse]
-    """Changes a task type; existing tasks keep the defaults they were created with.
-    Errors: NOT_FOUND (unless allow_missing); ABORTED (RESOURCE_VERSION_MISMATCH).
+    """Changes a task type; existing tasks keep the defaults they were created with.  In force
+    at once on the replica that answers, everywhere else within 2 s.
+    Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
+    FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTaskType: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.DeleteTaskTypeRequest, _task_type_service_pb2.DeleteTaskTypeResponse]
-    """Deletes a task type.
-    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED.
+    """Deletes a task type with its revisions.
+    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
+    (RESOURCE_VERSION_MISMATCH).
     """
     ValidatePayload: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.ValidatePayloadRequest, _task_type_service_pb2.ValidatePayloadResponse]
     """Checks a payload against the schema; a payload that does not match is an answer,
@@ -67,8 +70,8 @@ class TaskTypeServiceAsyncStub(TaskTypeServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTaskType: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.CreateTaskTypeRequest, _task_type_service_pb2.CreateTaskTypeResponse]  # type: ignore[assignment]
     """Registers a task type.
-    Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (schema is not valid
-    JSON Schema, defaults contradict bounds).
+    Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
+    schema is not valid JSON Schema, defaults contradict bounds).
     """
     GetTaskType: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.GetTaskTypeRequest, _task_type_service_pb2.GetTaskTypeResponse]  # type: ignore[assignment]
     """Returns a task type.
@@ -79,12 +82,15 @@ class TaskTypeServiceAsyncStub(TaskTypeServiceStub):
     Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
     """
     UpdateTaskType: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.UpdateTaskTypeRequest, _task_type_service_pb2.UpdateTaskTypeResponse]  # type: ignore[assignment]
-    """Changes a task type; existing tasks keep the defaults they were created with.
-    Errors: NOT_FOUND (unless allow_missing); ABORTED (RESOURCE_VERSION_MISMATCH).
+    """Changes a task type; existing tasks keep the defaults they were created with.  In force
+    at once on the replica that answers, everywhere else within 2 s.
+    Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
+    FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTaskType: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.DeleteTaskTypeRequest, _task_type_service_pb2.DeleteTaskTypeResponse]  # type: ignore[assignment]
-    """Deletes a task type.
-    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED.
+    """Deletes a task type with its revisions.
+    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
+    (RESOURCE_VERSION_MISMATCH).
     """
     ValidatePayload: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.ValidatePayloadRequest, _task_type_service_pb2.ValidatePayloadResponse]  # type: ignore[assignment]
     """Checks a payload against the schema; a payload that does not match is an answer,
@@ -101,8 +107,8 @@ class TaskTypeServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_type_service_pb2.CreateTaskTypeResponse, _abc.Awaitable[_task_type_service_pb2.CreateTaskTypeResponse]]:
         """Registers a task type.
-        Errors: NOT_FOUND (tenant); ALREADY_EXISTS; INVALID_ARGUMENT (schema is not valid
-        JSON Schema, defaults contradict bounds).
+        Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
+        schema is not valid JSON Schema, defaults contradict bounds).
         """
 
     def GetTaskType(
@@ -128,8 +134,10 @@ class TaskTypeServiceServicer:
         request: _task_type_service_pb2.UpdateTaskTypeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_type_service_pb2.UpdateTaskTypeResponse, _abc.Awaitable[_task_type_service_pb2.UpdateTaskTypeResponse]]:
-        """Changes a task type; existing tasks keep the defaults they were created with.
-        Errors: NOT_FOUND (unless allow_missing); ABORTED (RESOURCE_VERSION_MISMATCH).
+        """Changes a task type; existing tasks keep the defaults they were created with.  In force
+        at once on the replica that answers, everywhere else within 2 s.
+        Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
+        FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
         """
 
     def DeleteTaskType(
@@ -137,8 +145,9 @@ class TaskTypeServiceServicer:
         request: _task_type_service_pb2.DeleteTaskTypeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_type_service_pb2.DeleteTaskTypeResponse, _abc.Awaitable[_task_type_service_pb2.DeleteTaskTypeResponse]]:
-        """Deletes a task type.
-        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED.
+        """Deletes a task type with its revisions.
+        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
+        (RESOURCE_VERSION_MISMATCH).
         """
 
     def ValidatePayload(

@@ -96,7 +96,9 @@ class TenantServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateTenant(self, request, context):
-        """Changes display_name, tier, quota, suspended, queue_paused.
+        """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
+        replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
+        its tasks, and holds up writers of tasks for that time.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -104,8 +106,10 @@ class TenantServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTenant(self, request, context):
-        """Deletes a tenant for good; with force including task types and tasks.  Audit events stay.
-        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED.
+        """Deletes a tenant and its keys for good; with force including task types and tasks, in
+        pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+        Audit events stay.
+        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

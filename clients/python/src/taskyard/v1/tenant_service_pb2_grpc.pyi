@@ -46,12 +46,16 @@ class TenantServiceStub:
     Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
     """
     UpdateTenant: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.UpdateTenantRequest, _tenant_service_pb2.UpdateTenantResponse]
-    """Changes display_name, tier, quota, suspended, queue_paused.
+    """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
+    replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
+    its tasks, and holds up writers of tasks for that time.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTenant: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.DeleteTenantRequest, _tenant_service_pb2.DeleteTenantResponse]
-    """Deletes a tenant for good; with force including task types and tasks.  Audit events stay.
-    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED.
+    """Deletes a tenant and its keys for good; with force including task types and tasks, in
+    pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+    Audit events stay.
+    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     GetTenantUsage: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.GetTenantUsageRequest, _tenant_service_pb2.GetTenantUsageResponse]
     """Current use of the quota.
@@ -76,12 +80,16 @@ class TenantServiceAsyncStub(TenantServiceStub):
     Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
     """
     UpdateTenant: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.UpdateTenantRequest, _tenant_service_pb2.UpdateTenantResponse]  # type: ignore[assignment]
-    """Changes display_name, tier, quota, suspended, queue_paused.
+    """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
+    replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
+    its tasks, and holds up writers of tasks for that time.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTenant: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.DeleteTenantRequest, _tenant_service_pb2.DeleteTenantResponse]  # type: ignore[assignment]
-    """Deletes a tenant for good; with force including task types and tasks.  Audit events stay.
-    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED.
+    """Deletes a tenant and its keys for good; with force including task types and tasks, in
+    pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+    Audit events stay.
+    Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     GetTenantUsage: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.GetTenantUsageRequest, _tenant_service_pb2.GetTenantUsageResponse]  # type: ignore[assignment]
     """Current use of the quota.
@@ -123,7 +131,9 @@ class TenantServiceServicer:
         request: _tenant_service_pb2.UpdateTenantRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tenant_service_pb2.UpdateTenantResponse, _abc.Awaitable[_tenant_service_pb2.UpdateTenantResponse]]:
-        """Changes display_name, tier, quota, suspended, queue_paused.
+        """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
+        replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
+        its tasks, and holds up writers of tasks for that time.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
         """
 
@@ -132,8 +142,10 @@ class TenantServiceServicer:
         request: _tenant_service_pb2.DeleteTenantRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tenant_service_pb2.DeleteTenantResponse, _abc.Awaitable[_tenant_service_pb2.DeleteTenantResponse]]:
-        """Deletes a tenant for good; with force including task types and tasks.  Audit events stay.
-        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED.
+        """Deletes a tenant and its keys for good; with force including task types and tasks, in
+        pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+        Audit events stay.
+        Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
         """
 
     def GetTenantUsage(

@@ -7,6 +7,7 @@ from enum import Enum, IntEnum, auto
 
 from taskyard.errors import FieldInvalid
 from taskyard_taskdb.domain import names
+from taskyard_taskdb.domain.quota import Tier
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, ActorType, Occupancy, Phase, RunnerState
 
 Value = str | int | datetime | frozenset[int]
@@ -25,6 +26,8 @@ class FieldType(Enum):
     ACTOR_TYPE = auto()
     RUNNER = auto()
     TASK = auto()
+    TIER = auto()
+    BOOLEAN = auto()
     LABEL = auto()
     # A set of keys or, with values, of labels.
     LABELS = auto()
@@ -100,6 +103,12 @@ def _enum(kind: type[IntEnum], prefix: str, groups: Mapping[str, frozenset[int]]
     return read
 
 
+def _boolean(text: str) -> int:
+    if text not in ("true", "false"):
+        raise ValueError("write true or false")
+    return text == "true"
+
+
 def _runner(text: str) -> str:
     return text.removeprefix("runners/")
 
@@ -120,6 +129,8 @@ _READERS: Mapping[FieldType, Callable[[str], Value]] = {
     FieldType.ACTOR_TYPE: _enum(ActorType, "ACTOR_TYPE_", {}),
     FieldType.RUNNER_STATE: _enum(RunnerState, "RUNNER_STATE_", {}),
     FieldType.OCCUPANCY: _enum(Occupancy, "RUNNER_OCCUPANCY_", {}),
+    FieldType.TIER: _enum(Tier, "TENANT_TIER_", {}),
+    FieldType.BOOLEAN: _boolean,
     FieldType.RUNNER: _runner,
     FieldType.TASK: _task,
 }
@@ -171,4 +182,12 @@ AUDIT_FIELDS = FieldTable(
         "time": FieldType.TIME,
         "request_id": FieldType.TEXT,
     }
+)
+
+TENANT_FIELDS = FieldTable(
+    {"tier": FieldType.TIER, "suspended": FieldType.BOOLEAN, "create_time": FieldType.TIME}
+)
+
+TASK_TYPE_FIELDS = FieldTable(
+    {"id": FieldType.TEXT, "disabled": FieldType.BOOLEAN, "create_time": FieldType.TIME}
 )

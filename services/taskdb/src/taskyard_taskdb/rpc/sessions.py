@@ -14,7 +14,8 @@ from taskyard_kit.keys import ApiKey
 from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.event import ProgressReported, runner
 from taskyard_taskdb.domain.names import task_name
-from taskyard_taskdb.rpc.durations import set_duration, set_time, to_datetime, to_timedelta
+from taskyard_taskdb.rpc.durations import set_duration, to_datetime, to_timedelta
+from taskyard_taskdb.rpc.key_messages import fill_key
 from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_leases
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
@@ -222,19 +223,6 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
 
 def _key_answer(found: keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
     response = session_service_pb2.VerifyApiKeyResponse()
-    key = response.api_key
-    key.name = f"apiKeys/{found.key_id}"
-    key.kind = found.kind  # type: ignore[assignment]
-    key.tenant = found.tenant_id or ""
-    key.read_only = found.read_only
-    key.description = found.description
-    if found.kind == keys.RUNNER:
-        key.runner_scope.runner_id = found.runner_scope.runner_id
-        key.runner_scope.tenants.extend(found.runner_scope.tenants)
-        key.runner_scope.labels.update(found.runner_scope.labels)
-    if found.create_time is not None:
-        set_time(key.create_time, found.create_time)
-    if found.expire_time is not None:
-        set_time(key.expire_time, found.expire_time)
+    fill_key(response.api_key, found)
     set_duration(response.ttl, KEY_TTL)
     return response

@@ -44,13 +44,19 @@ class TaskServicer(
     """TaskService."""
 
     def __init__(
-        self, pool: Pool, after_commit: AfterCommit, hub: Hub, followers: LogFollowers, egress: Egress
+        self,
+        pool: Pool,
+        after_commit: AfterCommit,
+        hub: Hub,
+        followers: LogFollowers,
+        tenants: TenantCache,
+        egress: Egress,
     ) -> None:
         self._pool = pool
         self._hub = hub
         self._followers = followers
         self._stats = StatsCache()
-        self._tenants = TenantCache(pool)
+        self._tenants = tenants
         self._specs = SpecReader(egress)
         self._actions = Actions(pool, after_commit)
         classes = ClassCache(pool)

@@ -7,17 +7,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import Message
-
-from taskyard.errors import FieldImmutable, FieldInvalid, PhaseConflict, TaskTerminal
+from taskyard.errors import FieldImmutable, PhaseConflict, TaskTerminal
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.event import Edited
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Kind
-from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc import access, convert, masks
 from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.callbacks import check_callback
+from taskyard_taskdb.rpc.masks import Path
 from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
 from taskyard_taskdb.rpc.validate import check_task, validate
@@ -26,8 +24,6 @@ from taskyard_taskdb.storage.tasks import TaskRecord
 
 _METADATA = ("labels", "annotations")
 _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
-
-Path = tuple[str, ...]
 
 
 class UpdateMethods(ShowMethods):
@@ -69,7 +65,7 @@ class UpdateMethods(ShowMethods):
         after = task_pb2.Task()
         after.CopyFrom(before)
         for path in paths:
-            _copy(request.task, after, path)
+            masks.copy(request.task, after, path)
         _refuse_changed_identity(before.spec, request)
         spec, kind = resolve(after.spec, "task.spec")
         after.spec.CopyFrom(spec)
@@ -168,13 +164,7 @@ def _is_mutable(path: Path) -> bool:
 
 
 def _check_path(path: Path, text: str) -> None:
-    descriptor: Descriptor | None = task_pb2.Task.DESCRIPTOR
-    for depth, name in enumerate(path):
-        field = descriptor.fields_by_name.get(name) if descriptor is not None else None
-        last = depth == len(path) - 1
-        if field is None or (not last and (field.is_repeated or field.message_type is None)):
-            raise FieldInvalid.of("update_mask", f"{text!r} is not a field of a task", "field_mask")
-        descriptor = field.message_type
+    masks.check_path(task_pb2.Task.DESCRIPTOR, path, "a task")
     if not _is_mutable(path):
         raise FieldImmutable.of("update_mask", f"{text} cannot be changed", "field_mask")
 
@@ -184,22 +174,3 @@ def _refuse_changed_identity(before: task_pb2.TaskSpec, request: task_service_pb
     for field, value in request.task.spec.ListFields():
         if field.name in _FIXED_SPEC and value != getattr(before, field.name):
             raise FieldImmutable.of(f"task.spec.{field.name}", "cannot be changed; create another task")
-
-
-def _copy(source: Message, target: Message, path: Path) -> None:
-    """Makes the field of `target` what it is in `source`, unset included."""
-    name = path[0]
-    field: Any = source.DESCRIPTOR.fields_by_name[name]
-    if len(path) > 1:
-        _copy(getattr(source, name), getattr(target, name), path[1:])
-        return
-    target.ClearField(name)
-    if field.is_repeated:
-        getattr(target, name).MergeFrom(getattr(source, name))
-    elif not field.has_presence:
-        setattr(target, name, getattr(source, name))
-    elif source.HasField(name):
-        if field.message_type is not None:
-            getattr(target, name).CopyFrom(getattr(source, name))
-        else:
-            setattr(target, name, getattr(source, name))

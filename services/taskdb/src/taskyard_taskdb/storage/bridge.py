@@ -84,6 +84,7 @@ def encode(sender: str, news: News) -> Iterator[str]:
         *(("holder", list(key)) for key in news.holders),
         *(("runner", [runner_id]) for runner_id in news.runners),
         *(("tenant", [tenant_id]) for tenant_id in news.tenants),
+        *(("settings", [tenant_id]) for tenant_id in news.settings),
     ]
     if news.everything or len(items) > _LARGEST:
         yield json.dumps({"from": sender, "everything": True})
@@ -102,8 +103,9 @@ def decode(payload: str) -> tuple[str, News]:
                 news.lanes.add(LaneKey(*values))
             elif kind == "holder":
                 news.holders.add((values[0], values[1]))
-            elif kind in ("runner", "tenant"):
-                (news.runners if kind == "runner" else news.tenants).add(values[0])
+            elif kind in ("runner", "tenant", "settings"):
+                named = {"runner": news.runners, "tenant": news.tenants, "settings": news.settings}
+                named[kind].add(values[0])
         return str(told["from"]), news
     except (ValueError, KeyError, TypeError, IndexError):
         return "", News(everything=True)

@@ -68,13 +68,7 @@ async def set_limits(tx: Tx, tenant_id: str, quota: Quota, *, counted: bool) -> 
 
     The first limit of a tenant waits for all writers of tasks and holds up new ones while it counts.
     """
-    params = {
-        "tenant_id": tenant_id,
-        "max_concurrent_tasks": quota.max_concurrent_tasks,
-        "max_queue_depth": quota.max_queue_depth,
-        "rate_limit_per_sec": quota.rate_limit_per_sec,
-        "rate_burst": quota.rate_burst,
-    }
+    params = _limits(tenant_id, quota)
     if not quota.counted:
         await tx.execute(statement("end_counting"), (tenant_id,))
     elif counted:
@@ -82,6 +76,21 @@ async def set_limits(tx: Tx, tenant_id: str, quota: Quota, *, counted: bool) -> 
     else:
         await hold_writers(tx)
         await tx.execute(statement("begin_counting"), params)
+
+
+async def begin(tx: Tx, tenant_id: str, quota: Quota) -> None:
+    """Count a tenant that is made in this transaction, and so has no tasks."""
+    await tx.execute(statement("begin_counting"), _limits(tenant_id, quota))
+
+
+def _limits(tenant_id: str, quota: Quota) -> dict[str, object]:
+    return {
+        "tenant_id": tenant_id,
+        "max_concurrent_tasks": quota.max_concurrent_tasks,
+        "max_queue_depth": quota.max_queue_depth,
+        "rate_limit_per_sec": quota.rate_limit_per_sec,
+        "rate_burst": quota.rate_burst,
+    }
 
 
 async def add(tx: Tx, delta: Delta) -> set[str]:

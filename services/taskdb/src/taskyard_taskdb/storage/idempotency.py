@@ -20,6 +20,8 @@ class Method(IntEnum):
     RETRY_TASK = 3
     REPORT_TASK_STATUS = 4
     UPDATE_TASK = 5
+    CREATE_TENANT = 6
+    CREATE_TASK_TYPE = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from psycopg import errors as pg
 
 from taskyard.errors import AlreadyExists, NotFound
-from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
 
 TENANT, ADMIN, SCHEDULER, RUNNER = 1, 2, 3, 4
@@ -81,8 +81,29 @@ async def insert_key(tx: Tx, key: StoredKey) -> datetime:
 async def find_key(tx: Tx, key_id: str) -> StoredKey | None:
     """The key of this id if it is in force now."""
     row = await tx.fetch_row(statement("find_api_key"), (key_id,))
-    if row is None:
-        return None
+    return _read(row) if row is not None else None
+
+
+async def lock_key(tx: Tx, key_id: str) -> StoredKey | None:
+    """The key of this id, in force or not, which nobody else revokes before the end of the transaction."""
+    row = await tx.fetch_row(statement("lock_api_key"), (key_id,))
+    return _read(row) if row is not None else None
+
+
+async def list_keys(tx: Tx, tenant_id: str | None, after: str, size: int) -> list[StoredKey]:
+    """Up to `size` keys whose ids follow `after`, of one tenant or of all principals."""
+    params = {"tenant_id": tenant_id, "after": after, "size": size}
+    return [_read(row) for row in await tx.fetch(statement("list_api_keys"), params)]
+
+
+async def revoke_key(tx: Tx, key: StoredKey) -> StoredKey:
+    """A locked key, revoked from now on."""
+    row = await tx.fetch_row(statement("revoke_api_key"), (key.key_id,))
+    assert row is not None, "the key is locked"
+    return replace(key, revoke_time=row[0])
+
+
+def _read(row: Row) -> StoredKey:
     found_id, kind, secret_hash, tenant_id, read_only, scope, description, created, expires, revoked = row
     return StoredKey(
         found_id,

@@ -34,10 +34,13 @@ class News:
     lanes: set[LaneKey] = field(default_factory=set)
     holders: set[Key] = field(default_factory=set)
     runners: set[str] = field(default_factory=set)
+    # Tenants whose share changed, and those whose settings or task types did.
     tenants: set[str] = field(default_factory=set)
+    settings: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        return self.everything or bool(self.lanes or self.holders or self.runners or self.tenants)
+        told = (self.lanes, self.holders, self.runners, self.tenants, self.settings)
+        return self.everything or any(told)
 
     def add(self, other: News) -> None:
         """Take over what another has."""
@@ -46,6 +49,7 @@ class News:
         self.holders |= other.holders
         self.runners |= other.runners
         self.tenants |= other.tenants
+        self.settings |= other.settings
 
 
 class Inbox:
@@ -90,8 +94,12 @@ class Lanes:
         self.tell(News(runners=set(runner_ids)))
 
     def touch_tenants(self, tenant_ids: Iterable[str]) -> None:
-        """Say that weight, quota or suspension of tenants changed."""
+        """Say that the use that tenants make of their limits changed."""
         self.tell(News(tenants=set(tenant_ids)))
+
+    def reconfigured(self, tenant_ids: Iterable[str]) -> None:
+        """Say that settings, limits or task types of tenants changed."""
+        self.tell(News(tenants=set(tenant_ids), settings=set(tenant_ids)))
 
     def committed(self, written: Written) -> None:
         """Tell what a transaction of transitions has changed."""

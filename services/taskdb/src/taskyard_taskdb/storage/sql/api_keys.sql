@@ -11,3 +11,21 @@ SELECT key_id, kind, secret_hash, tenant_id, read_only, runner_scope, descriptio
     revoke_time
 FROM api_keys
 WHERE key_id = %s AND revoke_time IS NULL AND (expire_time IS NULL OR expire_time > statement_timestamp())
+
+-- name: lock_api_key
+-- Locks one key by its primary key, in force or not, and waits.
+SELECT key_id, kind, secret_hash, tenant_id, read_only, runner_scope, description, create_time, expire_time,
+    revoke_time
+FROM api_keys WHERE key_id = %s FOR NO KEY UPDATE
+
+-- name: list_api_keys
+-- Locks nothing; a page along the primary key, of one tenant or, for null, of all principals.
+SELECT key_id, kind, secret_hash, tenant_id, read_only, runner_scope, description, create_time, expire_time,
+    revoke_time
+FROM api_keys
+WHERE key_id > %(after)s AND (%(tenant_id)s::text IS NULL OR tenant_id = %(tenant_id)s)
+ORDER BY key_id LIMIT %(size)s
+
+-- name: revoke_api_key
+-- Revokes a key that lock_api_key has locked; primary key.
+UPDATE api_keys SET revoke_time = clock_timestamp() WHERE key_id = %s RETURNING revoke_time

@@ -166,9 +166,9 @@ WITH log AS MATERIALIZED (
         %(actor_id)s, runner_id
     FROM log, claimed
 ), counted AS (
-    UPDATE tenant_counters c SET pending = c.pending - n.count, leased = c.leased + n.count
+    UPDATE tenant_counters c SET pending = c.pending - n.waited, leased = c.leased + n.count
     FROM (
-        SELECT tenant_id, count(*) FROM claimed
+        SELECT tenant_id, count(*), count(*) FILTER (WHERE previous_phase = 1) AS waited FROM claimed
         WHERE old_generation IS NULL AND EXISTS (SELECT FROM tenant_counters)
         GROUP BY 1 ORDER BY 1
     ) n

@@ -1,0 +1,168 @@
+"""ApiKeyService: keys made, listed and revoked; the secret is told once and stored as a digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
+from taskyard.v1 import api_key_pb2, api_key_service_pb2, api_key_service_pb2_grpc
+from taskyard_kit.auth import Kind, Principal, current_principal
+from taskyard_kit.keys import ApiKey
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.names import check_id
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.rpc import access
+from taskyard_taskdb.rpc.durations import to_datetime
+from taskyard_taskdb.rpc.key_messages import fill_key
+from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.validate import check_text
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.changes import append_change
+from taskyard_taskdb.storage.keys import RunnerScope, StoredKey
+from taskyard_taskdb.storage.pool import Pool, Tx
+
+_ID = re.compile(r"[a-z0-9]{4,32}")
+# Whose audit a key of no tenant belongs to.
+_SYSTEM = "system"
+_CREATE = "/taskyard.v1.ApiKeyService/CreateApiKey"
+
+_KIND_NAMES = {keys.ADMIN: "ADMIN", keys.SCHEDULER: "SCHEDULER", keys.RUNNER: "RUNNER", keys.TENANT: "TENANT"}
+
+
+class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
+    """ApiKeyService. `forget` makes this replica ask again about a key; the others do within 5 s."""
+
+    def __init__(self, pool: Pool, forget: Callable[[str], None]) -> None:
+        self._pool = pool
+        self._forget = forget
+
+    async def CreateApiKey(
+        self, request: api_key_service_pb2.CreateApiKeyRequest, context: Any
+    ) -> api_key_service_pb2.CreateApiKeyResponse:
+        wanted = _read(request.api_key)
+        _authorise(wanted, current_principal())
+        made = ApiKey.make()
+        if request.api_key_id:
+            if not _ID.fullmatch(request.api_key_id):
+                raise FieldInvalid.of("api_key_id", "must be 4 to 32 of a-z and 0-9, or empty")
+            made = ApiKey(request.api_key_id, made.secret)
+        key = replace(wanted, key_id=made.id, secret_hash=made.digest)
+        actor = access.caller()
+
+        async def work(tx: Tx) -> datetime:
+            created = await keys.insert_key(tx, key)
+            await _log(tx, ChangeEvent.API_KEY_CREATED, key, actor, created)
+            return created
+
+        created = await self._pool.run(work)
+        response = api_key_service_pb2.CreateApiKeyResponse(secret=made.text)
+        fill_key(response.api_key, replace(key, create_time=created))
+        return response
+
+    async def ListApiKeys(
+        self, request: api_key_service_pb2.ListApiKeysRequest, context: Any
+    ) -> api_key_service_pb2.ListApiKeysResponse:
+        principal = current_principal()
+        tenant_id = principal.tenant if principal.kind is Kind.TENANT else None
+        async with self._pool.reading() as tx:
+
+            async def read(after: tuple[str, ...], size: int) -> list[StoredKey]:
+                return await keys.list_keys(tx, tenant_id, after[0] if after else "", size)
+
+            found, token = await read_page(
+                read,
+                lambda key: (key.key_id,),
+                asked_size=request.page_size,
+                token=request.page_token,
+                query=("ListApiKeys",),
+            )
+        response = api_key_service_pb2.ListApiKeysResponse(next_page_token=token)
+        for key in found:
+            fill_key(response.api_keys.add(), key)
+        return response
+
+    async def RevokeApiKey(
+        self, request: api_key_service_pb2.RevokeApiKeyRequest, context: Any
+    ) -> api_key_service_pb2.RevokeApiKeyResponse:
+        key_id = request.name.removeprefix("apiKeys/")
+        principal = current_principal()
+        actor = access.caller()
+
+        async def work(tx: Tx) -> StoredKey:
+            found = await keys.lock_key(tx, key_id)
+            if found is None or not _manages(principal, found):
+                raise NotFound("API key", request.name)
+            if found.revoke_time is not None:
+                return found
+            revoked = await keys.revoke_key(tx, found)
+            assert revoked.revoke_time is not None
+            await _log(tx, ChangeEvent.API_KEY_REVOKED, revoked, actor, revoked.revoke_time)
+            return revoked
+
+        revoked = await self._pool.run(work)
+        self._forget(key_id)
+        response = api_key_service_pb2.RevokeApiKeyResponse()
+        fill_key(response.api_key, revoked)
+        return response
+
+
+def _read(given: api_key_pb2.ApiKey) -> StoredKey:
+    """The key that is asked for. Raises FieldInvalid for what does not fit its kind."""
+    kind = int(given.kind)
+    if (kind == keys.TENANT) != bool(given.tenant):
+        told = "must name the tenant that it acts for" if kind == keys.TENANT else "is for TENANT keys only"
+        raise FieldInvalid.of("api_key.tenant", told)
+    if given.read_only and kind != keys.TENANT:
+        raise FieldInvalid.of("api_key.read_only", "is for TENANT keys only")
+    if given.HasField("runner_scope") and kind != keys.RUNNER:
+        raise FieldInvalid.of("api_key.runner_scope", "is for RUNNER keys only")
+    check_text(given.description, "api_key.description")
+    expire_time = to_datetime(given.expire_time) if given.HasField("expire_time") else None
+    if expire_time is not None and expire_time <= datetime.now(UTC):
+        raise FieldInvalid.of("api_key.expire_time", f"{expire_time:%Y-%m-%dT%H:%M:%SZ} has passed")
+    return StoredKey(
+        "",
+        kind,
+        b"",
+        tenant_id=given.tenant or None,
+        read_only=given.read_only,
+        runner_scope=_read_scope(given.runner_scope),
+        description=given.description,
+        expire_time=expire_time,
+    )
+
+
+def _read_scope(given: api_key_pb2.RunnerScope) -> RunnerScope:
+    for index, tenant_id in enumerate(given.tenants):
+        check_id(tenant_id, "tenants", f"api_key.runner_scope.tenants[{index}]")
+    for name, value in given.labels.items():
+        check_text(name + value, f'api_key.runner_scope.labels["{name}"]')
+    return RunnerScope(given.runner_id, tuple(given.tenants), dict(given.labels))
+
+
+def _authorise(key: StoredKey, principal: Principal) -> None:
+    """A tenant makes keys for itself only; of another tenant it does not even learn that it exists."""
+    if principal.kind is Kind.ADMIN:
+        return
+    if key.kind != keys.TENANT:
+        needed = f"admin to make a key of kind {_KIND_NAMES[key.kind]}"
+        raise PermissionDenied(str(principal), _CREATE, needed)
+    if key.tenant_id != principal.tenant:
+        raise NotFound("tenant", f"tenants/{key.tenant_id}")
+
+
+def _manages(principal: Principal, key: StoredKey) -> bool:
+    return principal.kind is Kind.ADMIN or (
+        principal.kind is Kind.TENANT and key.tenant_id == principal.tenant
+    )
+
+
+async def _log(tx: Tx, event: ChangeEvent, key: StoredKey, actor: Actor, time: datetime) -> None:
+    details: dict[str, object] = {"kind": _KIND_NAMES[key.kind], "read_only": key.read_only}
+    if key.expire_time is not None:
+        details["expire_time"] = key.expire_time.isoformat()
+    await append_change(tx, event, key.tenant_id or _SYSTEM, key.key_id, actor, time, details=details)

@@ -1,0 +1,207 @@
+"""ApiKeyService: keys are shown once, stored hashed, scoped, expire, and are revoked for good."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task, run_taskdb
+from taskyard import errors
+from taskyard.v1 import api_key_pb2, api_key_service_pb2, session_service_pb2, task_service_pb2
+
+Service = api_key_service_pb2
+TENANT, ADMIN = api_key_pb2.PRINCIPAL_KIND_TENANT, api_key_pb2.PRINCIPAL_KIND_ADMIN
+RUNNER = api_key_pb2.PRINCIPAL_KIND_RUNNER
+
+
+async def make(caller: Caller, key_id: str = "", **fields: Any) -> Service.CreateApiKeyResponse:
+    """A new key, of the tenant "default" unless said otherwise."""
+    fields.setdefault("kind", TENANT)
+    if fields["kind"] == TENANT:
+        fields.setdefault("tenant", "default")
+    request = Service.CreateApiKeyRequest(api_key_id=key_id, api_key=api_key_pb2.ApiKey(**fields))
+    made: Service.CreateApiKeyResponse = await caller.api_keys.CreateApiKey(request)
+    return made
+
+
+async def revoke(caller: Caller, name: str) -> api_key_pb2.ApiKey:
+    revoked: api_key_pb2.ApiKey = (
+        await caller.api_keys.RevokeApiKey(Service.RevokeApiKeyRequest(name=name))
+    ).api_key
+    return revoked
+
+
+def holder(taskdb: RunningTaskDb, secret: str) -> Caller:
+    caller = Caller(taskdb.address, secret)
+    taskdb.callers.append(caller)
+    return caller
+
+
+async def works(caller: Caller) -> bool:
+    try:
+        await caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent="tenants/-", page_size=1))
+    except errors.Unauthenticated:
+        return False
+    return True
+
+
+@pytest.fixture
+async def replica(taskdb: RunningTaskDb) -> AsyncIterator[RunningTaskDb]:
+    """A second taskdb on the same database."""
+    async for running in run_taskdb(taskdb.url):
+        yield running
+
+
+async def test_secret_is_told_once_and_only_its_digest_is_stored(
+    admin: Caller, taskdb: RunningTaskDb
+) -> None:
+    made = await make(admin, "mykey1", description="for tests")
+    assert made.secret.startswith("ty_mykey1_") and await works(holder(taskdb, made.secret))
+    listed = await admin.api_keys.ListApiKeys(Service.ListApiKeysRequest())
+    assert made.api_key in listed.api_keys
+    secret = made.secret.removeprefix("ty_mykey1_")
+    assert secret not in str(listed) and secret not in str(made.api_key)
+    for table in ("api_keys", "changes"):
+        assert secret not in str(await taskdb.rows(f"SELECT * FROM {table}"))
+
+
+@pytest.mark.covers("CreateApiKey", "NOT_FOUND")
+@pytest.mark.covers("CreateApiKey", "ALREADY_EXISTS")
+@pytest.mark.covers("CreateApiKey", "FIELD_INVALID")
+async def test_bad_keys_are_refused_with_the_field(admin: Caller) -> None:
+    await make(admin, "mykey1")
+    with pytest.raises(errors.AlreadyExists):
+        await make(admin, "mykey1")
+    with pytest.raises(errors.NotFound):
+        await make(admin, tenant="nobody")
+    past = Timestamp(seconds=1)
+    scope = api_key_pb2.RunnerScope(tenants=["a b"])
+    for field, key_id, fields in (
+        ("api_key_id", "UP", {}),
+        ("api_key_id", "abc", {}),
+        ("api_key.kind", "", {"kind": 0}),
+        ("api_key.tenant", "", {"tenant": ""}),
+        ("api_key.tenant", "", {"kind": ADMIN, "tenant": "default"}),
+        ("api_key.read_only", "", {"kind": ADMIN, "read_only": True}),
+        ("api_key.runner_scope", "", {"runner_scope": scope}),
+        ("api_key.runner_scope.tenants[0]", "", {"kind": RUNNER, "runner_scope": scope}),
+        ("api_key.expire_time", "", {"expire_time": past}),
+        ("api_key.description", "", {"description": "a\0b"}),
+    ):
+        with pytest.raises(errors.FieldInvalid) as refused:
+            await make(admin, key_id, **fields)
+        assert refused.value.violations[0].field == field
+
+
+@pytest.mark.covers("RevokeApiKey", "NOT_FOUND")
+@pytest.mark.covers("ListApiKeys", "PAGE_TOKEN_INVALID")
+async def test_a_tenant_manages_its_own_keys_only(
+    admin: Caller, tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    await taskdb.add_tenant("other")
+    theirs = await make(admin, tenant="other")
+    mine = await make(tenant, read_only=True)
+    for call, refusal in (
+        (make(tenant, kind=ADMIN), errors.PermissionDenied),
+        (make(tenant, kind=RUNNER), errors.PermissionDenied),
+        (make(tenant, tenant="other"), errors.NotFound),
+        (make(tenant, tenant="nobody"), errors.NotFound),
+        (revoke(tenant, theirs.api_key.name), errors.NotFound),
+        (revoke(tenant, "apiKeys/none1"), errors.NotFound),
+    ):
+        with pytest.raises(refusal):
+            await call
+    listed = await tenant.api_keys.ListApiKeys(Service.ListApiKeysRequest())
+    assert {key.tenant for key in listed.api_keys} == {"default"} and mine.api_key in listed.api_keys
+    with pytest.raises(errors.PageTokenInvalid):
+        await tenant.api_keys.ListApiKeys(Service.ListApiKeysRequest(page_token="x"))
+    reader = holder(taskdb, mine.secret)
+    assert await works(reader)
+    for write in (reader.tasks.CreateTask(new_task()), make(reader), revoke(reader, mine.api_key.name)):
+        with pytest.raises(errors.PermissionDenied):
+            await write
+
+
+async def test_a_revoked_key_is_refused_at_once_here_and_within_10_s_on_every_replica(
+    admin: Caller, taskdb: RunningTaskDb, replica: RunningTaskDb
+) -> None:
+    made = await make(admin)
+    here, there = holder(taskdb, made.secret), holder(replica, made.secret)
+    assert await works(here) and await works(there)
+    revoked = await revoke(admin, made.api_key.name)
+    assert revoked.HasField("revoke_time")
+    assert not await works(here)
+    assert await revoke(admin, made.api_key.name) == revoked, "revoking again changes nothing"
+    async with asyncio.timeout(10):
+        while await works(there):
+            pass
+
+
+async def test_an_expired_key_is_refused(admin: Caller, taskdb: RunningTaskDb) -> None:
+    made = await make(admin, expire_time=Timestamp(seconds=2**33))
+    async with taskdb.pool.transaction() as tx:
+        await tx.execute("UPDATE api_keys SET expire_time = now() WHERE key_id <> ''")
+    assert not await works(holder(taskdb, made.secret))
+
+
+async def test_keys_are_rotated_under_load_without_losing_a_task(
+    admin: Caller, taskdb: RunningTaskDb
+) -> None:
+    old = await make(admin)
+    caller = holder(taskdb, old.secret)
+    stored: list[str] = []
+    refused = 0
+    done = asyncio.Event()
+
+    async def create() -> None:
+        nonlocal caller, refused
+        while not done.is_set():
+            used = caller
+            try:
+                stored.append((await used.create()).name)
+            except errors.Unauthenticated:
+                refused += 1
+                assert used is not caller, "the new key was handed out before the old one was revoked"
+
+    workers = [asyncio.create_task(create()) for _ in range(4)]
+    for _ in range(3):
+        await asyncio.sleep(0.2)
+        new = await make(admin)
+        caller = holder(taskdb, new.secret)
+        await revoke(admin, old.api_key.name)
+        old = new
+    done.set()
+    await asyncio.gather(*workers)
+    rows = await taskdb.rows("SELECT count(*) FROM tasks")
+    assert rows == [(len(stored),)] and stored
+
+
+async def test_runner_keys_carry_the_scope_they_were_made_with(
+    admin: Caller, scheduler: Caller, taskdb: RunningTaskDb
+) -> None:
+    scope = api_key_pb2.RunnerScope(runner_id="gpu-*", tenants=["default"], labels={"zone": "a"})
+    made = await make(admin, kind=RUNNER, runner_scope=scope)
+    answer = await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))
+    assert answer.api_key.runner_scope == scope
+    await revoke(admin, made.api_key.name)
+    with pytest.raises(errors.Unauthenticated):
+        await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))
+
+
+async def test_keys_are_in_the_audit_of_their_tenant(admin: Caller, taskdb: RunningTaskDb) -> None:
+    made = await make(admin, "mykey1")
+    await revoke(admin, made.api_key.name)
+    await make(admin, "mykey2", kind=RUNNER)
+    rows = await taskdb.rows(
+        "SELECT event, tenant_id, resource_id, actor_id <> '' FROM changes "
+        "WHERE resource_kind = 5 ORDER BY id"
+    )
+    assert rows == [
+        (80, "default", "mykey1", True),
+        (81, "default", "mykey1", True),
+        (80, "system", "mykey2", True),
+    ]
