@@ -16,6 +16,8 @@ from taskyard.v1.lease_pb2 import (
     RunReport,
 )
 from taskyard.v1.runner_link_service_pb2 import (
+    HELD_STATE_RUNNING,
+    HELD_STATE_STOPPING,
     Capacity,
     ConnectRequest,
     ConnectResponse,
@@ -206,7 +208,9 @@ class Agent:
         return ConnectRequest(reports=ReportBatch(reports=reports)) if reports else None
 
     def _unsent_progress(self) -> list[Held]:
-        return [held for held in self._leases.late.values() if held.active and held.told_late]
+        # Before the start is told, progress means nothing to the scheduler.
+        told = (HELD_STATE_RUNNING, HELD_STATE_STOPPING)
+        return [held for held in self._leases.late.values() if held.state in told and held.told_late]
 
     def _progress_reports(self, now: float) -> ConnectRequest | None:
         due = [held for held in self._unsent_progress() if self._progress.get(held.run, 0.0) <= now]
