@@ -96,12 +96,12 @@ class Fleet:
         taker = self._takers.get(key)
         if taker is None or not taker.profile.serves(tenant):
             return False
-        return not (isinstance(taker, Session) and refuses(taker, tenant, wanted, now))
+        return not (isinstance(taker, Session) and refusal_seconds(taker, tenant, wanted, now) > 0)
 
 
-def refuses(session: Session, tenant: str, wanted: PlacementClass, now: float) -> bool:
-    """Whether the runner gave the like of it back as unsupported a while ago."""
+def refusal_seconds(session: Session, tenant: str, wanted: PlacementClass, now: float) -> float:
+    """How long the runner is not asked for the like of it, which it gave back as unsupported."""
     if not session.refused:
-        return False
+        return 0.0
     alike = (tenant, _KIND_NAMES.get(wanted.kind, ""), wanted.task_type, wanted.function)
-    return session.refused.get(alike, 0.0) > now
+    return max(0.0, session.refused.get(alike, 0.0) - now)

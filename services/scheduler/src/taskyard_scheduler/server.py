@@ -52,7 +52,7 @@ def make_server(settings: SchedulerSettings, scheduler: Scheduler) -> Server:
     server = Server(settings, verifier=TaskdbKeys(scheduler.taskdb), policies=POLICIES)
     server.add(add_RunnerLinkServiceServicer_to_server, RunnerLinkServicer(scheduler))
     server.add(add_WorkServiceServicer_to_server, WorkServicer(scheduler))
-    server.add(add_ExplainServiceServicer_to_server, ExplainServicer())
+    server.add(add_ExplainServiceServicer_to_server, ExplainServicer(scheduler))
     server.on_drain(scheduler.drain)
     return server
 

@@ -71,6 +71,11 @@ class Taskdb:
     ) -> leases.CreateChildTasksResponse:
         return await _answer(self._leases.CreateChildTasks(request, timeout=CALL_TIMEOUT))
 
+    async def read_explain_facts(
+        self, request: leases.ReadExplainFactsRequest
+    ) -> leases.ReadExplainFactsResponse:
+        return await _answer(self._leases.ReadExplainFacts(request, timeout=CALL_TIMEOUT))
+
     def watch_queue(self, scheduler_id: str) -> AsyncIterator[leases.WatchQueueResponse]:
         return _steps(self._leases.WatchQueue(leases.WatchQueueRequest(scheduler_id=scheduler_id)))
 

@@ -111,7 +111,14 @@ class TaskDb:
         """What schedulers use."""
         self.reports = ReportBatch(self.pool, self.lanes, self.hub)
         leases = LeaseServicer(
-            self.pool, self.lanes, self.hub, self.followers, self.reports, self.tasks, server.draining
+            self.pool,
+            self.lanes,
+            self.hub,
+            self.followers,
+            self.reports,
+            self.tasks,
+            server.draining,
+            self.tasks.specs,
         )
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
         server.on_drain(leases.close_watches)

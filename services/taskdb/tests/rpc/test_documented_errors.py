@@ -44,7 +44,6 @@ ELSEWHERE = {
     "AppendLogs",
     "WriteCheckpoint",
     "ReadLeasedCheckpoint",
-    "ReadExplainFacts",
 }
 
 

@@ -925,10 +925,13 @@ class ReadExplainFactsResponse(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     QUARANTINE_FIELD_NUMBER: _builtins.int
     RUNNERS_FIELD_NUMBER: _builtins.int
+    TASK_NAME_FIELD_NUMBER: _builtins.int
     pinned_runner: _builtins.str
     """Set if it may run on one runner only."""
     priority: _builtins.int
     """spec.priority."""
+    task_name: _builtins.str
+    """tenants/{tenant}/tasks/{task}; empty for a spec."""
     @_builtins.property
     def read_time(self) -> _timestamp_pb2.Timestamp:
         """Database time of the reading."""
@@ -974,10 +977,11 @@ class ReadExplainFactsResponse(_message.Message):
         priority: _builtins.int = ...,
         quarantine: Global___QuarantineFacts | None = ...,
         runners: _abc.Iterable[Global___RunnerFacts] | None = ...,
+        task_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["placement_class", b"placement_class", "quarantine", b"quarantine", "read_time", b"read_time", "slot", b"slot", "task", b"task", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pinned_runner", b"pinned_runner", "placement_class", b"placement_class", "priority", b"priority", "quarantine", b"quarantine", "read_time", b"read_time", "runners", b"runners", "slot", b"slot", "task", b"task", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pinned_runner", b"pinned_runner", "placement_class", b"placement_class", "priority", b"priority", "quarantine", b"quarantine", "read_time", b"read_time", "runners", b"runners", "slot", b"slot", "task", b"task", "task_name", b"task_name", "task_type", b"task_type", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,9 +1,86 @@
-"""ExplainService: why a task is not running."""
+"""ExplainService: why a task is not running, from taskdb's facts and what the runners here can take."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import grpc.aio
+
+from taskyard.errors import FieldInvalid
+from taskyard.v1 import explain_service_pb2 as explaining
+from taskyard.v1 import task_pb2
 from taskyard.v1.explain_service_pb2_grpc import ExplainServiceServicer
+from taskyard.v1.lease_service_pb2 import ReadExplainFactsRequest, ReadExplainFactsResponse
+from taskyard_kit.auth import require_tenant
+from taskyard_scheduler.domain.explain import Explanation, GateVerdict, explain
+from taskyard_scheduler.domain.explain_runners import RunnerVerdict
+from taskyard_scheduler.explain_facts import candidates, read_facts
+from taskyard_scheduler.scheduler import Scheduler
+
+Context = grpc.aio.ServicerContext[Any, Any]
+MAX_RUNNERS = 200
 
 
 class ExplainServicer(ExplainServiceServicer):
-    """Answers UNIMPLEMENTED, as the generated servicer does, until the gates can be asked."""
+    """Users ask here."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    async def ExplainTask(
+        self, request: explaining.ExplainTaskRequest, context: Context
+    ) -> explaining.ExplainTaskResponse:
+        """Explain a task of the caller's tenant, or a spec; raises NotFound for what it does not see."""
+        facts = await self._scheduler.taskdb.read_explain_facts(_question(request))
+        found = explain(read_facts(facts), candidates(facts, self._scheduler))
+        return _response(found, facts)
+
+
+def _question(request: explaining.ExplainTaskRequest) -> ReadExplainFactsRequest:
+    tenant = request.parent.removeprefix("tenants/")
+    if request.WhichOneof("subject") == "spec":
+        require_tenant(tenant, "tenant", request.parent)
+        return ReadExplainFactsRequest(tenant=tenant, spec=request.spec)
+    _, owner, _, task_id = request.name.split("/")
+    # The task's own tenant decides what the caller sees, whatever parent says.
+    require_tenant(owner, "task", request.name)
+    if tenant not in (owner, "-"):
+        raise FieldInvalid.of("name", f"must be a task of {request.parent}, not {request.name!r}")
+    return ReadExplainFactsRequest(tenant=owner, task_id=task_id)
+
+
+def _response(found: Explanation, facts: ReadExplainFactsResponse) -> explaining.ExplainTaskResponse:
+    response = explaining.ExplainTaskResponse(
+        runnable=found.runnable,
+        summary=found.summary,
+        lane_position=facts.task.lane_position,
+        effective_priority=found.effective_priority,
+        phase=facts.task.phase if facts.HasField("task") else task_pb2.TASK_PHASE_UNSPECIFIED,
+        omitted_runner_count=max(0, len(found.runners) - MAX_RUNNERS),
+    )
+    if found.earliest_time is not None:
+        response.earliest_time.FromDatetime(found.earliest_time)
+    for gate in found.gates:
+        _fill_gate(response.gates.add(), gate)
+    for runner in found.runners[:MAX_RUNNERS]:
+        _fill_runner(response.runners.add(), runner)
+    return response
+
+
+def _fill_gate(told: explaining.GateVerdict, found: GateVerdict) -> None:
+    told.gate = explaining.Gate.ValueType(found.gate)
+    told.passed = found.passed
+    told.message = found.message
+    told.remedy = found.remedy
+    told.blocker = found.blocker
+    if found.open_time is not None:
+        told.open_time.FromDatetime(found.open_time)
+
+
+def _fill_runner(told: explaining.RunnerVerdict, found: RunnerVerdict) -> None:
+    told.runner = f"runners/{found.runner_id}"
+    if found.obstacle is not None:
+        told.obstacle = explaining.RunnerObstacle.Value(f"RUNNER_OBSTACLE_{found.obstacle.name}")
+    told.message = found.message
+    told.remedy = found.remedy
+    told.score = found.score

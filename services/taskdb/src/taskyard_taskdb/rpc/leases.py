@@ -12,11 +12,13 @@ from taskyard_taskdb.rpc.checkpoints import CheckpointHolding
 from taskyard_taskdb.rpc.children import ChildCreation
 from taskyard_taskdb.rpc.create import CreateMethods
 from taskyard_taskdb.rpc.durations import to_timedelta
+from taskyard_taskdb.rpc.explain_facts import ExplainMethods
 from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_leases
 from taskyard_taskdb.rpc.logs import LogAppending
 from taskyard_taskdb.rpc.pop import FIRST_LEASE, PopMethods
 from taskyard_taskdb.rpc.queue_watch import QueueWatchMethods
 from taskyard_taskdb.rpc.reports import ReportBatch, ReportMethods
+from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.storage import renewals
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.leased import Lease, Verdict
@@ -79,6 +81,7 @@ class LeaseServicer(
     LogAppending,
     CheckpointHolding,
     ChildCreation,
+    ExplainMethods,
     lease_service_pb2_grpc.LeaseServiceServicer,
 ):
     """LeaseService. `draining` is set when the server wants streams to end."""
@@ -92,6 +95,7 @@ class LeaseServicer(
         reports: ReportBatch,
         tasks: CreateMethods,
         draining: asyncio.Event,
+        specs: SpecReader,
     ) -> None:
         self._pool = pool
         self._lanes = lanes
@@ -100,5 +104,6 @@ class LeaseServicer(
         self._batch = reports
         self._tasks = tasks
         self._draining = draining
+        self._specs = specs
         self._watches = set()
         self._queue = Queue(pool, lanes)

@@ -67,6 +67,11 @@ class TaskServicer(
             self._creator.create_each, weigh=lambda task: len(task.spec)
         )
 
+    @property
+    def specs(self) -> SpecReader:
+        """How specs are read here."""
+        return self._specs
+
     async def apply_reports(self) -> int:
         """Apply stored reports of external tasks that nobody has come to; returns how many those were."""
         return await self._inbox.apply_all()

@@ -1,0 +1,319 @@
+"""Why a task is not running: every gate between it and its start, what would open it, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum
+
+from taskyard_scheduler.domain.explain_runners import Candidate, RunnerVerdict, explain_runners
+from taskyard_scheduler.domain.placement import Obstacle, PlacementClass
+
+
+class Gate(IntEnum):
+    """Gates, numbered as in the contract."""
+
+    PHASE = 1
+    DELAY = 2
+    SLOT = 3
+    PAUSED = 4
+    CONCURRENCY = 5
+    QUEUE_DEPTH = 6
+    RATE = 7
+    QUARANTINE = 8
+    RUNNER = 9
+    TURN = 10
+    TASK_TYPE = 11
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """What one gate says."""
+
+    gate: Gate
+    passed: bool
+    message: str
+    remedy: str = ""
+    blocker: str = ""
+    open_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """A task that exists: its phase by name, and what it waits for."""
+
+    name: str
+    phase: str
+    pending_reason: str = ""
+    ready_time: datetime | None = None
+    next_attempt_time: datetime | None = None
+    holder: str = ""
+    lease_expire_time: datetime | None = None
+    queued: bool = False
+    lane_position: int = 0
+    external: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFacts:
+    """The slot it needs: the task that has it, if any, and how many wait before."""
+
+    slot: str
+    head_task: str = ""
+    ahead: int = 0
+    lease_expire_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantFacts:
+    """Its tenant; limits of 0 are none."""
+
+    tenant: str
+    weight: int = 1
+    suspended: bool = False
+    queue_paused: bool = False
+    held: int = 0
+    max_concurrent: int = 0
+    pending: int = 0
+    max_pending: int = 0
+    rate: int = 0
+    rate_open_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeFacts:
+    """Its registered task type."""
+
+    name: str
+    disabled: bool = False
+    queue_paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known of a task, or of a spec (task None), and of the runners that may serve its tenant."""
+
+    now: datetime
+    tenant: TenantFacts
+    wanted: PlacementClass
+    priority: int = 10
+    pinned: str = ""
+    task: TaskFacts | None = None
+    slot: SlotFacts | None = None
+    task_type: TypeFacts | None = None
+    # Name of the quarantine of its spec.
+    quarantine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer."""
+
+    runnable: bool
+    summary: str
+    gates: Sequence[GateVerdict]
+    runners: Sequence[RunnerVerdict]
+    effective_priority: float
+    earliest_time: datetime | None
+
+
+ENDED = frozenset(("SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELLED", "EXHAUSTED"))
+HELD = frozenset(("SCHEDULED", "RUNNING"))
+
+
+def explain(facts: Facts, candidates: Sequence[Candidate]) -> Explanation:
+    """Every gate that applies, in the order in which they are passed, and every runner."""
+    task = facts.task
+    if task is not None and (task.phase in HELD or task.phase in ENDED or task.external):
+        gates, runners = [_phase(task)], []
+    else:
+        runners = explain_runners(facts.wanted, facts.pinned, candidates)
+        gates = [*_gates(facts), *_runner_gates(facts, runners)]
+    closed = [gate for gate in gates if not gate.passed]
+    times = [gate.open_time for gate in closed if gate.open_time is not None]
+    return Explanation(
+        runnable=not closed,
+        summary=_summary(gates, closed),
+        gates=gates,
+        runners=runners,
+        effective_priority=_effective_priority(facts),
+        earliest_time=max(times) if times else None,
+    )
+
+
+def _summary(gates: Sequence[GateVerdict], closed: Sequence[GateVerdict]) -> str:
+    if closed:
+        return closed[0].message
+    return gates[0].message if len(gates) == 1 else f"nothing is in its way: {gates[-1].message}"
+
+
+def _effective_priority(facts: Facts) -> float:
+    ready = facts.task.ready_time if facts.task is not None else None
+    waited = max(0.0, (facts.now - ready).total_seconds()) if ready is not None else 0.0
+    return facts.priority * facts.tenant.weight + 5 * waited / 60
+
+
+def _gates(facts: Facts) -> Iterator[GateVerdict]:
+    if facts.task is not None:
+        yield _phase(facts.task)
+        yield _delay(facts.task, facts.now)
+    if facts.slot is not None:
+        yield _slot(facts.slot, facts.task)
+    yield _paused(facts.tenant, facts.task_type)
+    if facts.task is None and facts.task_type is not None:
+        yield _type(facts.task_type)
+    if facts.tenant.max_concurrent:
+        yield _concurrency(facts.tenant)
+    if facts.task is None and facts.tenant.max_pending:
+        yield _queue_depth(facts.tenant)
+    if facts.task is None and facts.tenant.rate:
+        yield _rate(facts.tenant, facts.now)
+    if facts.quarantine or facts.task is not None:
+        yield _quarantine(facts.quarantine)
+
+
+# ---- the task itself
+
+
+def _phase(task: TaskFacts) -> GateVerdict:
+    if task.phase in HELD:
+        word = "runs" if task.phase == "RUNNING" else "was given to"
+        return GateVerdict(Gate.PHASE, True, f"it {word} on runner {task.holder}".replace("to on", "to"))
+    if task.phase in ENDED:
+        told = f"it has ended: {task.phase}"
+        return GateVerdict(Gate.PHASE, False, told, f"retry {task.name} to run it again")
+    if task.external:
+        told = "it is external: its owner works on it and reports its status"
+        return GateVerdict(Gate.PHASE, False, told, f"report the status of {task.name}")
+    if task.phase == "PAUSED":
+        return GateVerdict(Gate.PHASE, False, "it is paused", f"resume {task.name}")
+    if task.phase == "REDISTRIBUTING" and not task.queued:
+        told = f"runner {task.holder} may still work on it until its lease ends"
+        remedy = "wait for the end of the lease, or bring the runner back"
+        return GateVerdict(Gate.PHASE, False, told, remedy, f"runners/{task.holder}", task.lease_expire_time)
+    return GateVerdict(Gate.PHASE, True, f"it is {task.phase}")
+
+
+def _delay(task: TaskFacts, now: datetime) -> GateVerdict:
+    due = task.next_attempt_time
+    if task.pending_reason not in ("DELAYED", "BACKOFF") or due is None or task.phase == "PAUSED":
+        return GateVerdict(Gate.DELAY, True, "it waits for no time")
+    why = "not_before lies ahead" if task.pending_reason == "DELAYED" else "it waits before its next attempt"
+    told = f"{why}: {_told(due)}, in {max(0.0, (due - now).total_seconds()):.0f} s"
+    return GateVerdict(
+        Gate.DELAY, False, told, f"wait until {_told(due)}, or change spec.not_before", "", due
+    )
+
+
+def _slot(slot: SlotFacts, task: TaskFacts | None) -> GateVerdict:
+    if not slot.head_task or (task is not None and slot.head_task == task.name):
+        return GateVerdict(Gate.SLOT, True, f'slot "{slot.slot}" is free for it')
+    told = f'slot "{slot.slot}" is taken by {slot.head_task}'
+    if slot.ahead:
+        told += f", and {slot.ahead} more {'waits' if slot.ahead == 1 else 'wait'} before it"
+    return GateVerdict(
+        Gate.SLOT, False, told, f"wait until {slot.head_task} ends, or cancel it", slot.head_task
+    )
+
+
+# ---- its tenant and type
+
+
+def _paused(tenant: TenantFacts, task_type: TypeFacts | None) -> GateVerdict:
+    name = f"tenants/{tenant.tenant}"
+    if tenant.suspended:
+        told = f"{name} is suspended: nothing of it is claimed"
+        return GateVerdict(Gate.PAUSED, False, told, f"an administrator ends the suspension of {name}", name)
+    if tenant.queue_paused:
+        told = f"the queue of {name} is paused"
+        return GateVerdict(Gate.PAUSED, False, told, f"set queue_paused of {name} to false", name)
+    if task_type is not None and task_type.queue_paused:
+        told = f"the queue of {task_type.name} is paused"
+        remedy = f"set queue_paused of {task_type.name} to false"
+        return GateVerdict(Gate.PAUSED, False, told, remedy, task_type.name)
+    return GateVerdict(Gate.PAUSED, True, "neither tenant nor type is paused")
+
+
+def _type(task_type: TypeFacts) -> GateVerdict:
+    if task_type.disabled:
+        told = f"{task_type.name} is disabled: it takes no new tasks"
+        return GateVerdict(
+            Gate.TASK_TYPE, False, told, f"set disabled of {task_type.name} to false", task_type.name
+        )
+    return GateVerdict(Gate.TASK_TYPE, True, f"{task_type.name} takes tasks")
+
+
+def _concurrency(tenant: TenantFacts) -> GateVerdict:
+    told = f"{tenant.held} of at most {tenant.max_concurrent} tasks of the tenant run"
+    if tenant.held < tenant.max_concurrent:
+        return GateVerdict(Gate.CONCURRENCY, True, told)
+    remedy = "wait until one of them ends, or raise quota.max_concurrent_tasks"
+    return GateVerdict(Gate.CONCURRENCY, False, told, remedy, f"tenants/{tenant.tenant}")
+
+
+def _queue_depth(tenant: TenantFacts) -> GateVerdict:
+    told = f"{tenant.pending} of at most {tenant.max_pending} tasks of the tenant wait"
+    if tenant.pending < tenant.max_pending:
+        return GateVerdict(Gate.QUEUE_DEPTH, True, told)
+    remedy = "wait until some of them have started, or raise quota.max_queue_depth"
+    return GateVerdict(Gate.QUEUE_DEPTH, False, told, remedy, f"tenants/{tenant.tenant}")
+
+
+def _rate(tenant: TenantFacts, now: datetime) -> GateVerdict:
+    due = tenant.rate_open_time
+    told = f"the tenant may submit {tenant.rate} tasks a second"
+    if due is None or due <= now:
+        return GateVerdict(Gate.RATE, True, told)
+    remedy = f"submit it after {_told(due)}, or raise quota.rate_limit_per_sec"
+    return GateVerdict(
+        Gate.RATE, False, f"{told}, and has used them up", remedy, f"tenants/{tenant.tenant}", due
+    )
+
+
+def _quarantine(name: str) -> GateVerdict:
+    if not name:
+        return GateVerdict(Gate.QUARANTINE, True, "its spec is not held back")
+    told = "its spec is held back, because it has cost too many runners"
+    remedy = f"correct the spec, or have an administrator release {name}"
+    return GateVerdict(Gate.QUARANTINE, False, told, remedy, name)
+
+
+# ---- runners
+
+
+def _runner_gates(facts: Facts, runners: Sequence[RunnerVerdict]) -> Iterator[GateVerdict]:
+    able = [found for found in runners if found.obstacle in (None, Obstacle.CAPACITY)]
+    if not able:
+        yield _no_runner(runners)
+        return
+    count = f"{len(able)} of {len(runners)}" if len(runners) > 1 else "the only"
+    yield GateVerdict(Gate.RUNNER, True, f"{count} {'runner' if len(runners) < 2 else 'runners'} may take it")
+    free = [found for found in able if found.obstacle is None]
+    ahead = facts.task.lane_position if facts.task is not None else 0
+    told = f"{ahead} tasks are ahead in its lane" if ahead else "it is first in its lane"
+    if free:
+        best = free[0].runner_id
+        yield GateVerdict(Gate.TURN, True, f"{told}, and runner {best} has room")
+        return
+    told = f"every runner that may take it is full; {told}"
+    remedy = "wait until a task ends there, or add a runner like " + able[0].runner_id
+    yield GateVerdict(Gate.TURN, False, told, remedy, f"runners/{able[0].runner_id}")
+
+
+def _no_runner(runners: Sequence[RunnerVerdict]) -> GateVerdict:
+    if not runners:
+        told = "no runner serves this tenant"
+        return GateVerdict(Gate.RUNNER, False, told, "start a runner whose key covers the tenant")
+    closest = runners[0]
+    told = (
+        f"none of {len(runners)} runners may take it"
+        if len(runners) > 1
+        else "the only runner may not take it"
+    )
+    told += f"; closest is {closest.runner_id}: {closest.message}"
+    return GateVerdict(Gate.RUNNER, False, told, closest.remedy, f"runners/{closest.runner_id}")
+
+
+def _told(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

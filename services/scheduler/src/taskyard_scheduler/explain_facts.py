@@ -1,0 +1,136 @@
+"""What an explanation is made of: taskdb's facts as values, and the runners as this scheduler sees them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from taskyard.v1 import lease_service_pb2, runner_pb2, task_pb2
+from taskyard_scheduler import convert
+from taskyard_scheduler.claims import Claim
+from taskyard_scheduler.domain.explain import Facts, SlotFacts, TaskFacts, TenantFacts, TypeFacts
+from taskyard_scheduler.domain.explain_runners import Candidate
+from taskyard_scheduler.domain.placement import PlacementClass
+from taskyard_scheduler.fleet import refusal_seconds
+from taskyard_scheduler.scheduler import Scheduler
+from taskyard_scheduler.session import Session
+
+Message = lease_service_pb2.ReadExplainFactsResponse
+
+
+def read_facts(message: Message) -> Facts:
+    """taskdb's answer as values."""
+    tenant = message.tenant.share.tenant
+    return Facts(
+        now=_time(message.read_time),
+        tenant=_tenant(message.tenant),
+        wanted=convert.placement_class(message.placement_class),
+        priority=message.priority,
+        pinned=message.pinned_runner,
+        task=_task(message) if message.HasField("task") else None,
+        slot=_slot(tenant, message.slot) if message.HasField("slot") else None,
+        task_type=_type(message.task_type) if message.HasField("task_type") else None,
+        quarantine=message.quarantine.name,
+    )
+
+
+def _task(message: Message) -> TaskFacts:
+    task = message.task
+    return TaskFacts(
+        name=message.task_name,
+        phase=task_pb2.TaskPhase.Name(task.phase).removeprefix("TASK_PHASE_"),
+        pending_reason=task_pb2.PendingReason.Name(task.pending_reason).removeprefix("PENDING_REASON_"),
+        ready_time=_optional(task, "ready_time"),
+        next_attempt_time=_optional(task, "next_attempt_time"),
+        holder=task.runner_id,
+        lease_expire_time=_optional(task, "lease_expire_time"),
+        queued=task.queued,
+        lane_position=task.lane_position,
+        external=task.external,
+    )
+
+
+def _slot(tenant: str, slot: lease_service_pb2.SlotFacts) -> SlotFacts:
+    head = f"tenants/{tenant}/tasks/{slot.head_task_id}" if slot.head_task_id else ""
+    return SlotFacts(slot.slot, head, slot.ahead_count, _optional(slot, "lease_expire_time"))
+
+
+def _tenant(tenant: lease_service_pb2.TenantFacts) -> TenantFacts:
+    share = tenant.share
+    return TenantFacts(
+        share.tenant,
+        weight=max(1, share.weight),
+        suspended=tenant.suspended,
+        queue_paused=tenant.queue_paused,
+        held=share.leased_count,
+        max_concurrent=tenant.max_concurrent_tasks,
+        pending=tenant.pending_count,
+        max_pending=tenant.max_queue_depth,
+        rate=tenant.rate_limit_per_sec,
+        rate_open_time=_optional(tenant, "rate_open_time"),
+    )
+
+
+def _type(task_type: lease_service_pb2.TaskTypeFacts) -> TypeFacts:
+    return TypeFacts(task_type.name, task_type.disabled, task_type.queue_paused)
+
+
+def _time(message: Timestamp) -> datetime:
+    return message.ToDatetime(UTC)
+
+
+def _optional(message: object, field: str) -> datetime | None:
+    given: bool = message.HasField(field)  # type: ignore[attr-defined]
+    return _time(getattr(message, field)) if given else None
+
+
+# ---- runners
+
+
+def candidates(message: Message, scheduler: Scheduler) -> list[Candidate]:
+    """Every runner that taskdb names, those connected here as they are now, and the waiting pull workers."""
+    tenant = message.tenant.share.tenant
+    wanted = convert.placement_class(message.placement_class)
+    sessions = scheduler.fleet.sessions
+    found = []
+    for facts in message.runners:
+        runner_id = facts.runner.name.removeprefix("runners/")
+        session = sessions.get(runner_id)
+        if session is not None and not session.over:
+            found.append(_connected(session, tenant, wanted, scheduler.clock()))
+        else:
+            found.append(_elsewhere(runner_id, facts))
+    claims = (claim for claim in scheduler.fleet.claims() if claim.profile.serves(tenant))
+    return [*found, *map(_pulling, claims)]
+
+
+def _connected(session: Session, tenant: str, wanted: PlacementClass, now: float) -> Candidate:
+    capacity = session.capacity
+    return Candidate(
+        session.profile,
+        draining=session.draining,
+        free=capacity.room(now),
+        used=capacity.used,
+        budget=capacity.budget,
+        executing=frozenset(capacity.executing()),
+        refused_seconds=refusal_seconds(session, tenant, wanted, now),
+    )
+
+
+def _elsewhere(runner_id: str, facts: lease_service_pb2.RunnerFacts) -> Candidate:
+    """A runner that is connected to another scheduler, or to none, as its last heartbeat said."""
+    runner = facts.runner
+    registration = runner.registration
+    return Candidate(
+        convert.runner_profile(runner_id, registration, runner.labels, runner.tenants),
+        online=runner.state != runner_pb2.RUNNER_STATE_DEAD,
+        draining=runner.state == runner_pb2.RUNNER_STATE_DRAINING,
+        free=max(0, registration.capacity + registration.prefetch - runner.used_capacity),
+        used=runner.used_capacity,
+        executing=frozenset(facts.task_types),
+    )
+
+
+def _pulling(claim: Claim) -> Candidate:
+    return Candidate(claim.profile, free=claim.max_tasks)

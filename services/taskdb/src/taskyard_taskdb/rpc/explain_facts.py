@@ -1,0 +1,160 @@
+"""LeaseService.ReadExplainFacts: what taskdb knows about a task's way to a runner."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from taskyard.errors import FieldViolation, InvalidArgument, NotFound
+from taskyard.v1 import lease_service_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.names import task_name
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import ActorType, Kind
+from taskyard_taskdb.rpc.durations import set_time
+from taskyard_taskdb.rpc.runner_messages import fill_runner
+from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.storage import explain, shares, tasks
+from taskyard_taskdb.storage.explain import Facts, Subject
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.tenants import Tenant
+
+Request = lease_service_pb2.ReadExplainFactsRequest
+Response = lease_service_pb2.ReadExplainFactsResponse
+
+
+class ExplainMethods:
+    """LeaseService.ReadExplainFacts."""
+
+    _pool: Pool
+    _specs: SpecReader
+
+    async def ReadExplainFacts(self, request: Request, context: Any) -> Response:
+        """Read what ExplainTask needs; the scheduler has authorised the tenant."""
+        async with self._pool.reading() as tx:
+            if request.WhichOneof("subject") == "spec":
+                subject = self._of_spec(request)
+            else:
+                subject = await _of_task(tx, request.tenant, request.task_id)
+            return _message(await explain.read_facts(tx, subject))
+
+    def _of_spec(self, request: Request) -> Subject:
+        """The spec as CreateTask would store it; paths of errors begin with "spec"."""
+        create = task_service_pb2.CreateTaskRequest(task=task_pb2.Task(spec=request.spec))
+        try:
+            task = self._specs.read(create, Tenant(request.tenant, False), _NOBODY, None)
+        except InvalidArgument as error:
+            raise _renamed(error) from None
+        return Subject(
+            request.tenant,
+            task.class_id,
+            task.class_definition,
+            task.priority,
+            task.pinned_runner,
+            task.task_type,
+            task.slot,
+            _company(task.class_definition),
+        )
+
+
+_NOBODY = Actor(ActorType.SCHEDULER, "")
+
+
+def _renamed(error: InvalidArgument) -> InvalidArgument:
+    told = [
+        FieldViolation(found.field.removeprefix("task."), found.description, found.rule)
+        for found in error.violations
+    ]
+    return type(error)(tuple(told))
+
+
+async def _of_task(tx: Tx, tenant_id: str, task_id: str) -> Subject:
+    record = await tasks.read(tx, tenant_id, task_id)
+    if record is None:
+        raise NotFound("task", task_name(tenant_id, task_id))
+    key = (tenant_id, record.class_id)
+    definition = (await shares.read_classes(tx, [key])).get(key, b"")
+    return Subject(
+        tenant_id,
+        record.class_id,
+        definition,
+        record.priority,
+        record.pinned_runner,
+        record.task_type,
+        record.slot,
+        _company(definition),
+        record,
+    )
+
+
+def _company(definition: bytes) -> frozenset[str]:
+    placement = lease_service_pb2.PlacementClass.FromString(definition).placement
+    wishes = (placement.required, placement.avoid, *(wish.runners for wish in placement.preferred))
+    return frozenset(task_type for wish in wishes for task_type in wish.task_types)
+
+
+def _message(facts: Facts) -> Response:
+    subject = facts.subject
+    response = Response(pinned_runner=subject.pinned_runner, priority=subject.priority)
+    set_time(response.read_time, facts.time)
+    _fill_class(response.placement_class, subject)
+    if subject.task is not None:
+        response.task_name = subject.task.name
+        _fill_task(response.task, facts, subject.task)
+    if facts.slot is not None and subject.slot is not None:
+        response.slot.slot = subject.slot
+        response.slot.head_task_id = facts.slot.head_task_id or ""
+        response.slot.ahead_count = facts.slot.ahead
+        if facts.slot.lease_expire_time is not None:
+            set_time(response.slot.lease_expire_time, facts.slot.lease_expire_time)
+    if facts.task_type is not None:
+        response.task_type.name = f"tenants/{facts.task_type.tenant_id}/taskTypes/{subject.task_type}"
+        response.task_type.disabled = facts.task_type.disabled
+        response.task_type.queue_paused = facts.task_type.queue_paused
+    _fill_tenant(response.tenant, facts)
+    for record in facts.runners:
+        told = response.runners.add(task_types=facts.executing.get(record.runner_id, ()))
+        fill_runner(told.runner, record)
+    return response
+
+
+def _fill_class(told: lease_service_pb2.PlacementClass, subject: Subject) -> None:
+    told.MergeFromString(subject.definition)
+    told.tenant = subject.tenant_id
+    told.class_id = subject.class_id
+
+
+def _fill_task(told: lease_service_pb2.TaskFacts, facts: Facts, task: tasks.TaskRecord) -> None:
+    told.phase = task_pb2.TaskPhase.ValueType(task.phase)
+    told.pending_reason = task_pb2.PendingReason.ValueType(task.pending_reason)
+    told.runner_id = task.runner_id or ""
+    told.queued = facts.queued
+    told.lane_position = facts.lane_position
+    told.external = task.kind == Kind.EXTERNAL
+    for name, time in (
+        ("ready_time", task.ready_time),
+        ("next_attempt_time", task.next_attempt_time),
+        ("lease_expire_time", task.expire_time),
+    ):
+        if time is not None:
+            set_time(getattr(told, name), time)
+
+
+def _fill_tenant(told: lease_service_pb2.TenantFacts, facts: Facts) -> None:
+    share = facts.share
+    told.share.tenant = share.tenant_id
+    told.share.weight = share.weight
+    told.share.usage = share.usage
+    told.share.leased_count = share.leased_count
+    told.share.claimable_count = share.claimable_count
+    told.suspended = facts.suspended
+    told.queue_paused = facts.queue_paused
+    counts = facts.counts
+    if counts is None:
+        return
+    quota = counts.quota
+    told.max_concurrent_tasks = quota.max_concurrent_tasks
+    told.max_queue_depth = quota.max_queue_depth
+    told.pending_count = counts.pending
+    told.rate_limit_per_sec = quota.rate_limit_per_sec
+    if quota.rate_limit_per_sec and (wait := quota.wait_for(counts.tokens, 1)) > timedelta(0):
+        set_time(told.rate_open_time, counts.time + wait)

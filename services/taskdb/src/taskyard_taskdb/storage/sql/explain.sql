@@ -1,0 +1,51 @@
+-- name: explain_lane
+-- Locks nothing; primary key of queue. Whether the task is queued, and how many of its lane come before it, up to a
+-- limit.
+SELECT
+    EXISTS (
+        SELECT FROM queue
+        WHERE tenant_id = %(tenant_id)s AND class_id = %(class_id)s AND priority = %(priority)s::smallint
+            AND pinned_runner = %(pinned_runner)s AND ready_time = %(ready_time)s AND task_id = %(task_id)s),
+    (
+        SELECT count(*) FROM (
+            SELECT FROM queue
+            WHERE tenant_id = %(tenant_id)s AND class_id = %(class_id)s AND priority = %(priority)s::smallint
+                AND pinned_runner = %(pinned_runner)s
+                AND (ready_time, task_id) < (%(ready_time)s, %(task_id)s)
+            LIMIT 100000
+        ) before
+    )
+
+-- name: explain_slot
+-- Locks nothing; primary keys of slots and leases, tasks_by_slot. The head of a slot, when its lease ends, and how many
+-- wait before a task of this priority, time of creation and id.
+SELECT s.head_task_id, coalesce(l.expire_time, n.expire_time),
+    (
+        SELECT count(*) FROM tasks t
+        WHERE t.tenant_id = %(tenant_id)s AND t.slot = %(slot)s AND t.end_time IS NULL
+            AND t.phase = 1 AND t.pending_reason = 4
+            AND (-t.priority, t.create_time, t.task_id)
+                < (-%(priority)s::integer, coalesce(%(create_time)s, now()), %(task_id)s)
+    )
+FROM (SELECT %(tenant_id)s::text AS tenant_id, %(slot)s::text AS slot) k
+LEFT JOIN slots s ON s.tenant_id = k.tenant_id AND s.slot = k.slot
+LEFT JOIN leases l ON l.tenant_id = k.tenant_id AND l.task_id = s.head_task_id
+LEFT JOIN sessions n ON n.runner_id = l.runner_id AND n.epoch = l.session_epoch
+
+-- name: explain_tenant
+-- Locks nothing; primary key of tenants.
+SELECT suspended, queue_paused, clock_timestamp() FROM tenants WHERE tenant_id = %(tenant_id)s
+
+-- name: explain_type
+-- Locks nothing; primary key of task_types. The tenant's own type, else that of "system".
+SELECT tenant_id, disabled, queue_paused FROM task_types
+WHERE task_type = %(task_type)s AND tenant_id IN (%(tenant_id)s, 'system')
+ORDER BY tenant_id = 'system'
+LIMIT 1
+
+-- name: explain_executing
+-- Locks nothing; leases_by_claim, primary key of tasks. The types of the tasks that each runner holds.
+SELECT l.runner_id, array_agg(DISTINCT t.task_type)
+FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
+WHERE t.task_type = ANY (%(task_types)s::text[])
+GROUP BY l.runner_id
