@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors verify bench fix generate image lock
+.PHONY: help setup up demo test executors verify volume bench fix generate image lock
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ executors: setup ## show which case each kind of execution passes, by running th
 verify: setup ## run every check that is not a test; each failure prints its fix
 	@.venv/bin/python tools/verify.py
 
+volume: setup ## create and list 100,000 tasks through the command line, with time and memory
+	@TASKYARD_VOLUME=100000 .venv/bin/python -m pytest -q -s tests/acceptance/test_cli_many.py -k growing_memory
+
 bench: setup ## measure the hot path on a durable PostgreSQL (BENCH_ARGS=--quick for a look)
 	@.venv/bin/python -m tests.bench $(BENCH_ARGS)
 
@@ -41,9 +44,10 @@ fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff format --quiet
 	@.venv/bin/buf format protos --write
 
-generate: setup ## generate the stubs from the protos
+generate: setup ## generate the stubs from the protos, and the pages that are made of sources
 	@.venv/bin/python tools/generate.py
 	@.venv/bin/python tools/state_machine.py
+	@.venv/bin/python tools/reference.py
 
 image: setup ## accept the protos as they are as the baseline for breaking changes
 	@.venv/bin/buf build protos --exclude-source-info --output protos/image.binpb

@@ -68,7 +68,7 @@ class Suite:
     def until_ready(self) -> Suite:
         """Returns once everything serves; fails with what `up` said otherwise."""
         in_time = self._ready.wait(START_SECONDS)
-        said = "".join(self._lines)
+        said = self.said()
         assert in_time and "Ready" in said, f"taskyard up did not get ready:\n{said}{self.logs()}"
         return self
 
@@ -80,6 +80,10 @@ class Suite:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
+
+    def said(self) -> str:
+        """What `up` has printed so far."""
+        return "".join(self._lines)
 
     def logs(self) -> str:
         """The last lines of every service, for the message of a failing test."""

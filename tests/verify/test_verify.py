@@ -127,3 +127,12 @@ def test_package_of_another_version_is_found(checkout: Path) -> None:
         edit(path, lambda text: text.replace('version = "', 'version = "9.', 1))
 
     assert_turns_red(checkout, "tree", damage, "services/kit/pyproject.toml: version is 9.", "edit the files")
+
+
+def test_a_page_of_the_reference_that_is_stale_is_found(checkout: Path) -> None:
+    shutil.copytree(ROOT / "docs/reference", checkout / "docs/reference")
+
+    def damage() -> None:
+        edit(checkout / TASK_PROTO, lambda text: text.replace("// A unit of work:", "// One unit of work:"))
+
+    assert_turns_red(checkout, "reference", damage, "stale: docs/reference/messages.md", "make generate")

@@ -1,0 +1,25 @@
+"""Every guarantee names tests, and every test that it names exists."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("tests", "services", "clients")
+
+
+def test_each_guarantee_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/guarantees.md").read_text()
+    guarantees = re.split(r"^\*\*(?=G\d+\.)", text.partition("## What it does not")[0], flags=re.MULTILINE)[
+        1:
+    ]
+    assert [int(re.match(r"G(\d+)", one)[1]) for one in guarantees] == list(range(1, len(guarantees) + 1))  # type: ignore[index]
+    existing = {
+        name
+        for folder in FOLDERS
+        for file in (ROOT / folder).rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
+    }
+    for one in guarantees:
+        named = re.findall(r"`(test_\w+)`", one)
+        assert len(named) >= 2, f"{one[:40]} has too few tests"
+        assert not set(named) - existing, f"{one[:40]} names {sorted(set(named) - existing)}"
