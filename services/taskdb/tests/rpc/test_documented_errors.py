@@ -35,7 +35,6 @@ IMPOSSIBLE = {
 }
 # Services and RPCs whose tests are marked elsewhere or later.
 ELSEWHERE = {
-    "WatchTasks",
     "WaitTask",
     "ListTaskLogs",
     "TailTaskLogs",

@@ -4,12 +4,25 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from taskyard.errors import FieldInvalid, LogEpochChanged, NotFound, ResumeTokenExpired, ResumeTokenInvalid
+from taskyard.errors import (
+    ConsumerStalled,
+    FieldInvalid,
+    FilterInvalid,
+    LogEpochChanged,
+    NotFound,
+    ResumeTokenExpired,
+    ResumeTokenInvalid,
+    StreamLimit,
+)
 from taskyard.status import translated
 from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard_taskdb.rpc import task_events
+from taskyard_taskdb.rpc.watch import watch_query
+from taskyard_taskdb.watch import hub as hub_module
 from taskyard_taskdb.watch.token import ResumeToken
 
 PARENT = "tenants/default"
@@ -56,7 +69,7 @@ class Stream:
     async def events(self, count: int) -> list[task_service_pb2.TaskEvent]:
         found: list[task_service_pb2.TaskEvent] = []
         with translated():
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 async for response in self.responses():
                     found += response.events
                     if len(found) >= count:
@@ -147,6 +160,7 @@ async def test_a_foreign_tenant_is_not_found(taskdb: Any) -> None:
         await caller.tasks.WaitTask(request)
 
 
+@pytest.mark.covers("WatchTasks", "RESUME_TOKEN_INVALID")
 async def test_a_damaged_token_and_one_of_another_watch_are_refused(taskdb: Any) -> None:
     caller = await taskdb.caller()
     stream = Stream(caller)
@@ -157,6 +171,8 @@ async def test_a_damaged_token_and_one_of_another_watch_are_refused(taskdb: Any)
         await Stream(caller, resume_token=stream.token, filter="status.phase = PENDING").begin()
 
 
+@pytest.mark.covers("WatchTasks", "LOG_EPOCH_CHANGED")
+@pytest.mark.covers("WatchTasks", "RESUME_TOKEN_EXPIRED")
 async def test_a_token_of_another_history_and_an_expired_one_are_refused(taskdb: Any) -> None:
     caller = await taskdb.caller()
     stream = Stream(caller)
@@ -164,7 +180,7 @@ async def test_a_token_of_another_history_and_an_expired_one_are_refused(taskdb:
     await create(caller, "a")
     await stream.events(1)
     hub = taskdb.taskdb.hub
-    query = f"{PARENT}||"
+    query = watch_query(PARENT, (), "")
     other = ResumeToken(hub.epoch + 1, hub.position, hub.time).encode(query)
     with pytest.raises(LogEpochChanged):
         await Stream(caller, resume_token=other).begin()
@@ -223,3 +239,137 @@ async def test_a_resumed_watch_of_a_task_that_has_ended_meanwhile_delivers_its_e
     await cancel(caller, name)
     resumed = Stream(caller, names=[name], until_terminal=True, resume_token=stream.token)
     assert [told(event) for event in await resumed.events(10)] == [("a", 2, "task.cancelled")]
+
+
+async def test_coalescing_skips_intermediate_versions_but_never_an_end(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    listed = await caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))
+    for task_id in ("a", "b"):
+        await taskdb.fail(await create(caller, task_id))
+    await caller.tasks.RetryTask(task_service_pb2.RetryTaskRequest(name=f"{PARENT}/tasks/b"))
+    stream = Stream(caller, resume_token=listed.resume_token, coalesce=True)
+    assert [told(event) for event in await stream.events(3)] == [
+        ("a", 4, "task.failed"),
+        ("b", 4, "task.failed"),
+        ("b", 5, "task.retried"),
+    ]
+
+
+async def test_large_tasks_come_in_several_responses_whose_tokens_are_exact(
+    taskdb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_events, "SLICE", 3)
+    monkeypatch.setattr(task_events, "SLICE_BYTES", 1100)
+    caller = await taskdb.caller()
+    listed = await caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))
+    for index in range(7):
+        await create(caller, f"t{index}")
+    seen: list[str] = []
+    token = listed.resume_token
+    while len(seen) < 7:
+        # One response of each stream: the next one goes on exactly behind it.
+        stream = Stream(caller, resume_token=token)
+        async with asyncio.timeout(10):
+            async for response in stream.responses():
+                if response.events:
+                    break
+        assert len(response.events) <= 3
+        seen += [event.task.metadata.id for event in response.events]
+        token = response.resume_token
+        stream.call.cancel()
+    assert seen == [f"t{index}" for index in range(7)]
+
+
+async def test_a_deleted_task_is_told_as_deleted_and_its_past_as_it_was(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    listed = await caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))
+    name = await create(caller, "a")
+    await cancel(caller, name)
+    await caller.tasks.DeleteTask(task_service_pb2.DeleteTaskRequest(name=name))
+    events = await Stream(caller, resume_token=listed.resume_token).events(3)
+    assert [(event.event_type, event.type) for event in events] == [
+        ("task.created", ENTERED),
+        ("task.cancelled", task_service_pb2.TASK_EVENT_TYPE_UPDATED),
+        ("task.deleted", task_service_pb2.TASK_EVENT_TYPE_DELETED),
+    ]
+    assert {event.task.name for event in events} == {name}
+
+
+async def test_a_stream_of_a_certain_age_ends_cleanly_with_a_token(
+    taskdb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_module, "SESSION_SECONDS", 0.5)
+    caller = await taskdb.caller()
+    stream = Stream(caller, bookmark_interval=Duration(seconds=1))
+    async with asyncio.timeout(10):
+        responses = [response async for response in stream.responses()]
+    assert responses[-1].closing and responses[-1].resume_token
+    assert await stream.call.code() == grpc.StatusCode.OK
+
+
+@pytest.mark.covers("WatchTasks", "STREAM_LIMIT")
+async def test_a_tenant_cannot_open_streams_without_end(taskdb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "STREAMS_PER_TENANT", 2)
+    caller = await taskdb.caller()
+    streams = [Stream(caller) for _ in range(2)]
+    for stream in streams:
+        await stream.begin()
+    with pytest.raises(StreamLimit):
+        await Stream(caller).begin()
+
+
+@pytest.mark.covers("WatchTasks", "CONSUMER_STALLED")
+@pytest.mark.covers("TailTaskLogs", "CONSUMER_STALLED")
+async def test_a_reader_that_takes_nothing_is_ended_and_costs_others_nothing(
+    taskdb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskyard_kit.interceptors.STALL_SECONDS", 1.0)
+    caller = await taskdb.caller()
+    other = await taskdb.caller()
+    stalled, lively = Stream(caller), Stream(other)
+    await stalled.begin()
+    await lively.begin()
+    # 24 MB of events are more than gRPC buffers for a reader that does not read.
+    text = "x" * 120_000
+    reading = asyncio.create_task(lively.events(200))
+    for index in range(200):
+        await create_large(other, f"t{index}", text)
+    assert len(await reading) == 200
+    async with asyncio.timeout(30):
+        for _ in range(300):
+            if len(taskdb.taskdb.hub._by_tenant["default"]) == 1:
+                break
+            await asyncio.sleep(0.1)
+    with pytest.raises(ConsumerStalled), translated():
+        async with asyncio.timeout(30):
+            async for _ in stalled.call:
+                continue
+    await create(caller, "later")
+    assert [told(event)[0] for event in await lively.events(1)] == ["later"]
+
+
+async def create_large(caller: Any, task_id: str, text: str) -> None:
+    task = spec()
+    task.spec.execution.command.args.append(text)
+    request = task_service_pb2.CreateTaskRequest(parent=PARENT, task=task, task_id=task_id)
+    await caller.tasks.CreateTask(request)
+
+
+async def test_the_tenant_of_the_key_is_meant_by_a_dash(taskdb: Any) -> None:
+    await taskdb.add_tenant("other")
+    mine, others = await taskdb.caller(), await taskdb.caller(tenant_id="other")
+    call = mine.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent="tenants/-"))
+    await call.read()
+    request = task_service_pb2.CreateTaskRequest(parent="tenants/other", task=spec(), task_id="theirs")
+    await others.tasks.CreateTask(request)
+    await create(mine, "mine")
+    async with asyncio.timeout(10):
+        while not (response := await call.read()).events:
+            continue
+    assert [event.task.metadata.id for event in response.events] == ["mine"]
+
+
+@pytest.mark.covers("WatchTasks", "FILTER_INVALID")
+async def test_a_filter_that_is_not_understood_is_refused(taskdb: Any) -> None:
+    with pytest.raises(FilterInvalid):
+        await Stream(await taskdb.caller(), filter="phase = 1").begin()

@@ -1,5 +1,6 @@
 """Logs of tasks: appended by holders through LeaseService, listed and tailed through TaskService."""
 
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +17,7 @@ from taskyard_taskdb.storage import logs
 from taskyard_taskdb.storage.logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.watch.followers import LogFollowers
-from taskyard_taskdb.watch.hub import Hub
+from taskyard_taskdb.watch.hub import Hub, session_seconds
 
 CHUNKS = 20
 ENTRIES = 500
@@ -105,7 +106,8 @@ class LogReading:
         await self._hub.ready()
         with self._followers.follow(key) as changes:
             cursor = await self._tail_start(request, query, binding)
-            while not self._hub.closing:
+            age_limit = time.monotonic() + session_seconds()
+            while not self._hub.closing and time.monotonic() < age_limit:
                 async with self._pool.reading() as tx:
                     state = await logs.state(tx, tenant_id, task_id)
                     if state is None:

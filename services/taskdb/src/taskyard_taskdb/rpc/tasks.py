@@ -13,6 +13,7 @@ from taskyard_taskdb.rpc.logs import LogReading
 from taskyard_taskdb.rpc.reads import ReadMethods
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.stats import StatsCache, StatsMethods
+from taskyard_taskdb.rpc.task_events import TaskEvents
 from taskyard_taskdb.rpc.update import UpdateMethods
 from taskyard_taskdb.rpc.watch import WatchMethods
 from taskyard_taskdb.storage.actions import Actions
@@ -56,6 +57,7 @@ class TaskServicer(
         self._hub = hub
         self._followers = followers
         self._stats = StatsCache()
+        self._events = TaskEvents(pool)
         self._tenants = tenants
         self._specs = SpecReader(egress)
         self._actions = Actions(pool, after_commit)

@@ -1,32 +1,32 @@
 """WatchTasks and WaitTask: streams of the change log, each a cursor on the hub."""
 
-import random
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 
 from taskyard.errors import FieldInvalid, LogEpochChanged, NotFound, ResumeTokenExpired
-from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
-from taskyard_kit.auth import require_tenant
+from taskyard.v1 import task_service_pb2
 from taskyard_taskdb.domain import filter as filters
-from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
-from taskyard_taskdb.domain.names import parse_tenant_name, task_name
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
-from taskyard_taskdb.rpc.access import visible_task
+from taskyard_taskdb.rpc.access import visible_scope, visible_task
+from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
 from taskyard_taskdb.storage import changelog, tasks
 from taskyard_taskdb.storage.changelog import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.watch import token
-from taskyard_taskdb.watch.hub import Hub
+from taskyard_taskdb.watch.hub import Hub, session_seconds
 from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 from taskyard_taskdb.watch.token import ResumeToken
 
-SESSION_SECONDS = 3600.0
 BOOKMARK_SECONDS = 15.0
 WAIT_SECONDS = 30.0
-SNAPSHOT_PAGE = 500
+SNAPSHOT_PAGE = 100
 
 Response = task_service_pb2.WatchTasksResponse
 
@@ -41,6 +41,7 @@ class Watch:
     view: int
     query: str
     until_terminal: bool
+    coalesce: bool
 
 
 class WatchMethods:
@@ -48,6 +49,7 @@ class WatchMethods:
 
     _pool: Pool
     _hub: Hub
+    _events: TaskEvents
 
     async def WatchTasks(
         self, request: task_service_pb2.WatchTasksRequest, context: Any
@@ -83,17 +85,25 @@ class WatchMethods:
             # What has ended by now ended with a change that may still be on its way to the subscription.
             await self._hub.look()
         interval = request.bookmark_interval.ToTimedelta().total_seconds() or BOOKMARK_SECONDS
-        age_limit = time.monotonic() + SESSION_SECONDS * random.uniform(0.9, 1.1)
+        age_limit = time.monotonic() + session_seconds()
         while not self._hub.closing and time.monotonic() < age_limit:
             if watch.until_terminal and ended >= watch.keys and not subscription.behind:
                 return
             changes = await subscription.next(interval)
-            events = await self._events(watch, changes)
             ended |= {_key(change) for change in changes if change.phase >= Phase.SUCCEEDED}
             ended -= {_key(change) for change in changes if change.event == ChangeEvent.TASK_RETRIED}
-            response = self._bookmark(watch, subscription)
-            response.events.extend(events)
-            yield response
+            wanted = coalesced(changes) if watch.coalesce else changes
+            last: Response | None = None
+            async for change, events in self._events.slices(wanted, watch.condition, watch.view):
+                if last is not None:
+                    yield last
+                last = self._response(watch, change.id, change.time)
+                last.events.extend(events)
+            # The last one covers all that was looked at, also what did not concern this watch.
+            bookmark = self._bookmark(watch, subscription)
+            if last is not None:
+                last.resume_token, bookmark = bookmark.resume_token, last
+            yield bookmark
         yield self._bookmark(watch, subscription, closing=True)
 
     def _bookmark(
@@ -104,10 +114,15 @@ class WatchMethods:
         snapshot_complete: bool = False,
         closing: bool = False,
     ) -> Response:
-        place = ResumeToken(self._hub.epoch, subscription.position, subscription.time)
-        response = Response(
-            resume_token=place.encode(watch.query), snapshot_complete=snapshot_complete, closing=closing
-        )
+        response = self._response(watch, subscription.position, subscription.time)
+        response.snapshot_complete = snapshot_complete
+        response.closing = closing
+        return response
+
+    def _response(self, watch: Watch, position: int, moment: datetime) -> Response:
+        """A response that covers everything up to a place."""
+        place = ResumeToken(self._hub.epoch, position, moment)
+        response = Response(resume_token=place.encode(watch.query))
         response.server_time.GetCurrentTime()
         return response
 
@@ -164,17 +179,6 @@ class WatchMethods:
             raise NotFound("task", task_name(*min(missing)))
         return {key for key, record in found.items() if record.phase >= Phase.SUCCEEDED}
 
-    async def _events(
-        self, watch: Watch, changes: Sequence[LoggedChange]
-    ) -> list[task_service_pb2.TaskEvent]:
-        changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
-        if not changes:
-            return []
-        async with self._pool.reading() as tx:
-            records = await tasks.read_many(tx, sorted({_key(change) for change in changes}))
-        events = (_event(watch, change, records.get(_key(change))) for change in changes)
-        return [event for event in events if event is not None]
-
     async def WaitTask(
         self, request: task_service_pb2.WaitTaskRequest, context: Any
     ) -> task_service_pb2.WaitTaskResponse:
@@ -206,99 +210,31 @@ class WatchMethods:
 
 
 def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
-    tenant = parse_tenant_name(request.parent)
-    require_tenant(tenant, "tenant", request.parent)
+    tenant_id = visible_scope(request.parent)
     keys = frozenset(visible_task(name, f"names[{index}]") for index, name in enumerate(request.names))
-    for tenant_id, task_id in keys:
-        if tenant not in ("-", tenant_id):
-            told = (
-                f"{task_name(tenant_id, task_id)} is not of {request.parent}; watch one tenant, or tenants/-"
-            )
+    for owner, task_id in keys:
+        if tenant_id not in (None, owner):
+            told = f"{task_name(owner, task_id)} is not of {request.parent}; watch one tenant, or tenants/-"
             raise FieldInvalid.of("names", told)
     if request.until_terminal and not keys:
         raise FieldInvalid.of("until_terminal", "needs names; give the tasks to wait for")
     return Watch(
-        tenant_id=None if tenant == "-" else tenant,
+        tenant_id=tenant_id,
         keys=keys,
         condition=filters.parse(request.filter) if request.filter else None,
         view=request.view or task_service_pb2.TASK_VIEW_BASIC,
         query=watch_query(request.parent, request.names, request.filter),
         until_terminal=request.until_terminal,
+        coalesce=request.coalesce,
     )
 
 
 def watch_query(parent: str, names: Iterable[str], filter_text: str) -> str:
     """What a resume token is bound to; a list's token is that of the watch without names."""
-    return f"{parent}|{','.join(sorted(names))}|{filter_text}"
+    text = f"{parent}|{','.join(sorted(names))}|{filter_text}"
+    # A thousand names are hashed once, not with every token.
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _key(change: LoggedChange) -> TaskKey:
     return (change.tenant_id, change.resource_id)
-
-
-def _event(
-    watch: Watch, change: LoggedChange, record: tasks.TaskRecord | None
-) -> task_service_pb2.TaskEvent | None:
-    """Return the event that a change is for this watch; None if it does not concern it."""
-    deleted = task_service_pb2.TASK_EVENT_TYPE_DELETED
-    kind = deleted if record is None else _event_type(watch, change, record)
-    if kind is None:
-        return None
-    event = task_service_pb2.TaskEvent(
-        type=kind,
-        resource_version=change.version,
-        status=_status(change),
-        time=convert.timestamp(change.time),
-        event_type=ChangeEvent(change.event).word,
-        actor=common_pb2.Actor(type=common_pb2.ActorType.ValueType(change.actor_type), id=change.actor_id),
-    )
-    if change.previous_phase != change.phase:
-        event.previous_phase = task_pb2.TaskPhase.ValueType(change.previous_phase)
-    if record is not None:
-        gone = kind == task_service_pb2.TASK_EVENT_TYPE_EXITED
-        event.task.CopyFrom(
-            convert.task_message(record, task_service_pb2.TASK_VIEW_NAME if gone else watch.view)
-        )
-    else:
-        event.task.name = task_name(change.tenant_id, change.resource_id)
-        event.task.metadata.id = change.resource_id
-    return event
-
-
-def _event_type(
-    watch: Watch, change: LoggedChange, record: tasks.TaskRecord
-) -> task_service_pb2.TaskEventType.ValueType | None:
-    created = change.event == ChangeEvent.TASK_CREATED
-    if watch.condition is None:
-        entered = task_service_pb2.TASK_EVENT_TYPE_ENTERED
-        return entered if created else task_service_pb2.TASK_EVENT_TYPE_UPDATED
-    # Little but the phase changes, so the filter is asked with the phase before and after.
-    fields = tasks.filter_fields(record)
-    matches = watch.condition.matches({**fields, "status.phase": change.phase})
-    before = not created and watch.condition.matches(
-        {**fields, "status.phase": change.previous_phase or change.phase}
-    )
-    if not matches:
-        return task_service_pb2.TASK_EVENT_TYPE_EXITED if before else None
-    return task_service_pb2.TASK_EVENT_TYPE_UPDATED if before else task_service_pb2.TASK_EVENT_TYPE_ENTERED
-
-
-def _status(change: LoggedChange) -> task_pb2.TaskStatus:
-    status = task_pb2.TaskStatus(
-        phase=task_pb2.TaskPhase.ValueType(change.phase),
-        pending_reason=task_pb2.PendingReason.ValueType(change.pending_reason),
-        attempt=change.attempt,
-        retry_count=change.retry_count,
-        runner_loss_count=change.runner_loss_count,
-        generation=change.generation,
-        exit_code=change.exit_code,
-    )
-    if change.runner_id:
-        status.runner = f"runners/{change.runner_id}"
-    if change.error_code:
-        status.error.code = change.error_code
-    if change.next_attempt_time is not None:
-        status.next_attempt_time.CopyFrom(convert.timestamp(change.next_attempt_time))
-    if change.phase >= Phase.SUCCEEDED:
-        status.end_time.CopyFrom(convert.timestamp(change.time))
-    return status

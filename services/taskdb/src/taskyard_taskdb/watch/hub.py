@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -28,6 +29,14 @@ EPOCH_SECONDS = 2.0
 SHORTEST_PAUSE = 0.003
 LONGEST_PAUSE = 0.05
 PAUSE_PER_DELIVERY = 20e-6
+
+
+SESSION_SECONDS = 3600.0
+
+
+def session_seconds() -> float:
+    """How long a stream lasts before it is asked to come back; streams that came together leave apart."""
+    return SESSION_SECONDS * random.uniform(0.9, 1.1)
 
 
 class Hub:

@@ -124,10 +124,13 @@ class Subscription:
                 break
             self._batches.popleft()
         self._count -= len(page)
-        if not self._count:
-            self._batches = None
         if page:
             self.position, self.time = page[-1].id, page[-1].time
+        if not self._count:
+            self._batches = None
+            if self._log.position > self.position:
+                # Nothing up to the hub's place is left for this stream: its token does not grow old with it.
+                self.position, self.time = self._log.position, self._log.time
         return page
 
     async def _catch_up(self) -> list[LoggedChange]:

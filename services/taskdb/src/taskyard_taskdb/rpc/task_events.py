@@ -1,0 +1,206 @@
+"""Changes of tasks as events: a task is read once for all streams, and a message made once per view."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
+from taskyard_taskdb.domain.names import task_name
+from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.storage import tasks
+from taskyard_taskdb.storage.batch import Batcher
+from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.watch.subscription import TaskKey
+
+ENTERED = task_service_pb2.TASK_EVENT_TYPE_ENTERED
+UPDATED = task_service_pb2.TASK_EVENT_TYPE_UPDATED
+EXITED = task_service_pb2.TASK_EVENT_TYPE_EXITED
+DELETED = task_service_pb2.TASK_EVENT_TYPE_DELETED
+
+# As many tasks are read, and as many events sent, at a time; one of them may be a megabyte.
+SLICE = 100
+SLICE_BYTES = 1 << 20
+# Memory for events that other streams will want as well, a moment later.
+KEPT_EVENTS = 4000
+KEPT_BYTES = 16 << 20
+
+Event = task_service_pb2.TaskEvent
+EventType = task_service_pb2.TaskEventType
+
+
+@dataclass(slots=True)
+class _Known:
+    """A change with its task as it was when the first stream asked, and the messages made of both."""
+
+    record: TaskRecord | None
+    size: int
+    events: dict[int, Event] = field(default_factory=dict)
+
+
+class TaskEvents:
+    """Makes events for the streams of one replica."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._records: Batcher[TaskKey, TaskRecord | None] = Batcher(
+            self._read, max_items=SLICE, in_flight=2, max_waiting=1_000_000
+        )
+        self._known: dict[int, _Known] = {}
+        self._kept_bytes = 0
+
+    async def slices(
+        self, changes: Sequence[LoggedChange], condition: filters.Filter | None, view: int
+    ) -> AsyncIterator[tuple[LoggedChange, list[Event]]]:
+        """Yield events, a message's worth at a time, with the last change that each covers."""
+        changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
+        for start in range(0, len(changes), SLICE):
+            part = changes[start : start + SLICE]
+            known = await self._find(part)
+            events: list[Event] = []
+            size = 0
+            for change, found in zip(part, known, strict=True):
+                event = _event(change, found, condition, view)
+                if event is None:
+                    continue
+                events.append(event)
+                size += found.size
+                if size >= SLICE_BYTES:
+                    yield change, events
+                    events, size = [], 0
+            if events:
+                yield part[-1], events
+
+    async def _find(self, changes: Sequence[LoggedChange]) -> list[_Known]:
+        found = {change.id: self._known.get(change.id) for change in changes}
+        wanted = {_key(change) for change in changes if found[change.id] is None}
+        if wanted:
+            records = await self._read_shared(sorted(wanted))
+            for change in changes:
+                if found[change.id] is None:
+                    found[change.id] = self._keep(change.id, records[_key(change)])
+        return [known for known in found.values() if known is not None]
+
+    async def _read_shared(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskRecord | None]:
+        results = await self._records.submit_all(keys)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return dict(zip(keys, results, strict=True))  # type: ignore[arg-type]
+
+    async def _read(self, keys: list[TaskKey]) -> list[TaskRecord | Exception | None]:
+        async with self._pool.reading() as tx:
+            records = await tasks.read_many(tx, set(keys))
+        return [records.get(key) for key in keys]
+
+    def _keep(self, change_id: int, record: TaskRecord | None) -> _Known:
+        size = 500 if record is None else 500 + len(record.spec) + len(record.result or b"")
+        known = self._known[change_id] = _Known(record, size)
+        self._kept_bytes += size
+        while len(self._known) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
+            oldest = next(iter(self._known))
+            self._kept_bytes -= self._known.pop(oldest).size
+        return known
+
+
+def coalesced(changes: Sequence[LoggedChange]) -> list[LoggedChange]:
+    """Without intermediate changes of a task: the newest one stays, and each that ends the task."""
+    newest = {_key(change): change.id for change in changes}
+    return [
+        change
+        for change in changes
+        if newest[_key(change)] == change.id
+        or (change.phase >= Phase.SUCCEEDED and change.previous_phase != change.phase)
+    ]
+
+
+def _key(change: LoggedChange) -> TaskKey:
+    return (change.tenant_id, change.resource_id)
+
+
+def _event(change: LoggedChange, known: _Known, condition: filters.Filter | None, view: int) -> Event | None:
+    """Return the event that a change is for a watch; None if it does not concern it."""
+    kind = _event_type(change, known.record, condition)
+    if kind is None:
+        return None
+    view = convert.NAME if kind == EXITED else view
+    event = known.events.get(view)
+    if event is None:
+        event = known.events[view] = _message(change, known.record, view)
+    if event.type != kind:
+        # Whoever watches without a filter shares the message that has its own type.
+        if event.type:
+            event = Event.FromString(event.SerializeToString())
+        event.type = kind
+    return event
+
+
+def _message(change: LoggedChange, record: TaskRecord | None, view: int) -> Event:
+    event = Event(
+        resource_version=change.version,
+        status=_status(change),
+        event_type=ChangeEvent(change.event).word,
+        actor=common_pb2.Actor(type=common_pb2.ActorType.ValueType(change.actor_type), id=change.actor_id),
+    )
+    convert.set_time(event.time, change.time)
+    if change.previous_phase != change.phase:
+        event.previous_phase = task_pb2.TaskPhase.ValueType(change.previous_phase)
+    if record is not None:
+        event.task.CopyFrom(convert.task_message(record, view))
+    else:
+        event.task.name = task_name(change.tenant_id, change.resource_id)
+        event.task.metadata.id = change.resource_id
+    return event
+
+
+def _event_type(
+    change: LoggedChange, record: TaskRecord | None, condition: filters.Filter | None
+) -> EventType.ValueType | None:
+    if change.event == ChangeEvent.TASK_DELETED or (record is None and condition is not None):
+        # What a filter would say of a task that is gone, nobody knows; whoever had it must let it go.
+        return DELETED
+    created = change.event == ChangeEvent.TASK_CREATED
+    if condition is None or record is None:
+        return ENTERED if created else UPDATED
+    # What the change tells is as it was then; the rest of a task hardly ever changes.
+    fields = {**tasks.filter_fields(record), **_fields(change)}
+    matches = condition.matches(fields)
+    before = not created and condition.matches(
+        {**fields, "status.phase": change.previous_phase or change.phase}
+    )
+    if not matches:
+        return EXITED if before else None
+    return UPDATED if before else ENTERED
+
+
+def _fields(change: LoggedChange) -> dict[str, object]:
+    return {
+        "status.phase": change.phase,
+        "status.attempt": change.attempt,
+        "status.retry_count": change.retry_count,
+    }
+
+
+def _status(change: LoggedChange) -> task_pb2.TaskStatus:
+    status = task_pb2.TaskStatus(
+        phase=task_pb2.TaskPhase.ValueType(change.phase),
+        pending_reason=task_pb2.PendingReason.ValueType(change.pending_reason),
+        attempt=change.attempt,
+        retry_count=change.retry_count,
+        runner_loss_count=change.runner_loss_count,
+        generation=change.generation,
+        exit_code=change.exit_code,
+    )
+    if change.runner_id:
+        status.runner = f"runners/{change.runner_id}"
+    if change.error_code:
+        status.error.code = change.error_code
+    convert.set_time(status.next_attempt_time, change.next_attempt_time)
+    if change.phase >= Phase.SUCCEEDED:
+        convert.set_time(status.end_time, change.time)
+    return status
