@@ -5,11 +5,11 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from tests.bench import core
+from tests.bench import core, functions
 from tests.bench.database import durable_server
 from tests.bench.measure import Report
 
-BENCHES = {"core": core.run}
+BENCHES = {"core": core.run, "functions": functions.run}
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ def control_plane(
     """Services over a fresh database; scheduler n is in front of taskdb n, modulo their number."""
     with server.database(template) as url, tempfile.TemporaryDirectory(prefix="taskyard-test-") as folder:
         plane = ControlPlane(url, Path(folder))
-        plane.keys = _make_keys(url)
+        plane.keys = make_keys(url)
         try:
             for _ in range(taskdbs):
                 plane.add_taskdb(*taskdb_flags)
@@ -95,7 +95,7 @@ def control_plane(
             plane.stop()
 
 
-def _make_keys(url: str) -> dict[str, str]:
+def make_keys(url: str) -> dict[str, str]:
     """One key of each kind. The caller's thread may have an event loop running, so this takes another."""
 
     async def insert() -> dict[str, str]:

@@ -471,3 +471,32 @@ async def test_an_app_that_cannot_be_loaded_ends_the_runner_with_the_reason(
     runner = await start_runner("--app", app, "--kind", "function", welcomed=False, PYTHONPATH=str(tmp_path))
     assert await runner.wait() == 1
     assert told in runner.output()
+
+
+async def test_a_line_of_short_functions_makes_way_for_none_behind_a_long_one(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    for _ in range(3):
+        for task in [peer.assign(function("noop-sync")) for _ in range(20)]:
+            await peer.outcome(task)
+    long = peer.assign(function("wait", {"gate": str(gate)}))
+    short = [peer.assign(function("add-sync", {"a": n})) for n in range(20)]
+    for n, task in enumerate(short):
+        assert output(await peer.outcome(task)) == n + 1
+    assert "succeeded" not in kinds(peer, long)
+    gate.open()
+    assert output(await peer.outcome(long)) == "through"
+
+
+async def test_many_functions_each_have_one_start_and_one_outcome(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
+    await start_runner(*APP, "--capacity", "50")
+    names = ("noop", "noop-sync", "add", "add-sync")
+    tasks = [peer.task(function(names[n % 4], {"a": n} if n % 4 > 1 else None)) for n in range(400)]
+    for start in range(0, 400, 50):
+        peer.send(*tasks[start : start + 50])
+        for task in tasks[start : start + 50]:
+            await peer.outcome(task)
+    assert [kinds(peer, task) for task in tasks] == [["started", "succeeded"]] * 400

@@ -24,6 +24,10 @@ CONFIG = "TASKYARD_HOST"
 _MESSAGE_LIMIT = 64 << 20
 # A host has no lease: only the agent and the end of the warden end it.
 _FOR_EVER = 10 * 365 * 86400.0
+# A line of runs in an exclusive host is as long as this takes, and at most so many.
+_LINE_SECONDS = 0.01
+_DEEPEST = 64
+_PLAIN = HostClass(shared=False)
 
 
 @dataclass
@@ -67,6 +71,8 @@ class FunctionHost:
         self.first_rss = 0
         self.done_count = 0
         self.idle_since = boottime()
+        # How long its runs take, smoothed; unknown before the first.
+        self.pace = 1.0
         self.acks: list[str] = []
         # The run on whose account it is being killed.
         self.culprit: FunctionRun | None = None
@@ -75,6 +81,22 @@ class FunctionHost:
     def usable(self) -> bool:
         """It can be given work."""
         return self.ready and not self.retired and not self.stalled and self.connection is not None
+
+    @property
+    def head(self) -> FunctionRun | None:
+        """What it was given first: an exclusive host calls one after the other."""
+        return next(iter(self.runs.values()), None)
+
+    @property
+    def depth(self) -> int:
+        """How many runs it may be given: a line of short ones saves the way to the agent and back."""
+        if self.place.shared or self.place != _PLAIN:
+            return 1
+        return max(1, min(_DEEPEST, int(_LINE_SECONDS / max(self.pace, 1e-6))))
+
+    def note_pace(self, seconds: float) -> None:
+        """A run took so long."""
+        self.pace = seconds if seconds > self.pace else 0.8 * self.pace + 0.2 * seconds
 
     def send(self, message: Message) -> None:
         """Tell the host, if it is connected; one that is not asks when it comes back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import secrets
 import time
@@ -34,6 +35,7 @@ from taskyard_runner.warden.protocol import Message
 
 # What an adopted lease is taken to last before the session is renewed.
 _ADOPTED_SECONDS = 15.0
+_NO_RESOURCES = Resources()
 
 log = get_log(__name__)
 
@@ -64,6 +66,9 @@ class FunctionPool:
         self._given = 0
         self._awake = False
         self._acking: set[FunctionHost] = set()
+        # Names of runs differ from those of earlier agents, without a random number each.
+        self._prefix = f"f{secrets.token_hex(5)}-"
+        self._numbers = itertools.count(1)
         # Set by who makes both.
         self.hosts: Hosts
 
@@ -79,11 +84,12 @@ class FunctionPool:
             self._runs.refuse(assignment, RELEASE_REASON_UNSUPPORTED, told)
             return
         place = function.host_class(spec, is_async)
-        label = secrets.token_hex(8)
+        label = f"{self._prefix}{next(self._numbers):x}"
         run = FunctionRun(
             Held(assignment.lease, label, until, guarded=place.forbid),
             RunDirectory(self._runs_directory, label),
             DEFAULT_GRACE,
+            resources=_NO_RESOURCES,
             executor=self,
             place=place,
         )
@@ -156,7 +162,7 @@ class FunctionPool:
             else:
                 for host in hosts:
                     if not host.runs:
-                        self._give(host, queue, 1)
+                        self._give(host, queue, max(1, min(host.depth, len(queue) // len(hosts))))
             if queue and self._given < self._capacity and not (place.shared and hosts):
                 self.hosts.want(place, len(queue))
 
@@ -190,9 +196,12 @@ class FunctionPool:
     # -- what hosts tell
 
     def host_told(self, host: FunctionHost, message: Message) -> None:
+        if returned := message.get("returned"):
+            self._take_back(host, returned)
         for name, when in message.get("started", {}).items():
             if (run := host.runs.get(name)) is not None:
                 self._begun(host, run, when)
+                self._make_way(host, run)
         for name in message.get("output", ()):
             if (run := self._signed(host, name)) is not None:
                 run.has_files = True
@@ -218,6 +227,28 @@ class FunctionPool:
         run.deadlines.begin(boottime() - max(0.0, time.time() - when))
         self._arm(run)
 
+    def _make_way(self, host: FunctionHost, run: FunctionRun) -> None:
+        """A run that takes its time must not hold up those behind it, nor a stop that came meanwhile."""
+        host.note_pace(1.0)
+        if not host.place.shared and len(host.runs) > 1:
+            host.send({"op": "return"})
+        if run.reason is not None and host.culprit is None:
+            self.stop(run, run.reason, run.grace)
+
+    def _take_back(self, host: FunctionHost, names: list[str]) -> None:
+        """Runs that the host has not begun go to the front of the queue, in their order."""
+        for name in reversed(names):
+            if (run := host.runs.pop(name, None)) is None:
+                continue
+            self._leave(run)
+            run.ordered, run.host = False, None
+            if run.reason is not None:
+                reason, run.reason = run.reason, None
+                self._runs.end_unstarted(run, reason)
+            else:
+                self._waiting.setdefault(run.place, deque()).appendleft(run)
+        self.wake()
+
     def _signed(self, host: FunctionHost, name: str) -> FunctionRun | None:
         """The run that gave a sign of life."""
         run = host.runs.get(name)
@@ -234,6 +265,7 @@ class FunctionPool:
                     self._ack(host, name)
                 continue
             self._leave(run)
+            host.note_pace(end - begin)
             host.kept.add(name)
             run.has_files = run.has_files or wrote
             ended.append(Ended(run, _report(run, told), begin, end, host.handle, wrote))
@@ -251,6 +283,10 @@ class FunctionPool:
 
     def host_ended(self, host: FunctionHost, result: Message) -> None:
         """What it had is lost, or fails if it is to blame."""
+        head = host.head
+        if not host.place.shared and head is not None:
+            # It calls them one after the other, so that what follows the first has not begun.
+            self._take_back(host, [name for name in host.runs if name != head.name])
         runs = list(host.runs.values())
         host.runs.clear()
         ended = []
@@ -271,6 +307,10 @@ class FunctionPool:
         host = run.host
         if run.reason is None or reason == StopReason.ABORT:
             run.reason = reason
+        if not host.place.shared and host.head is not run:
+            # It is given back, or its start is told and then it is stopped.
+            host.send({"op": "return"})
+            return
         host.send({"op": "stop", "run": run.name, "reason": reason})
         if not host.place.shared:
             host.culprit = run

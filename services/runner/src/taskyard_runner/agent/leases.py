@@ -58,10 +58,10 @@ class Held:
     # The warden must know how long the lease lasts: it runs the work, or kills it at the end.
     guarded: bool = True
     table: Leases | None = field(default=None, repr=False, compare=False)
+    key: RunKey = field(init=False)
 
-    @property
-    def key(self) -> RunKey:
-        return key_of(self.lease)
+    def __post_init__(self) -> None:
+        self.key = key_of(self.lease)
 
     @property
     def active(self) -> bool:

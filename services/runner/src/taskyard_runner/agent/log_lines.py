@@ -197,5 +197,13 @@ def _first(told: dict[str, Any], keys: tuple[str, ...]) -> str:
 
 def timestamp(seconds: float) -> Timestamp:
     """A wall-clock time on the wire."""
+    made = Timestamp()
+    set_time(made, seconds)
+    return made
+
+
+def set_time(message: Timestamp, seconds: float) -> None:
+    """Make it say this wall-clock time."""
     whole = int(seconds)
-    return Timestamp(seconds=whole, nanos=int((seconds - whole) * 1e9))
+    message.seconds = whole
+    message.nanos = int((seconds - whole) * 1e9)

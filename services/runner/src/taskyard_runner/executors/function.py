@@ -136,7 +136,9 @@ def _text(content: bytes) -> Any:
 def report_of(told: dict[str, Any] | None) -> RunReport:
     """What a host told about the end of a run, as a report without lease and time."""
     if told is None:
-        return RunReport(succeeded=RunSucceeded())
+        report = RunReport()
+        report.succeeded.SetInParent()
+        return report
     if "error" in told:
         return _failed(told["error"])
     content = base64.b64decode(told["b64"]) if "b64" in told else told["text"].encode()

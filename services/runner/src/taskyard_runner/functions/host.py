@@ -147,6 +147,10 @@ class Host:
             if output is not None:
                 output.close()
         self.wire.end(name, output is not None, outcome)
+        self._tell()
+
+    def _tell(self) -> None:
+        self.wire.wake()
 
 
 class ExclusiveHost(Host):
@@ -156,6 +160,7 @@ class ExclusiveHost(Host):
         super().__init__(config, app)
         self._waiting: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
         self.wire.on_run = self._take
+        self.wire.on_return = self._give_back
         self.wire.on_exit = lambda: self._waiting.put(None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -165,6 +170,15 @@ class ExclusiveHost(Host):
     def _take(self, rows: list[Row]) -> None:
         for row in rows:
             self._waiting.put(row)
+
+    def _give_back(self) -> list[str]:
+        """What has not begun, when the run before it turns out to be long."""
+        found = []
+        with contextlib.suppress(queue.Empty):
+            while (row := self._waiting.get_nowait()) is not None:
+                found.append(row[0])
+            self._waiting.put(None)
+        return found
 
     def _terminated(self) -> None:
         if self._only is not None:
@@ -226,6 +240,7 @@ class SharedHost(Host):
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._beat = time.monotonic()
         self._leaving = False
+        self._telling = False
         self.wire.on_run = lambda rows: self._post(self._begin, rows)
         self.wire.on_exit = lambda: self._post(self._leave)
         self.wire.on_beat = self._watch
@@ -246,6 +261,16 @@ class SharedHost(Host):
         """Run the loop until the agent has no more for this host."""
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+    def _tell(self) -> None:
+        # Once everything that is ready now has had its step, so that many ends make one message.
+        if not self._telling:
+            self._telling = True
+            self._loop.call_soon(self._tell_now)
+
+    def _tell_now(self) -> None:
+        self._telling = False
+        self.wire.wake()
 
     def _leave(self) -> None:
         self._leaving = True

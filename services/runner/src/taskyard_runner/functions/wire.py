@@ -1,6 +1,6 @@
 """The host's end of its socket, on a thread of its own: it answers the agent whatever the functions do.
 
-    agent: run  ack  stop  answer  exit
+    agent: run  ack  stop  return  answer  exit
     host:  hello  tell  request
 
 A message is a JSON object in a line. `tell` gathers what happened since the last one: started, done, output,
@@ -65,6 +65,7 @@ class Wire:
         self.stalled = 0.0
         self._told_stalled = 0.0
         self.on_run: Callable[[list[Row]], None] = lambda rows: None
+        self.on_return: Callable[[], list[str]] = list
         self.on_stop: Callable[[str, str], None] = lambda run, reason: None
         self.on_exit: Callable[[], None] = lambda: None
         self.on_beat: Callable[[], None] = lambda: None
@@ -76,14 +77,13 @@ class Wire:
         self._begun[run] = time.time()
 
     def end(self, run: str, wrote: bool, outcome: dict[str, Any] | None) -> None:
-        """The run has ended; None is a success that returned nothing."""
+        """The run has ended; None is a success that returned nothing. To be told by wake()."""
         begun = self._begun.pop(run, None) or self._started.get(run) or time.time()
         result = [run, begun, time.time(), wrote, outcome]
         with self._lock:
             self._results[run] = (self._live.pop(run, []), result)
             self._started.pop(run, None)
             self._done.append(result)
-        self.wake()
 
     def progress(self, run: str, told: Message) -> None:
         with self._lock:
@@ -273,6 +273,10 @@ class Wire:
                     self._remember_checkpoint(asked, message["message"])
                 if future is not None and future.set_running_or_notify_cancel():
                     future.set_result(message["message"])
+            case "return":
+                with self._lock:
+                    names = [run for run in self.on_return() if self._live.pop(run, None) is not None]
+                    self._outgoing += encode({"op": "tell", "returned": names})
             case "exit":
                 self.on_exit()
 
