@@ -18,7 +18,7 @@ from taskyard_kit.metrics import instrument
 from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
 from taskyard_scheduler.claims import Claim
-from taskyard_scheduler.domain.placement import RunnerProfile, judge
+from taskyard_scheduler.domain.placement import judge
 from taskyard_scheduler.domain.plan import Offer, RunnerPlan, Situation, make_plan
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
@@ -146,8 +146,11 @@ class Dispatcher:
                 self._hold_back(plan.offer.key)
             return
         answered = list(zip(group, response.results, strict=True))
-        for ((session, _), result), heartbeat_id, profile in zip(answered, heartbeats, profiles, strict=True):
-            self._hand_out(session, result, heartbeat_id, claim_time, profile)
+        for ((session, plan), result), heartbeat_id, profile in zip(
+            answered, heartbeats, profiles, strict=True
+        ):
+            doubtful = plan.moody or session.profile != profile
+            self._hand_out(session, result, heartbeat_id, claim_time, doubtful=doubtful)
         moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in answered]
         self._pass_over(moved)
 
@@ -172,7 +175,8 @@ class Dispatcher:
         result: PopResult,
         heartbeat_id: int,
         claim_time: float,
-        planned_for: RunnerProfile,
+        *,
+        doubtful: bool,
     ) -> None:
         if result.error.code:
             session.lose(self._clock())
@@ -186,8 +190,8 @@ class Dispatcher:
                 _trace(assignment, session.runner_id)
         _assigned.add(len(assignments), {"way": "link"})
         unfit: list[lease_pb2.Assignment] = []
-        if session.profile != planned_for:
-            # Labels changed while the claim was under way: what they rule out now goes to another runner.
+        if doubtful:
+            # What changed while the claim was under way may rule a task out: it goes to another runner.
             unfit = [assignment for assignment in assignments if not _fits(session, assignment)]
             assignments = [assignment for assignment in assignments if assignment not in unfit]
         unsent = session.assign(assignments, heartbeat_id, claim_time)

@@ -63,6 +63,8 @@ class RunnerPlan:
 
     offer: Offer
     tenants: list[TenantPlan]
+    # One task of a class that looks at what the runner executes, which may change until it is handed out.
+    moody: bool = False
 
     @property
     def count(self) -> int:
@@ -292,6 +294,7 @@ class _Placing:
                     TenantPlan(tenant, room.taken[tenant], self._lanes_for(room, tenant))
                     for tenant in room.taken
                 ],
+                room.closed,
             )
             for room in self.rooms.values()
             if room.taken
