@@ -202,9 +202,7 @@ class Site:
         self.on_runner[runner] += 1
         found = self.agenda.share(name)
         assert found is not None
-        found.account.held += 1
-        if found.share.claimable != UNLIMITED:
-            found.share = replace(found.share, claimable=found.share.claimable - 1)
+        found.claim(1)
         end = self.now + tenant.duration(self.rng)
         heapq.heappush(self._ends, (end, next(self._numbers), runner, name))
 
@@ -214,9 +212,7 @@ class Site:
         self.on_runner[runner] -= 1
         found = self.agenda.share(name)
         assert found is not None
-        found.account.held -= 1
-        if found.share.claimable != UNLIMITED:
-            found.share = replace(found.share, claimable=found.share.claimable + 1)
+        found.claim(-1)
 
 
 def about(seconds: float) -> Callable[[random.Random], float]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from taskyard.v1 import lease_service_pb2
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.agenda import Agenda, Lane, LaneId
-from taskyard_scheduler.domain.fairness import UNLIMITED
 
 # How long a tenant waits of which nothing could be claimed although its lanes are not empty: its quota is
 # used up, it was paused, or its tasks are locked.
@@ -61,9 +59,7 @@ class LaneBoard:
         """Tasks of these lanes were claimed; until taskdb says more, the tenant holds so many more."""
         found = self.agenda.share(tenant)
         if found is not None and count:
-            found.account.held += count
-            if found.share.claimable != UNLIMITED:
-                found.share = replace(found.share, claimable=max(0, found.share.claimable - count))
+            found.claim(count)
         for lane in lanes:
             taken = min(count, lane.backlog)
             count -= taken
@@ -77,16 +73,14 @@ class LaneBoard:
         for tenant, count in ended.items():
             if (found := self.agenda.share(tenant)) is None:
                 continue
-            found.account.held = max(0, found.account.held - count)
-            if found.share.claimable != UNLIMITED:
-                freed = freed or found.share.claimable == 0
-                found.share = replace(found.share, claimable=found.share.claimable + count)
+            freed = freed or found.share.claimable == 0
+            found.claim(-count)
         return freed
 
     def stall(self, tenant: str) -> None:
         """Nothing of this tenant can be claimed for now: its turn goes to the others for a moment."""
         if (found := self.agenda.share(tenant)) is not None:
-            found.stalled_until = self._clock() + STALL_SECONDS
+            found.stall(self._clock() + STALL_SECONDS)
 
     def drained(self, tenant: str, lanes: Iterable[LaneId], asked_version: int) -> bool:
         """A claim found these lanes empty; those heard of since it was sent may have work again.

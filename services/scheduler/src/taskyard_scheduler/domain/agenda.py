@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from taskyard_scheduler.domain.fairness import UNLIMITED, Account, TenantShare, lane_offset
@@ -32,9 +33,8 @@ class Lane:
 
 
 class LiveLane(NamedTuple):
-    """A lane that somebody may take; the smallest rank goes first."""
+    """A lane that somebody may take; the smallest head - offset goes first."""
 
-    rank: float
     lane: Lane
     wanted: PlacementClass
     offset: float
@@ -43,38 +43,73 @@ class LiveLane(NamedTuple):
 class TenantAgenda:
     """One tenant's lanes, its share, and which of the lanes are live, worked out when it is asked for."""
 
-    __slots__ = ("_live", "_revivals", "account", "lanes", "share", "stalled_until")
+    __slots__ = ("_live", "_ordered", "_stalled_until", "account", "blocked_until", "lanes", "share")
 
     def __init__(self, share: TenantShare, now: float) -> None:
         self.lanes: dict[LaneId, Lane] = {}
         self._live: list[LiveLane] | None = None
-        self._revivals = -1
+        self._ordered = False
         self.tell(share, now)
 
     def tell(self, share: TenantShare, now: float) -> None:
         """taskdb described the tenant."""
         self.share = share
         self.account = Account(max(1, share.weight), share.usage, share.held, now)
-        self.stalled_until = 0.0
+        self._stalled_until = 0.0
+        self._reset()
+
+    def put(self, lane: Lane) -> bool:
+        """A lane has work; whether it had none before."""
+        known = self.lanes.get(lane.id)
+        if known is None:
+            self.lanes[lane.id] = lane
+            self._reset()
+            return True
+        # Most often a known lane has moved: what is live stays so, only the order may change.
+        known.head, known.backlog, known.heard = lane.head, lane.backlog, lane.heard
+        self._ordered = False
+        return False
+
+    def remove(self, lane_id: LaneId) -> None:
+        """A lane has no work any more."""
+        del self.lanes[lane_id]
+        self._reset()
+
+    def claim(self, count: int) -> None:
+        """So many of its tasks were claimed, or, if negative, ended."""
+        self.account.held = max(0, self.account.held + count)
+        if self.share.claimable != UNLIMITED:
+            self.share = replace(self.share, claimable=max(0, self.share.claimable - count))
+            self._block()
+
+    def stall(self, until: float) -> None:
+        """Nothing of it can be claimed for a while."""
+        self._stalled_until = until
+        self._block()
+
+    def revive(self) -> None:
+        """Somebody may be able to take what nobody could."""
+        if self._live == []:
+            self._reset()
+
+    def _reset(self) -> None:
         self._live = None
+        self._block()
 
-    def changed(self) -> None:
-        """A lane came, went or moved."""
-        self._live = None
-
-    @property
-    def may_claim(self) -> bool:
-        return not self.share.paused and self.share.claimable != 0
-
-    def idle(self, matches: Matches) -> bool:
-        """Whether it is known that nobody may take any of its lanes."""
-        return self._live == [] and self._revivals == matches.revivals
+    def _block(self) -> None:
+        """Until when its turn does not come; for ever while nothing of it may be claimed at all."""
+        closed = self.share.paused or self.share.claimable == 0 or self._live == []
+        self.blocked_until = math.inf if closed else self._stalled_until
 
     def live(self, classes: Mapping[int, PlacementClass], matches: Matches, strict: bool) -> list[LiveLane]:
         """The lanes that somebody may take, best first."""
-        if self._live is None or self._revivals != matches.revivals:
-            self._live = sorted(self._choose(classes, matches, strict), key=_rank)
-            self._revivals = matches.revivals
+        if self._live is None:
+            self._live = list(self._choose(classes, matches, strict))
+            self._ordered = False
+            self._block()
+        if not self._ordered:
+            self._live.sort(key=_rank)
+            self._ordered = True
         return self._live
 
     def _choose(
@@ -86,7 +121,7 @@ class TenantAgenda:
             if wanted is None or wanted.task_type in share.paused_task_types or not matches.any(wanted):
                 continue
             offset = lane_offset(lane.priority, share.weight, strict=strict)
-            yield LiveLane(lane.head - offset, lane, wanted, offset)
+            yield LiveLane(lane, wanted, offset)
 
     def demand(self, live: Iterable[LiveLane]) -> int:
         """How many of its tasks could start now."""
@@ -96,7 +131,7 @@ class TenantAgenda:
 
 
 def _rank(found: LiveLane) -> float:
-    return found.rank
+    return found.lane.head - found.offset
 
 
 class Agenda:
@@ -109,6 +144,15 @@ class Agenda:
         self.busy: dict[int, int] = {}
         # Tenants without work: their share is kept for when they have some.
         self._resting: dict[str, TenantAgenda] = {}
+        self._revivals = 0
+
+    def accounts(self, revivals: int, now: float) -> list[tuple[str, Account]]:
+        """The tenants whose turn may come; `revivals` are those of the matches."""
+        if revivals != self._revivals:
+            self._revivals = revivals
+            for found in self.tenants.values():
+                found.revive()
+        return [(name, found.account) for name, found in self.tenants.items() if found.blocked_until <= now]
 
     def tenant(self, tenant: str, now: float) -> TenantAgenda:
         """The agenda of a tenant, which has or is about to get work."""
@@ -132,19 +176,15 @@ class Agenda:
 
     def put(self, lane: Lane, now: float) -> None:
         """A lane has work."""
-        found = self.tenant(lane.tenant, now)
-        if lane.id not in found.lanes:
+        if self.tenant(lane.tenant, now).put(lane):
             self.busy[lane.class_id] = self.busy.get(lane.class_id, 0) + 1
-        found.lanes[lane.id] = lane
-        found.changed()
 
     def remove(self, tenant: str, lane_id: LaneId) -> bool:
         """A lane has no work any more; whether it was known."""
         found = self.tenants.get(tenant)
         if found is None or lane_id not in found.lanes:
             return False
-        del found.lanes[lane_id]
-        found.changed()
+        found.remove(lane_id)
         self._leave(lane_id[0])
         if not found.lanes:
             self._resting[tenant] = self.tenants.pop(tenant)

@@ -52,10 +52,6 @@ class Account:
     held: int
     told_time: float
 
-    def standing(self, now: float) -> float:
-        """Capacity-seconds per unit of weight, with what is held used a little ahead."""
-        return (self.usage + self.held * (AHEAD_SECONDS + now - self.told_time)) / self.weight
-
 
 class Turn(NamedTuple):
     """A tenant in the order of turns; the smallest goes first."""
@@ -86,12 +82,16 @@ class Turns:
     """
 
     def __init__(self, accounts: Iterable[tuple[str, Account]], capacity: int, now: float) -> None:
-        found = [(account.standing(now), tenant, account.weight) for tenant, account in accounts]
-        self._order: list[Turn] = []
+        # Plain tuples in the order of Turn, and `standing` written out: there may be very many tenants.
+        ahead = AHEAD_SECONDS + now
+        found = [
+            ((a.usage + a.held * (ahead - a.told_time)) / a.weight, tenant, a.weight)
+            for tenant, a in accounts
+        ]
+        self._order: list[tuple[float, float, str, int]] = []
         if found:
-            weights = sum(weight for _, _, weight in found)
-            limit = min(found)[0] + DEBT_SECONDS * capacity / weights
-            self._order = [Turn(min(rank, limit), rank, tenant, weight) for rank, tenant, weight in found]
+            limit = min(found)[0] + DEBT_SECONDS * capacity / sum([entry[2] for entry in found])
+            self._order = [(s if s < limit else limit, s, tenant, weight) for s, tenant, weight in found]
             heapq.heapify(self._order)
 
     def __bool__(self) -> bool:
@@ -99,15 +99,15 @@ class Turns:
 
     def next(self) -> tuple[str, int]:
         """Whose turn it is, and how many places it takes before it is another's."""
-        turn = self._order[0]
-        others = [self._order[n].rank for n in (1, 2) if n < len(self._order)]
+        turn = Turn(*self._order[0])
+        others = [self._order[n][0] for n in (1, 2) if n < len(self._order)]
         if not others:
             return turn.tenant, _ALL
         return turn.tenant, 1 + int((min(others) - turn.rank) * turn.weight / AHEAD_SECONDS)
 
     def served(self, count: int) -> None:
         """Whose turn it was took so many places."""
-        turn = self._order[0]
+        turn = Turn(*self._order[0])
         step = count * AHEAD_SECONDS / turn.weight
         heapq.heapreplace(self._order, turn._replace(rank=turn.rank + step, standing=turn.standing + step))
 

@@ -24,6 +24,8 @@ class Matches:
         self._found: dict[int, dict[str, int]] = {}
         self._read: dict[int, int] = {}
         self._dead: dict[int, PlacementClass] = {}
+        # Classes that somebody could take when they were last asked for.
+        self._alive: set[int] = set()
         self._dead_read = 0
         self._journal: list[str] = []
         self._begin = 0
@@ -51,8 +53,8 @@ class Matches:
         return self._catch_up(wanted, end)
 
     def any(self, wanted: PlacementClass) -> bool:
-        """Whether anybody may take the class."""
-        return bool(self.of(wanted))
+        """Whether anybody may take the class, or could a moment ago."""
+        return wanted.class_id in self._alive or bool(self.of(wanted))
 
     def revive(self) -> None:
         """Look again at the classes that nobody could take, if takers have changed."""
@@ -69,6 +71,7 @@ class Matches:
         for class_id in [known for known in self._found if known not in kept]:
             del self._found[class_id], self._read[class_id]
             self._dead.pop(class_id, None)
+            self._alive.discard(class_id)
 
     def _catch_up(self, wanted: PlacementClass, end: int) -> Mapping[str, int]:
         class_id = wanted.class_id
@@ -94,7 +97,10 @@ class Matches:
     def _mark(self, wanted: PlacementClass, found: Mapping[str, int]) -> None:
         if not found:
             self._dead[wanted.class_id] = wanted
-        elif self._dead.pop(wanted.class_id, None) is not None:
+            self._alive.discard(wanted.class_id)
+            return
+        self._alive.add(wanted.class_id)
+        if self._dead.pop(wanted.class_id, None) is not None:
             self.revivals += 1
 
     def _note(self, key: str) -> None:

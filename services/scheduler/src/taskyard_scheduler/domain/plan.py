@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from taskyard_scheduler.domain.agenda import Agenda, Lane, LiveLane, TenantAgenda
-from taskyard_scheduler.domain.fairness import Account, Turns
+from taskyard_scheduler.domain.fairness import Turns
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass, judge
 from taskyard_scheduler.domain.resources import Resources
@@ -140,7 +140,8 @@ def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now
     placing = _Placing(offers, agenda, situation)
     if not placing.open:
         return []
-    turns = Turns(_claimants(agenda, situation, now), max(situation.capacity, placing.free), now)
+    accounts = agenda.accounts(situation.matches.revivals, now)
+    turns = Turns(accounts, max(situation.capacity, placing.free), now)
     while turns and placing.free > 0 and placing.open:
         tenant, count = turns.next()
         asked = min(count, placing.free)
@@ -150,13 +151,6 @@ def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now
         else:
             turns.served(given)
     return placing.plans()
-
-
-def _claimants(agenda: Agenda, situation: Situation, now: float) -> Iterator[tuple[str, Account]]:
-    matches = situation.matches
-    for tenant, found in agenda.tenants.items():
-        if found.may_claim and found.stalled_until <= now and not found.idle(matches):
-            yield tenant, found.account
 
 
 @dataclass(slots=True)

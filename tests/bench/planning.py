@@ -1,0 +1,134 @@
+"""Planning with very many tenants: time of a tick and memory of the scheduler's knowledge.
+
+`.venv/bin/python -m tests.bench.planning` runs it in a process of its own, because it measures that process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from taskyard.v1 import lease_service_pb2, runner_pb2
+from taskyard_scheduler.domain.placement import RunnerProfile
+from taskyard_scheduler.domain.plan import Offer, RunnerPlan, Situation, make_plan
+from taskyard_scheduler.fleet import Fleet
+from taskyard_scheduler.lanes import LaneBoard
+
+RUNNERS, CAPACITY = 100, 10
+TICKS = 200
+# Places that become free between two ticks.
+FREED = 100
+
+
+def resident_mb() -> float:
+    """Memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1e6
+
+
+def fill(board: LaneBoard, tenants: int, classes: int) -> None:
+    """Every tenant has work in every class, as WatchQueue tells it; a tenth of the classes match nobody."""
+    rng = random.Random(1)
+    step = lease_service_pb2.WatchQueueResponse(full=True)
+    for class_id in range(classes):
+        told = step.classes.add(
+            tenant="t", class_id=(class_id + 1) << 40, kind=runner_pb2.EXECUTION_KIND_COMMAND
+        )
+        zone = "nowhere" if class_id % 10 == 0 else f"z{class_id % 3}"
+        told.placement.required.selector.match_labels["zone"] = zone
+        told.placement.required.selector.match_expressions.add(key=f"no-{class_id}", operator=4)
+    for number in range(tenants):
+        step.tenants.add(tenant=f"tenant-{number}", weight=rng.choice((1, 10, 50, 100)), claimable_count=-1)
+    board.apply(step)
+    for number in range(tenants):
+        step = lease_service_pb2.WatchQueueResponse()
+        for class_id in range(classes):
+            lane = step.lanes.add(tenant=f"tenant-{number}", backlog=rng.randint(1, 1000))
+            lane.key.class_id = (class_id + 1) << 40
+            lane.key.priority = 10
+            lane.head_ready_time.seconds = 1_700_000_000 + rng.randint(0, 1000)
+        board.apply(step)
+
+
+class Yard:
+    """Runners that fill up and free places."""
+
+    def __init__(self, board: LaneBoard) -> None:
+        self.board = board
+        self.matches = Fleet().matches
+        self.used = {f"runner-{n}": 0 for n in range(RUNNERS)}
+        for n, name in enumerate(self.used):
+            self.matches.put(
+                name,
+                RunnerProfile(
+                    name,
+                    {"zone": f"z{n % 3}"},
+                    frozenset({1}),
+                    ("*",),
+                    frozenset(),
+                    CAPACITY,
+                    register_time=n,
+                ),
+            )
+        self._rng = random.Random(2)
+        self._running: list[tuple[str, str]] = []
+
+    def tick(self, now: float) -> float:
+        """Seconds that one plan took; what it placed runs from then on."""
+        offers = [
+            Offer(name, name, CAPACITY - used, used, CAPACITY)
+            for name, used in self.used.items()
+            if used < CAPACITY
+        ]
+        begin = time.perf_counter()
+        plans = make_plan(offers, self.board.agenda, Situation(self.matches, RUNNERS * CAPACITY), now)
+        taken = time.perf_counter() - begin
+        for plan in plans:
+            self._start(plan)
+        return taken
+
+    def _start(self, plan: RunnerPlan) -> None:
+        self.used[plan.offer.key] += plan.count
+        for part in plan.tenants:
+            self.board.claimed(part.tenant, [listed.lane for listed in part.lanes], part.count)
+            for listed in part.lanes:
+                self.board.agenda.put(replace(listed.lane), 0.0)
+            self._running += [(plan.offer.key, part.tenant)] * part.count
+
+    def free(self, count: int) -> None:
+        """Some of what runs ends."""
+        self._rng.shuffle(self._running)
+        for name, tenant in self._running[:count]:
+            self.used[name] -= 1
+            self.board.released({tenant: 1})
+        del self._running[:count]
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tenants", type=int, default=10_000)
+    parser.add_argument("--classes", type=int, default=50)
+    arguments = parser.parse_args()
+    board = LaneBoard(lambda: 0.0)
+    fill(board, arguments.tenants, arguments.classes)
+    yard = Yard(board)
+    first = yard.tick(0.0)
+    ticks = []
+    for n in range(TICKS):
+        yard.free(FREED)
+        ticks.append(yard.tick(0.05 * n))
+    told = f"{arguments.tenants:,} tenants x {arguments.classes} classes, {len(board):,} lanes"
+    print(f"{told}; {RUNNERS} runners x {CAPACITY}, {FREED} places freed per tick")
+    print(f"first tick, all free   {1e3 * first:8.1f} ms")
+    print(f"median tick            {1e3 * statistics.median(ticks):8.1f} ms  goal 20")
+    print(f"99th percentile        {1e3 * sorted(ticks)[int(0.99 * TICKS)]:8.1f} ms")
+    print(f"memory of the process  {resident_mb():8.1f} MB  goal 300")
+
+
+if __name__ == "__main__":
+    main()
