@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from taskyard_taskdb.storage import overdue, slots
+from taskyard_taskdb.storage import overdue
 from taskyard_taskdb.storage.overdue import BEFORE_ALL
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.slot_repair import repair
 from taskyard_taskdb.storage.slots import SlotKey
-from taskyard_taskdb.storage.transitions import Written, fill_slots
+from taskyard_taskdb.storage.transitions import Written
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told
 
@@ -45,11 +46,3 @@ class SlotSweep:
 
         if found:
             self._told(await self._pool.run(work))
-
-
-async def repair(tx: Tx, keys: Sequence[SlotKey]) -> Written:
-    """Give slots whose head does not hold them to their next waiter, or remove them."""
-    heads = await slots.lock(tx, keys)
-    told = [(key, head) for key, head in heads.items() if head is not None]
-    held = await overdue.held_slots(tx, told) if told else set()
-    return await fill_slots(tx, heads, [key for key in heads if key not in held])

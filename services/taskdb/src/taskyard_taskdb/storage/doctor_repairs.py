@@ -1,0 +1,133 @@
+"""What RunDoctor does about what it finds: each repair locks, looks again, and changes only what is still wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.change import Change, ChangeEvent
+from taskyard_taskdb.domain.event import LeaseExpired
+from taskyard_taskdb.domain.task import Actor, TaskState
+from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.storage import arrays, counters, slot_repair
+from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.partitions import COLUMNS, ensure_months, stray_months
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.task_rows import Key, key_of
+from taskyard_taskdb.storage.transitions import Written, change_row, load_for_update, write
+
+DOCTOR = Actor(ActorType.SYSTEM, "doctor")
+
+Repair = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
+
+
+def executing(*names: str) -> Repair:
+    """Statements that guard themselves, in this order."""
+
+    async def repair(tx: Tx, keys: Sequence[Key]) -> Written:
+        for name in names:
+            await tx.execute(statement(name), params(keys))
+        return Written()
+
+    return repair
+
+
+async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Put tasks that can be claimed into the queue."""
+    await tx.execute(statement("doctor_lock_tasks"), params(keys))
+    await tx.execute(statement("doctor_set_ready"), params(keys))
+    rows = await tx.fetch(statement("doctor_enqueue"), params(keys))
+    return Written(lanes={LaneKey(*row) for row in rows})
+
+
+async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Let tasks that run nowhere be claimed again."""
+    await tx.execute(statement("doctor_lock_tasks"), params(keys))
+    moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
+    if not moved:
+        return Written()
+    rows = await tx.fetch(statement("doctor_enqueue"), params(moved))
+    loaded = await load_for_update(tx, moved)
+    changes = [_change(task, ChangeEvent.TASK_REDISTRIBUTED) for task in loaded.tasks.values()]
+    await insert_changes(tx, changes)
+    return Written(lanes={LaneKey(*row) for row in rows}, changed=True)
+
+
+async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
+    """End leases that are over, as the sweep does."""
+    loaded = await load_for_update(tx, keys)
+    rng = Random()
+    return await write(
+        tx,
+        [
+            lifecycle.apply(task, LeaseExpired(generation=task.generation, actor=DOCTOR), loaded.now, rng)
+            for task in loaded.tasks.values()
+            if task.lease is not None
+        ],
+    )
+
+
+async def free_slots(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Give slots to their next waiters."""
+    return await slot_repair.repair(tx, keys)
+
+
+async def correct_counters(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Set counters to what a recount finds."""
+    await counters.compare(tx, repair=True)
+    return Written()
+
+
+async def make_partitions(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Make the partitions that rows are waiting for."""
+    for table in COLUMNS:
+        await ensure_months(tx, table, await stray_months(tx, table))
+    return Written()
+
+
+async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Tell what the log does not know, and let no version be told twice."""
+    loaded = await load_for_update(tx, keys)
+    rows = await tx.fetch(statement("doctor_logged_versions"), params(keys))
+    logged = {(row[0], row[1]): row[2] for row in rows}
+    ahead = [task for task in loaded.tasks.values() if logged[key_of(task)] > task.version]
+    if ahead:
+        versions = arrays.bigints([logged[key_of(task)] for task in ahead])
+        await tx.execute(
+            statement("doctor_raise_versions"), params([key_of(t) for t in ahead]) | {"versions": versions}
+        )
+    behind = [task for task in loaded.tasks.values() if logged[key_of(task)] < task.version]
+    await insert_changes(tx, [_change(task, ChangeEvent.TASK_UPDATED) for task in behind])
+    return Written(changed=bool(behind))
+
+
+def params(keys: Sequence[Key]) -> dict[str, object]:
+    """The columns of keys."""
+    return {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "ids": arrays.texts([key[1] for key in keys]),
+    }
+
+
+def _change(task: TaskState, event: ChangeEvent) -> ChangeRow:
+    return change_row(
+        task,
+        Change(
+            event=event,
+            actor=DOCTOR,
+            time=task.update_time,
+            version=task.version,
+            phase=task.phase,
+            previous_phase=None,
+            pending_reason=task.pending_reason,
+            generation=task.generation,
+            attempt=task.attempt,
+            retry_count=task.retry_count,
+            runner_loss_count=task.runner_loss_count,
+            exit_code=task.exit_code,
+            details={"reason": "repaired"},
+        ),
+    )

@@ -1,0 +1,331 @@
+"""Jobs of housekeeping: retention and archive, partitions, audit, request ids, checkpoints, by leader and by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, run_taskdb
+from taskyard.errors import NotFound
+from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, next_run
+from taskyard_taskdb.housekeeping import make_jobs
+from taskyard_taskdb.job_options import JobOptions
+from taskyard_taskdb.storage import archive
+from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.storage.partitions import month_of
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, run_job
+from taskyard_taskdb.sweep.leader import Office
+
+DAY = timedelta(days=1)
+NIGHT = datetime(2026, 3, 10, 3, tzinfo=UTC)
+
+
+@pytest.fixture
+async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
+    """A taskdb that leaves housekeeping to the test."""
+    async for running in run_taskdb(database_url, housekeeping=False):
+        yield running
+
+
+@pytest.fixture
+async def caller(quiet: RunningTaskDb) -> Caller:
+    return await quiet.caller()
+
+
+@pytest.fixture
+def jobs(quiet: RunningTaskDb) -> dict[str, Job]:
+    return {job.name: job for job in make_jobs(quiet.pool, quiet.taskdb._after_commit, JobOptions())}
+
+
+async def by_hand(tx: Tx) -> None:
+    """Nothing to prove."""
+
+
+async def execute(quiet: RunningTaskDb, sql: str, *params: Any) -> None:
+    async with quiet.pool.transaction() as tx:
+        await tx.execute(sql, params, prepare=False)
+
+
+async def age(quiet: RunningTaskDb, name: str, ago: timedelta) -> None:
+    """Lets an ended task have ended earlier, with its runs."""
+    task_id = name.rsplit("/", 1)[1]
+    await execute(quiet, "UPDATE tasks SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
+    await execute(quiet, "UPDATE runs SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
+
+
+async def done(quiet: RunningTaskDb, caller: Caller, ago: timedelta, **fields: Any) -> str:
+    """A task that succeeded some time ago."""
+    task = await caller.create(**fields)
+    await quiet.succeed(task.name)
+    await age(quiet, task.name, ago)
+    return task.name
+
+
+def days(count: float) -> Duration:
+    made = Duration()
+    made.FromTimedelta(DAY * count)
+    return made
+
+
+@pytest.mark.seed("S2.138", "S2.142-144", "S0.91-92", "S1.58")
+async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    old = await done(quiet, caller, 91 * DAY, labels={"a": "b"})
+    young = await done(quiet, caller, 89 * DAY)
+    forever = await done(quiet, caller, 1000 * DAY, retention=days(0))
+    short = await done(quiet, caller, 2 * DAY, retention=days(1))
+    failed = (await caller.create()).name
+    await quiet.fail(failed)
+    await age(quiet, failed, 91 * DAY)
+    live = (await caller.create()).name
+    before = {name: await caller.get(name) for name in (old, young, forever, short, failed, live)}
+    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 3
+    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 0
+    hot = {row[0] for row in await quiet.rows("SELECT task_id FROM tasks")}
+    assert hot == {name.rsplit("/", 1)[1] for name in (young, forever, live)}
+    for name in (old, short, failed):
+        was, now = before[name], await caller.get(name)
+        assert now.metadata.resource_version == was.metadata.resource_version + 1
+        now.metadata.resource_version = was.metadata.resource_version
+        assert now == was
+    partitions = {row[0] for row in await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM tasks_archive")}
+    expected = {month_of(before[name].status.end_time.ToDatetime(UTC)) for name in (old, short, failed)}
+    assert partitions == {f"tasks_archive_{month:%Y_%m}" for month in expected}
+    request = task_service_pb2.ListTaskRunsRequest(parent=old)
+    (run,) = (await caller.tasks.ListTaskRuns(request)).runs
+    assert run.state == task_pb2.RUN_STATE_SUCCEEDED and run.generation == 1
+    batch = task_service_pb2.BatchGetTasksRequest(parent="tenants/default", names=[old, live])
+    assert [task.name for task in (await caller.tasks.BatchGetTasks(batch)).tasks] == [old, live]
+    # The audit trail stays, and tells of it.
+    (events,) = await quiet.rows(
+        "SELECT array_agg(event ORDER BY version) FROM changes WHERE resource_id = %s", old.rsplit("/", 1)[1]
+    )
+    assert events[0] == [1, 2, 3, 8, 22]
+    assert not await quiet.rows("SELECT FROM runs r WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.task_id = r.task_id)")
+
+
+async def test_an_archived_task_can_be_deleted(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    name = await done(quiet, caller, 91 * DAY)
+    await run_job(quiet.pool, jobs["retention"], by_hand)
+    request = task_service_pb2.DeleteTaskRequest(name=name)
+    await caller.tasks.DeleteTask(request)
+    with pytest.raises(NotFound):
+        await caller.get(name)
+    with pytest.raises(NotFound):
+        await caller.tasks.DeleteTask(request)
+    assert not await quiet.rows("SELECT FROM runs_archive")
+
+
+async def test_a_task_type_says_whether_its_tasks_are_archived_or_deleted(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    await execute(
+        quiet,
+        "INSERT INTO task_types (tenant_id, task_type, archive, definition) "
+        "VALUES ('default', 'kept', true, ''), ('default', 'gone', false, '')",
+    )
+    kept, gone, orphan = [await done(quiet, caller, 91 * DAY) for _ in range(3)]
+    for name, task_type in ((kept, "kept"), (gone, "gone"), (orphan, "unregistered")):
+        await execute(
+            quiet,
+            "UPDATE tasks SET task_type = %s, task_type_tenant = 'default' WHERE task_id = %s",
+            task_type,
+            name.rsplit("/", 1)[1],
+        )
+    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 3
+    for name in (kept, orphan):
+        assert (await caller.get(name)).name == name
+    with pytest.raises(NotFound):
+        await caller.get(gone)
+    assert await quiet.rows("SELECT resource_id FROM changes WHERE event = 21") == [(gone.rsplit("/", 1)[1],)]
+
+
+async def test_a_task_that_was_retried_meanwhile_is_not_archived(quiet: RunningTaskDb, caller: Caller) -> None:
+    task = await caller.create()
+    await quiet.fail(task.name)
+    await age(quiet, task.name, 91 * DAY)
+    async with quiet.pool.reading() as tx:
+        found, _ = await archive.find_ended(tx, ("", ""), 100, 90 * DAY)
+    await caller.tasks.RetryTask(task_service_pb2.RetryTaskRequest(name=task.name))
+    assert len(found) == 1
+    assert await quiet.pool.run(lambda tx: archive.move(tx, found)) == 0
+    assert (await caller.get(task.name)).status.phase == task_pb2.TASK_PHASE_PENDING
+
+
+async def test_the_archive_has_the_columns_of_the_hot_tables(quiet: RunningTaskDb) -> None:
+    for table in ("tasks", "runs"):
+        columns = "SELECT attname, atttypid FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
+        hot = await quiet.rows(columns + " AND NOT attisdropped", table)
+        cold = await quiet.rows(columns + " AND NOT attisdropped", f"{table}_archive")
+        assert set(hot) == set(cold), f"a migration that changes {table} changes {table}_archive as well"
+
+
+@pytest.mark.seed("S0.94")
+async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    month = month_of(datetime.now(UTC))
+    await execute(quiet, f"DROP TABLE changes_{month:%Y_%m}")
+    await execute(quiet, f"DROP TABLE logs_{month:%Y_%m}")
+    names = [(await caller.create()).name for _ in range(5)]
+    for name in names:
+        await quiet.succeed(name)
+    changes = await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id")
+    assert len(changes) >= 20
+    assert await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM changes") == [("changes_default",)]
+    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 2
+    assert await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id") == changes
+    assert not await quiet.rows("SELECT FROM changes_default")
+    # What is written next goes where it belongs, and an older month has its turn as well.
+    await caller.create()
+    await execute(quiet, "INSERT INTO changes SELECT * FROM changes WHERE false")
+    await execute(
+        quiet,
+        "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
+        "VALUES ('2020-02-29T12:00:00Z', 1, 3, 'default', 'x')",
+    )
+    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 1
+    assert await quiet.rows("SELECT count(*) FROM changes_2020_02") == [(1,)]
+    assert not await quiet.rows("SELECT FROM changes_default")
+
+
+@pytest.mark.seed("S2.140")
+async def test_the_audit_is_dropped_by_the_month_after_a_year(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
+    for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
+        await execute(
+            quiet,
+            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) VALUES (%s, 1, 3, 'default', 'x')",
+            moment,
+        )
+    await run_job(quiet.pool, jobs["partitions"], by_hand)
+    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 1
+    assert await quiet.rows("SELECT count(*) FROM changes WHERE resource_id = 'x'") == [(1,)]
+    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 0
+
+
+@pytest.mark.seed("S2.147-149")
+async def test_request_ids_are_forgotten_after_a_day(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    first = await caller.create(request_id="r-1")
+    await caller.create(request_id="r-2")
+    assert (await caller.create(request_id="r-1")).name == first.name
+    await execute(
+        quiet, "UPDATE idempotency_keys SET create_time = now() - interval '25 h' WHERE request_id = 'r-1'"
+    )
+    assert await run_job(quiet.pool, jobs["request-ids"], by_hand) == 1
+    assert (await caller.create(request_id="r-1")).name != first.name
+    plan = await quiet.rows("EXPLAIN SELECT FROM idempotency_keys WHERE create_time < now() - interval '1 day'")
+    assert "idempotency_keys_by_time" in str(plan)
+
+
+@pytest.mark.seed("S2.139")
+async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    task_id = (await caller.create()).metadata.id
+    await execute(
+        quiet,
+        "INSERT INTO checkpoints (sequence, generation, size_bytes, tenant_id, task_id, sha256, data) "
+        "SELECT n, 1, 1, 'default', t, decode(repeat('00', 32), 'hex'), 'x' "
+        "FROM generate_series(1, 13) n, unnest(ARRAY[%s, 'gone']) t",
+        task_id,
+    )
+    assert await run_job(quiet.pool, jobs["checkpoints"], by_hand) == 16
+    kept = await quiet.rows("SELECT task_id, min(sequence), count(*) FROM checkpoints GROUP BY task_id")
+    assert kept == [(task_id, 4, 10)]
+
+
+@pytest.mark.seed("S0.99")
+async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
+    assert await run_job(quiet.pool, jobs["vacuum"], by_hand) > 5
+    settings = dict(await quiet.rows("SELECT relname::text, reloptions FROM pg_class WHERE reloptions IS NOT NULL"))
+    for table in ("runners", "tasks", "queue", "leases", "webhooks", "idempotency_keys"):
+        assert any(option.startswith("autovacuum_vacuum_scale_factor") for option in settings[table]), table
+
+
+async def test_a_job_is_recorded_and_not_run_again_before_its_time(
+    quiet: RunningTaskDb, jobs: dict[str, Job]
+) -> None:
+    office = Office(quiet.pool, timedelta(0))
+    assert await office.seek()
+    told: list[tuple[str, bool]] = []
+    sweep = JobSweep(quiet.pool, jobs["runners"], lambda job, items, seconds, *, failed: told.append((job, failed)))
+    assert await sweep.run(office) > 0
+    assert await sweep.run(office) > 0
+    assert told == [("runners", False)]
+    ((start, end, success, error),) = await quiet.rows(
+        "SELECT start_time, end_time, success_time, error FROM job_runs WHERE job = 'runners'"
+    )
+    assert start <= end == success and error is None
+    # A night's work is not begun while everything starts.
+    assert await JobSweep(quiet.pool, jobs["retention"]).run(office) > 0
+    assert not await quiet.rows("SELECT FROM job_runs WHERE job = 'retention'")
+
+
+async def test_a_job_that_fails_is_recorded_and_a_deposed_leader_writes_nothing(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    name = await done(quiet, caller, 91 * DAY)
+    office = Office(quiet.pool, timedelta(0))
+    assert await office.seek()
+    await execute(quiet, "UPDATE coordinator_state SET value = 'another', epoch = epoch + 1")
+    with pytest.raises(Deposed):
+        await run_job(quiet.pool, jobs["retention"], office.stand)
+    assert await quiet.rows("SELECT FROM tasks WHERE task_id = %s", name.rsplit("/", 1)[1])
+
+    class Failing:
+        name, about, schedule = "failing", "fails", Every(DAY)
+
+        async def pages(self, stand: object) -> AsyncIterator[int]:
+            yield 3
+            raise RuntimeError("no disk")
+
+    with pytest.raises(RuntimeError):
+        await run_job(quiet.pool, Failing(), by_hand)
+    assert await quiet.rows("SELECT item_count, error, success_time FROM job_runs WHERE job = 'failing'") == [
+        (3, "RuntimeError: no disk", None)
+    ]
+
+
+def test_jobs_are_due_by_their_schedule() -> None:
+    assert next_run(Every(DAY), NIGHT, NIGHT) == NIGHT + DAY
+    assert next_run(Every(DAY), None, NIGHT) == NIGHT
+    assert next_run(Nightly(3), None, NIGHT) == NIGHT + FIRST_NIGHT
+    for began in (NIGHT, NIGHT + timedelta(hours=20)):
+        assert next_run(Nightly(3), began, NIGHT) == NIGHT + DAY
+    assert next_run(Nightly(3), NIGHT - timedelta(hours=1), NIGHT) == NIGHT
+
+
+def maintenance(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs `taskyard-taskdb maintenance`."""
+    argv = [sys.executable, "-m", "taskyard_taskdb", "maintenance", *arguments]
+    environment = {**os.environ, "TASKYARD_DATABASE_URL": url}
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_a_job_can_be_run_by_hand(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "INSERT INTO idempotency_keys (create_time, method, tenant_id, request_id, task_id, body_hash) "
+            "VALUES (now() - interval '2 days', 1, 'default', 'r', 't', '')"
+        )
+    assert maintenance(database_url, "--job", "request-ids", "--once").stdout == "request-ids: 1 items\n"
+    shown = maintenance(database_url, "--list").stdout
+    assert "request-ids" in shown and "done, 1 items" in shown and "never ran" in shown
+    unknown = maintenance(database_url, "--job", "dishes", "--once")
+    assert unknown.returncode == 1 and "choose one of partitions" in unknown.stderr
+    assert maintenance(database_url).returncode == 2
