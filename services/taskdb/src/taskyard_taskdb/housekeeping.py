@@ -21,6 +21,7 @@ from taskyard_taskdb.sweep.chores import (
     RunnerJob,
     VacuumJob,
 )
+from taskyard_taskdb.sweep.doctor import DoctorJob
 from taskyard_taskdb.sweep.due import TimerSweep
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.jobs import Job, JobSweep
@@ -38,8 +39,14 @@ from taskyard_taskdb.sweep.webhooks import WebhookSender
 BOUNDS_SECONDS = 3.0
 MEASURE_SECONDS = 15.0
 
+Examined = Callable[[str, int, int], None]
 
-def make_jobs(pool: Pool, told: Told, options: JobOptions) -> tuple[Job, ...]:
+
+def ignore(check: str, left: int, repaired: int) -> None:
+    """Nobody wants to know."""
+
+
+def make_jobs(pool: Pool, told: Told, options: JobOptions, examined: Examined = ignore) -> tuple[Job, ...]:
     """Every job there is, as the leader and the command `maintenance` run them."""
     nightly = Nightly(options.hour)
     return (
@@ -50,6 +57,7 @@ def make_jobs(pool: Pool, told: Told, options: JobOptions) -> tuple[Job, ...]:
         CheckpointJob(pool, nightly),
         AuditJob(pool, options.audit_age, nightly),
         VacuumJob(pool, nightly),
+        DoctorJob(pool, examined, nightly),
     )
 
 
@@ -88,7 +96,7 @@ class Housekeeping:
             StatsSweep(pool),
         )
         self.sweeper = Sweeper(self.office, sweeps)
-        self.jobs = make_jobs(pool, told, options)
+        self.jobs = make_jobs(pool, told, options, measures.examined)
         # Jobs have a loop of their own: a night's work does not hold up a timer.
         self.job_sweeper = Sweeper(self.office, [JobSweep(pool, job, measures.job_ran) for job in self.jobs])
         self._tasks: list[asyncio.Task[None]] = []

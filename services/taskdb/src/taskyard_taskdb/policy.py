@@ -95,7 +95,12 @@ POLICIES: Mapping[str, Policy] = {
     ),
     **_table(
         "taskyard.v1.AdminService",
-        {"RunDoctor": _ADMIN, "ListQuarantines": _ADMIN, "ReleaseQuarantine": _ADMIN},
+        {
+            "RunDoctor": allow(Kind.ADMIN, deadline=timedelta(minutes=30)),
+            "ListQuarantines": _ADMIN,
+            "ReleaseQuarantine": _ADMIN,
+            "GetWebhookSecret": _WRITE,
+        },
     ),
     **_table(
         "taskyard.v1.LeaseService",

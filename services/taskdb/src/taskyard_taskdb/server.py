@@ -22,6 +22,7 @@ from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.measures import Measures
 from taskyard_taskdb.policy import POLICIES
 from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
+from taskyard_taskdb.rpc.admin import AdminServicer
 from taskyard_taskdb.rpc.callbacks import letter
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
@@ -124,6 +125,8 @@ class TaskDb:
         server.on_drain(leases.close_watches)
         sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
+        admin = AdminServicer(self.pool, self._after_commit, self.measures.examined)
+        server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
         runners = RunnerServicer(self.pool, self.lanes, self.hub)
         server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
         self.housekeeping = Housekeeping(
@@ -171,10 +174,6 @@ def _add_unimplemented(server: Server) -> None:
     server.add(
         task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server,
         task_type_service_pb2_grpc.TaskTypeServiceServicer(),
-    )
-    server.add(
-        admin_service_pb2_grpc.add_AdminServiceServicer_to_server,
-        admin_service_pb2_grpc.AdminServiceServicer(),
     )
     server.add(
         global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,

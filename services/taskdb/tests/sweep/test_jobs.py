@@ -16,7 +16,7 @@ from google.protobuf.duration_pb2 import Duration
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, run_taskdb
 from taskyard.errors import NotFound
 from taskyard.v1 import task_pb2, task_service_pb2
-from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, next_run
+from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, Schedule, next_run
 from taskyard_taskdb.housekeeping import make_jobs
 from taskyard_taskdb.job_options import JobOptions
 from taskyard_taskdb.storage import archive
@@ -99,7 +99,9 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
         assert now.metadata.resource_version == was.metadata.resource_version + 1
         now.metadata.resource_version = was.metadata.resource_version
         assert now == was
-    partitions = {row[0] for row in await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM tasks_archive")}
+    partitions = {
+        row[0] for row in await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM tasks_archive")
+    }
     expected = {month_of(before[name].status.end_time.ToDatetime(UTC)) for name in (old, short, failed)}
     assert partitions == {f"tasks_archive_{month:%Y_%m}" for month in expected}
     request = task_service_pb2.ListTaskRunsRequest(parent=old)
@@ -112,7 +114,9 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
         "SELECT array_agg(event ORDER BY version) FROM changes WHERE resource_id = %s", old.rsplit("/", 1)[1]
     )
     assert events[0] == [1, 2, 3, 8, 22]
-    assert not await quiet.rows("SELECT FROM runs r WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.task_id = r.task_id)")
+    assert not await quiet.rows(
+        "SELECT FROM runs r WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.task_id = r.task_id)"
+    )
 
 
 async def test_an_archived_task_can_be_deleted(
@@ -153,7 +157,9 @@ async def test_a_task_type_says_whether_its_tasks_are_archived_or_deleted(
     assert await quiet.rows("SELECT resource_id FROM changes WHERE event = 21") == [(gone.rsplit("/", 1)[1],)]
 
 
-async def test_a_task_that_was_retried_meanwhile_is_not_archived(quiet: RunningTaskDb, caller: Caller) -> None:
+async def test_a_task_that_was_retried_meanwhile_is_not_archived(
+    quiet: RunningTaskDb, caller: Caller
+) -> None:
     task = await caller.create()
     await quiet.fail(task.name)
     await age(quiet, task.name, 91 * DAY)
@@ -203,7 +209,9 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
 
 
 @pytest.mark.seed("S2.140")
-async def test_the_audit_is_dropped_by_the_month_after_a_year(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
+async def test_the_audit_is_dropped_by_the_month_after_a_year(
+    quiet: RunningTaskDb, jobs: dict[str, Job]
+) -> None:
     for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
         await execute(
             quiet,
@@ -228,7 +236,9 @@ async def test_request_ids_are_forgotten_after_a_day(
     )
     assert await run_job(quiet.pool, jobs["request-ids"], by_hand) == 1
     assert (await caller.create(request_id="r-1")).name != first.name
-    plan = await quiet.rows("EXPLAIN SELECT FROM idempotency_keys WHERE create_time < now() - interval '1 day'")
+    plan = await quiet.rows(
+        "EXPLAIN SELECT FROM idempotency_keys WHERE create_time < now() - interval '1 day'"
+    )
     assert "idempotency_keys_by_time" in str(plan)
 
 
@@ -252,7 +262,9 @@ async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
 @pytest.mark.seed("S0.99")
 async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
     assert await run_job(quiet.pool, jobs["vacuum"], by_hand) > 5
-    settings = dict(await quiet.rows("SELECT relname::text, reloptions FROM pg_class WHERE reloptions IS NOT NULL"))
+    settings = dict(
+        await quiet.rows("SELECT relname::text, reloptions FROM pg_class WHERE reloptions IS NOT NULL")
+    )
     for table in ("runners", "tasks", "queue", "leases", "webhooks", "idempotency_keys"):
         assert any(option.startswith("autovacuum_vacuum_scale_factor") for option in settings[table]), table
 
@@ -263,7 +275,9 @@ async def test_a_job_is_recorded_and_not_run_again_before_its_time(
     office = Office(quiet.pool, timedelta(0))
     assert await office.seek()
     told: list[tuple[str, bool]] = []
-    sweep = JobSweep(quiet.pool, jobs["runners"], lambda job, items, seconds, *, failed: told.append((job, failed)))
+    sweep = JobSweep(
+        quiet.pool, jobs["runners"], lambda job, items, seconds, *, failed: told.append((job, failed))
+    )
     assert await sweep.run(office) > 0
     assert await sweep.run(office) > 0
     assert told == [("runners", False)]
@@ -288,7 +302,8 @@ async def test_a_job_that_fails_is_recorded_and_a_deposed_leader_writes_nothing(
     assert await quiet.rows("SELECT FROM tasks WHERE task_id = %s", name.rsplit("/", 1)[1])
 
     class Failing:
-        name, about, schedule = "failing", "fails", Every(DAY)
+        name, about = "failing", "fails"
+        schedule: Schedule = Every(DAY)
 
         async def pages(self, stand: object) -> AsyncIterator[int]:
             yield 3

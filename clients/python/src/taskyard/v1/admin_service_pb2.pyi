@@ -284,3 +284,57 @@ class ReleaseQuarantineResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReleaseQuarantineResponse: _TypeAlias = ReleaseQuarantineResponse  # noqa: Y015
+
+@_typing.final
+class GetWebhookSecretRequest(_message.Message):
+    """Request of GetWebhookSecret."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARENT_FIELD_NUMBER: _builtins.int
+    ROTATE_FIELD_NUMBER: _builtins.int
+    parent: _builtins.str
+    """tenants/{tenant}"""
+    rotate: _builtins.bool
+    """Make a new one.  Webhooks are signed with the former one as well for 24 h."""
+    def __init__(
+        self,
+        *,
+        parent: _builtins.str = ...,
+        rotate: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parent", b"parent", "rotate", b"rotate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWebhookSecretRequest: _TypeAlias = GetWebhookSecretRequest  # noqa: Y015
+
+@_typing.final
+class GetWebhookSecretResponse(_message.Message):
+    """Response of GetWebhookSecret."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SECRET_FIELD_NUMBER: _builtins.int
+    ROTATE_TIME_FIELD_NUMBER: _builtins.int
+    secret: _builtins.str
+    """whsec_ and the secret in base64."""
+    @_builtins.property
+    def rotate_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was made."""
+
+    def __init__(
+        self,
+        *,
+        secret: _builtins.str = ...,
+        rotate_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rotate_time", b"rotate_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rotate_time", b"rotate_time", "secret", b"secret"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetWebhookSecretResponse: _TypeAlias = GetWebhookSecretResponse  # noqa: Y015

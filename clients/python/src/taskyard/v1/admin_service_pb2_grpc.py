@@ -50,6 +50,11 @@ class AdminServiceStub:
                 request_serializer=taskyard_dot_v1_dot_admin__service__pb2.ReleaseQuarantineRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_admin__service__pb2.ReleaseQuarantineResponse.FromString,
                 _registered_method=True)
+        self.GetWebhookSecret = channel.unary_unary(
+                '/taskyard.v1.AdminService/GetWebhookSecret',
+                request_serializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -81,6 +86,16 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetWebhookSecret(self, request, context):
+        """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
+        when it is first asked for.  Also for the tenant's own keys that may write.  Without
+        `rotate` safe to repeat.
+        Errors: NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -98,6 +113,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ReleaseQuarantine,
                     request_deserializer=taskyard_dot_v1_dot_admin__service__pb2.ReleaseQuarantineRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_admin__service__pb2.ReleaseQuarantineResponse.SerializeToString,
+            ),
+            'GetWebhookSecret': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWebhookSecret,
+                    request_deserializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -182,6 +202,33 @@ class AdminService:
             '/taskyard.v1.AdminService/ReleaseQuarantine',
             taskyard_dot_v1_dot_admin__service__pb2.ReleaseQuarantineRequest.SerializeToString,
             taskyard_dot_v1_dot_admin__service__pb2.ReleaseQuarantineResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWebhookSecret(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.AdminService/GetWebhookSecret',
+            taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretRequest.SerializeToString,
+            taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretResponse.FromString,
             options,
             channel_credentials,
             insecure,

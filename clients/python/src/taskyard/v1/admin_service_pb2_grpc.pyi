@@ -46,6 +46,12 @@ class AdminServiceStub:
     """Lets a quarantined spec run again.  Idempotent.
     Errors: NOT_FOUND.
     """
+    GetWebhookSecret: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetWebhookSecretRequest, _admin_service_pb2.GetWebhookSecretResponse]
+    """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
+    when it is first asked for.  Also for the tenant's own keys that may write.  Without
+    `rotate` safe to repeat.
+    Errors: NOT_FOUND.
+    """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -63,6 +69,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
     ReleaseQuarantine: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ReleaseQuarantineRequest, _admin_service_pb2.ReleaseQuarantineResponse]  # type: ignore[assignment]
     """Lets a quarantined spec run again.  Idempotent.
+    Errors: NOT_FOUND.
+    """
+    GetWebhookSecret: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetWebhookSecretRequest, _admin_service_pb2.GetWebhookSecretResponse]  # type: ignore[assignment]
+    """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
+    when it is first asked for.  Also for the tenant's own keys that may write.  Without
+    `rotate` safe to repeat.
     Errors: NOT_FOUND.
     """
 
@@ -94,6 +106,17 @@ class AdminServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ReleaseQuarantineResponse, _abc.Awaitable[_admin_service_pb2.ReleaseQuarantineResponse]]:
         """Lets a quarantined spec run again.  Idempotent.
+        Errors: NOT_FOUND.
+        """
+
+    def GetWebhookSecret(
+        self,
+        request: _admin_service_pb2.GetWebhookSecretRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.GetWebhookSecretResponse, _abc.Awaitable[_admin_service_pb2.GetWebhookSecretResponse]]:
+        """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
+        when it is first asked for.  Also for the tenant's own keys that may write.  Without
+        `rotate` safe to repeat.
         Errors: NOT_FOUND.
         """
 

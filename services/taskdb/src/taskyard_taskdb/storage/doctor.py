@@ -1,4 +1,4 @@
-"""RunDoctor: the invariants, each as a named query for what breaks it, and a repair that is safe at any time."""
+"""RunDoctor: the invariants, each as a query for what breaks it, and a repair that is safe at any time."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ async def _broken_seals(tx: Tx) -> list[Key]:
 
 async def _strays(tx: Tx) -> list[Key]:
     return [
-        ("system", f"{table} {month:%Y-%m}")
-        for table in COLUMNS
-        for month in await stray_months(tx, table)
+        ("system", f"{table} {month:%Y-%m}") for table in COLUMNS for month in await stray_months(tx, table)
     ]
 
 

@@ -1,15 +1,16 @@
-"""What RunDoctor does about what it finds: each repair locks, looks again, and changes only what is still wrong."""
+"""What RunDoctor does about its findings: a repair locks, looks again, and changes what is still wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from random import Random
 
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import Change, ChangeEvent
 from taskyard_taskdb.domain.event import LeaseExpired
 from taskyard_taskdb.domain.task import Actor, TaskState
-from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.domain.words import ActorType, Phase
 from taskyard_taskdb.storage import arrays, counters, slot_repair
 from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
 from taskyard_taskdb.storage.lane import LaneKey
@@ -45,13 +46,17 @@ async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
 
 async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
     """Let tasks that run nowhere be claimed again."""
-    await tx.execute(statement("doctor_lock_tasks"), params(keys))
+    locked = await tx.fetch(statement("doctor_lock_tasks"), params(keys))
+    phases = {(row[0], row[1]): Phase(row[2]) for row in locked}
     moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
     if not moved:
         return Written()
     rows = await tx.fetch(statement("doctor_enqueue"), params(moved))
     loaded = await load_for_update(tx, moved)
-    changes = [_change(task, ChangeEvent.TASK_REDISTRIBUTED) for task in loaded.tasks.values()]
+    changes = [
+        _change(task, ChangeEvent.TASK_REDISTRIBUTED, loaded.now, phases[key])
+        for key, task in loaded.tasks.items()
+    ]
     await insert_changes(tx, changes)
     return Written(lanes={LaneKey(*row) for row in rows}, changed=True)
 
@@ -100,7 +105,7 @@ async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
             statement("doctor_raise_versions"), params([key_of(t) for t in ahead]) | {"versions": versions}
         )
     behind = [task for task in loaded.tasks.values() if logged[key_of(task)] < task.version]
-    await insert_changes(tx, [_change(task, ChangeEvent.TASK_UPDATED) for task in behind])
+    await insert_changes(tx, [_change(task, ChangeEvent.TASK_UPDATED, loaded.now) for task in behind])
     return Written(changed=bool(behind))
 
 
@@ -112,16 +117,16 @@ def params(keys: Sequence[Key]) -> dict[str, object]:
     }
 
 
-def _change(task: TaskState, event: ChangeEvent) -> ChangeRow:
+def _change(task: TaskState, event: ChangeEvent, now: datetime, before: Phase | None = None) -> ChangeRow:
     return change_row(
         task,
         Change(
             event=event,
             actor=DOCTOR,
-            time=task.update_time,
+            time=now,
             version=task.version,
             phase=task.phase,
-            previous_phase=None,
+            previous_phase=before,
             pending_reason=task.pending_reason,
             generation=task.generation,
             attempt=task.attempt,

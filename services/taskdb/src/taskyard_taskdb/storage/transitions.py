@@ -18,10 +18,20 @@ from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import Change
 from taskyard_taskdb.domain.effect import CallWebhook, DeleteTask, DiscardCheckpoints, FreeSlot, TakeSlot
 from taskyard_taskdb.domain.event import Promoted
+from taskyard_taskdb.domain.rules.loss import QUARANTINED
 from taskyard_taskdb.domain.task import QueueKey, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Phase
-from taskyard_taskdb.storage import arrays, counters, leases, slots, task_status, timers, webhooks
+from taskyard_taskdb.storage import (
+    arrays,
+    counters,
+    leases,
+    quarantines,
+    slots,
+    task_status,
+    timers,
+    webhooks,
+)
 from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.counters import Delta
 from taskyard_taskdb.storage.lane import LaneKey
@@ -152,6 +162,16 @@ async def _write_rows(
     called = [step.key for step in steps if any(isinstance(e, CallWebhook) for e in step.effects())]
     if called:
         await webhooks.store(tx, called)
+    given_up = [step.task for step in steps if _given_up(step)]
+    if given_up:
+        await quarantines.note(tx, given_up)
+
+
+def _given_up(step: Steps) -> bool:
+    """Whether the task ends because it cost too many runners."""
+    error = step.task.error
+    ended = step.task.phase.terminal and not step.before.phase.terminal
+    return ended and error is not None and error.code == QUARANTINED.code
 
 
 async def _write_leases(

@@ -35,8 +35,7 @@ WHERE l.phase IN (2, 3) AND l.expire_time IS NULL
 -- name: doctor_leases_overdue
 -- Locks nothing: leases that expired minutes ago and were left alone; scans leases, which are few.
 SELECT l.tenant_id, l.task_id
-FROM leases l JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch OR l.expire_time IS NOT NULL
-    AND s.runner_id = l.runner_id
+FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
 WHERE l.phase IN (2, 3) AND coalesce(l.expire_time, s.expire_time) < statement_timestamp() - interval '5 minutes'
 
 -- name: doctor_claimable_without_queue
@@ -52,7 +51,7 @@ WHERE t.end_time IS NULL AND t.kind <> 6 AND CASE WHEN l.task_id IS NULL
 
 -- name: doctor_lock_tasks
 -- Locks tasks in key order; primary key of tasks.
-SELECT t.tenant_id, t.task_id
+SELECT t.tenant_id, t.task_id, t.phase
 FROM (
     SELECT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
     ORDER BY k.tenant_id COLLATE "C", k.id COLLATE "C"

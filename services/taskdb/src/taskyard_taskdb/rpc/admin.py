@@ -1,0 +1,121 @@
+"""AdminService: the doctor, quarantines, and the secrets that sign webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from taskyard.errors import FieldInvalid, PageTokenInvalid
+from taskyard.v1 import admin_service_pb2, admin_service_pb2_grpc
+from taskyard_taskdb.domain import page
+from taskyard_taskdb.domain.names import parse_tenant_name
+from taskyard_taskdb.domain.webhook import show_secret
+from taskyard_taskdb.rpc import access
+from taskyard_taskdb.rpc.durations import set_time
+from taskyard_taskdb.storage import doctor, quarantines, webhooks
+from taskyard_taskdb.storage.doctor import CHECKS, Check, Finding
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.transitions import Written
+
+Examined = Callable[[str, int, int], None]
+"""Hears of each check: its name, how many are left, how many were repaired."""
+
+
+class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
+    """AdminService."""
+
+    def __init__(self, pool: Pool, told: Callable[[Written], None], examined: Examined) -> None:
+        self._pool = pool
+        self._told = told
+        self._examined = examined
+
+    async def RunDoctor(
+        self, request: admin_service_pb2.RunDoctorRequest, context: Any
+    ) -> admin_service_pb2.RunDoctorResponse:
+        chosen = _chosen(request)
+        response = admin_service_pb2.RunDoctorResponse(healthy=True)
+        for check in chosen:
+            found = await doctor.examine(self._pool, check, repair=request.repair, told=self._told)
+            self._examined(check.name, found.left, found.repaired)
+            response.findings.append(_message(found))
+            response.healthy &= not found.left
+        return response
+
+    async def ListQuarantines(
+        self, request: admin_service_pb2.ListQuarantinesRequest, context: Any
+    ) -> admin_service_pb2.ListQuarantinesResponse:
+        tenant = parse_tenant_name(request.parent)
+        bound, size = f"quarantines|{tenant}", page.page_size(request.page_size)
+        after = _after(request.page_token, bound)
+        async with self._pool.reading() as tx:
+            found = await quarantines.page(tx, None if tenant == "-" else tenant, after, size + 1)
+        response = admin_service_pb2.ListQuarantinesResponse()
+        for quarantine in found[:size]:
+            told = response.quarantines.add(
+                name=f"tenants/{quarantine.tenant_id}/quarantines/{quarantine.digest}",
+                task_type=quarantine.task_type,
+                runner_loss_count=quarantine.runner_loss_count,
+                example_task=f"tenants/{quarantine.tenant_id}/tasks/{quarantine.example_task_id}",
+            )
+            set_time(told.create_time, quarantine.create_time)
+        if len(found) > size:
+            last = found[size - 1]
+            values = (last.tenant_id, last.digest)
+            response.next_page_token = page.encode_page(values, bound, datetime.now(UTC))
+        return response
+
+    async def ReleaseQuarantine(
+        self, request: admin_service_pb2.ReleaseQuarantineRequest, context: Any
+    ) -> admin_service_pb2.ReleaseQuarantineResponse:
+        _, tenant_id, _, digest = request.name.split("/")
+        actor = access.caller()
+        await self._pool.run(lambda tx: quarantines.release(tx, tenant_id, digest, actor))
+        return admin_service_pb2.ReleaseQuarantineResponse()
+
+    async def GetWebhookSecret(
+        self, request: admin_service_pb2.GetWebhookSecretRequest, context: Any
+    ) -> admin_service_pb2.GetWebhookSecretResponse:
+        tenant_id = access.visible_tenant(request.parent)
+        found = await self._pool.run(
+            lambda tx: webhooks.signing_secrets(tx, tenant_id, rotate=request.rotate)
+        )
+        response = admin_service_pb2.GetWebhookSecretResponse(secret=show_secret(found.values[0]))
+        set_time(response.rotate_time, found.rotate_time)
+        return response
+
+
+def _chosen(request: admin_service_pb2.RunDoctorRequest) -> list[Check]:
+    for place, name in enumerate(request.checks):
+        if name not in doctor.NAMES:
+            known = ", ".join(doctor.NAMES)
+            raise FieldInvalid.of(f"checks[{place}]", f"{name[:80]!r} is no check; choose among {known}")
+    return [check for check in CHECKS if not request.checks or check.name in request.checks]
+
+
+def _message(found: Finding) -> admin_service_pb2.DoctorFinding:
+    check = found.check
+    severity = check.severity if found.count else 0
+    told = f"{found.count} {check.about}" if found.count else f"no {check.about}"
+    if found.repaired:
+        told += f", {found.repaired} repaired"
+    elif found.count and check.repair is None:
+        told += "; this needs a person"
+    return admin_service_pb2.DoctorFinding(
+        check=check.name,
+        severity=admin_service_pb2.DoctorSeverity.ValueType(severity),
+        count=found.count,
+        repaired_count=found.repaired,
+        examples=found.examples,
+        message=told,
+    )
+
+
+def _after(token: str, bound: str) -> Key:
+    if not token:
+        return "", ""
+    match page.decode_page(token, bound, datetime.now(UTC)):
+        case (str() as tenant_id, str() as digest):
+            return tenant_id, digest
+    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
