@@ -124,14 +124,16 @@ class Load:
             return list(response.lanes)
         return []
 
-    async def drain(self, epoch: int, limit: int, in_flight: int = 2) -> tuple[int, float, list[float]]:
+    async def drain(
+        self, epoch: int, limit: int, in_flight: int = 2, batch: int = BATCH // 2
+    ) -> tuple[int, float, list[float]]:
         """Claim and complete tasks up to `limit` or to the last: how many, per second, claim latencies."""
         lanes = [
             lease_service_pb2.LanePop(lane=lane.key)
             for lane in await self.lanes()
             if lane.tenant == "default"
         ]
-        tenants = [lease_service_pb2.TenantPop(tenant="default", max_tasks=BATCH // 2, lanes=lanes)]
+        tenants = [lease_service_pb2.TenantPop(tenant="default", max_tasks=batch, lanes=lanes)]
         done, latencies = 0, []
 
         async def work() -> None:
@@ -142,7 +144,7 @@ class Load:
                     request_id=str(uuid.uuid4()),
                     runners=[
                         lease_service_pb2.RunnerPop(
-                            runner_id=RUNNER, session_epoch=epoch, max_tasks=BATCH // 2, tenants=tenants
+                            runner_id=RUNNER, session_epoch=epoch, max_tasks=batch, tenants=tenants
                         )
                     ],
                 )

@@ -21,8 +21,8 @@ from taskyard_kit.startup import StartupError
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.measures import Measures
 from taskyard_taskdb.policy import POLICIES
-from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
 from taskyard_taskdb.rpc.admin import AdminServicer
+from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
 from taskyard_taskdb.rpc.callbacks import letter
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch

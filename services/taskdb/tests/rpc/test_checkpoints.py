@@ -97,6 +97,7 @@ async def test_a_repeat_is_the_same_checkpoint_and_another_content_a_conflict(ya
     assert (await yard.task(assignment.lease.task)).metadata.resource_version == 3
 
 
+@pytest.mark.seed("S2.139")
 async def test_the_newest_ten_are_kept(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     for sequence in range(1, 14):

@@ -123,8 +123,8 @@ async def test_a_task_that_runs_nowhere_is_redistributed(
     await execute(
         quiet,
         "INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, attempt, state, "
-        "tenant_id, task_id, runner_id) SELECT generation, lease_id, schedule_time, start_time, now(), attempt, "
-        "7, tenant_id, task_id, runner_id FROM leases",
+        "tenant_id, task_id, runner_id) SELECT generation, lease_id, schedule_time, start_time, now(), "
+        "attempt, 7, tenant_id, task_id, runner_id FROM leases",
     )
     await execute(quiet, "DELETE FROM leases")
     await expect_repaired(admin, quiet, "running-without-lease")

@@ -61,6 +61,7 @@ async def tailed(yard: Yard, name: str, **fields: Any) -> tuple[list[int], Any]:
     return found, last
 
 
+@pytest.mark.seed("S0.89")
 async def test_pages_return_every_entry_once_and_in_order(yard: Yard) -> None:
     runner, lease = await claimed(yard)
     for first in range(1, 251, 50):
@@ -69,6 +70,7 @@ async def test_pages_return_every_entry_once_and_in_order(yard: Yard) -> None:
     assert await listed(yard, lease.task, page_size=70, descending=True) == list(range(250, 0, -1))
 
 
+@pytest.mark.seed("S0.98")
 async def test_a_repeated_batch_is_stored_once(yard: Yard) -> None:
     runner, lease = await claimed(yard)
     for first, count in ((1, 10), (1, 10), (6, 10), (16, 2)):

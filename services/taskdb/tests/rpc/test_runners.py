@@ -105,7 +105,7 @@ async def test_a_runner_is_shown_with_what_it_said_of_itself(yard: Yard, admin: 
     assert not basic.registration.HasField("metadata") and basic.registration.capacity == 3
 
 
-@pytest.mark.seed("S0.31", "S0.33", "S0.46", "S0.68-71", "S2.57", "S2.59", "S2.62")
+@pytest.mark.seed("S0.31", "S0.33", "S0.45-46", "S0.68-71", "S2.57", "S2.59", "S2.62")
 async def test_occupancy_follows_what_a_runner_holds(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:

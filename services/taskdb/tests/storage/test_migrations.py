@@ -73,6 +73,7 @@ def dump(url: str) -> list[str]:
     ]
 
 
+@pytest.mark.seed("S2.150")
 def test_upgrade_downgrade_upgrade_leaves_an_identical_dump(empty_database_url: str) -> None:
     migrate.upgrade(empty_database_url)
     before = dump(empty_database_url)

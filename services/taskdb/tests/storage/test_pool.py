@@ -54,6 +54,7 @@ async def test_block_commits_at_its_end_and_rolls_back_on_any_exception(pool: Po
     assert await count(pool, "key IN ('kept', 'lost')") == 1
 
 
+@pytest.mark.seed("S0.97")
 async def test_full_pool_is_overload_and_leaves_the_reserve(pool: Pool) -> None:
     async with pool.transaction(), pool.transaction():
         with pytest.raises(Overloaded) as refused:

@@ -1,4 +1,4 @@
-"""Jobs of housekeeping: retention and archive, partitions, audit, request ids, checkpoints, by leader and by hand."""
+"""Jobs of housekeeping: retention, archive, partitions, audit, request ids, checkpoints; also by hand."""
 
 from __future__ import annotations
 
@@ -215,7 +215,8 @@ async def test_the_audit_is_dropped_by_the_month_after_a_year(
     for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
         await execute(
             quiet,
-            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) VALUES (%s, 1, 3, 'default', 'x')",
+            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
+            "VALUES (%s, 1, 3, 'default', 'x')",
             moment,
         )
     await run_job(quiet.pool, jobs["partitions"], by_hand)

@@ -85,6 +85,7 @@ async def test_a_first_lease_that_runs_out_gives_the_task_back(
     assert len((await yard.pop(runner)).assignments) == 3
 
 
+@pytest.mark.seed("S1.56-57")
 async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
     yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
 ) -> None:

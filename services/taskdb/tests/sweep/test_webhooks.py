@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.egress import Address, Egress
 from taskyard_taskdb.domain.event import RetryRequested
 from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.callbacks import letter
 from taskyard_taskdb.storage import webhooks
@@ -131,6 +133,15 @@ async def make_due(quiet: RunningTaskDb) -> None:
         await tx.execute("UPDATE webhooks SET due_time = now() - interval '1 s'")
 
 
+def documented_recipe() -> Callable[[str, dict[str, str], bytes], bool]:
+    """The function that docs/howto/webhooks.md gives to receivers."""
+    page = (Path(__file__).parents[4] / "docs/howto/webhooks.md").read_text()
+    scope: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], scope)
+    recipe: Callable[[str, dict[str, str], bytes], bool] = scope["is_genuine"]
+    return recipe
+
+
 @pytest.mark.seed("S0.9")
 async def test_the_end_of_a_task_is_told_and_signed_as_documented(
     quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
@@ -149,6 +160,11 @@ async def test_the_end_of_a_task_is_told_and_signed_as_documented(
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.body
     expected = base64.b64encode(hmac.new(found.values[0], signed, hashlib.sha256).digest()).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
+    genuine, secret = documented_recipe(), show_secret(found.values[0])
+    assert genuine(secret, headers, request.body)
+    assert not genuine(secret, headers, request.body + b" ")
+    assert not genuine(show_secret(b"x" * 32), headers, request.body)
+    assert not genuine(secret, {**headers, "webhook-timestamp": "1"}, request.body)
 
 
 async def test_after_a_rotation_both_secrets_sign(

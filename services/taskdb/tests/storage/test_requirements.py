@@ -1,0 +1,142 @@
+"""What the replaced systems ask of storage: indexes for their queries, whole transitions, the leader."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+
+from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.yard import Yard, failed, started, succeeded
+from taskyard.v1 import task_pb2
+from taskyard_taskdb.domain.policy import TaskPolicy
+from taskyard_taskdb.domain.retry import delay
+from taskyard_taskdb.domain.words import Jitter
+from taskyard_taskdb.storage import leader
+
+
+async def plan(taskdb: RunningTaskDb, query: str) -> str:
+    """The plan of a query, as a connection of taskdb makes it."""
+    return "\n".join(row[0] for row in await taskdb.rows(f"EXPLAIN {query}"))
+
+
+# The question as each system asks it, in our words.
+QUERIES = {
+    "next pending task": """SELECT task_id FROM queue WHERE tenant_id = 'default' AND class_id = 1
+        AND priority = 10 AND pinned_runner = '' ORDER BY ready_time LIMIT 1 FOR UPDATE SKIP LOCKED""",
+    "pending tasks of a customer": """SELECT task_id FROM tasks WHERE tenant_id = 'default'
+        AND end_time IS NULL AND phase = 1 ORDER BY create_time LIMIT 100""",
+    "a task with its logs": """SELECT t.task_id, l.entries
+        FROM tasks t LEFT JOIN logs l USING (tenant_id, task_id)
+        WHERE t.tenant_id = 'default' AND t.task_id = 'x' ORDER BY l.generation, l.first_sequence""",
+    "expired leases": """SELECT l.task_id FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id
+        WHERE coalesce(l.expire_time, s.expire_time) < now()""",
+    "audit history of a workload": """SELECT event FROM changes WHERE tenant_id = 'default'
+        AND resource_id = 'x' ORDER BY id DESC LIMIT 50""",
+    "tasks by label": """SELECT task_id FROM tasks WHERE tenant_id = 'default'
+        AND labels @> '{"a": "b"}'""",
+}
+
+
+@pytest.mark.seed("S0.87", "S0.95", "S1.59", "S2.135-137")
+@pytest.mark.parametrize("question", QUERIES)
+async def test_each_systems_query_is_answered_by_an_index(taskdb: RunningTaskDb, question: str) -> None:
+    found = await plan(taskdb, QUERIES[question])
+    assert "Index" in found and "Seq Scan" not in found, found
+
+
+@pytest.mark.seed("S0.96")
+async def test_live_tasks_have_an_index_of_their_own(taskdb: RunningTaskDb) -> None:
+    indexes = [
+        row[0] for row in await taskdb.rows("SELECT indexdef FROM pg_indexes WHERE tablename = 'tasks'")
+    ]
+    assert any("WHERE (end_time IS NULL)" in index for index in indexes), indexes
+
+
+@pytest.mark.seed("S1.54-55")
+async def test_a_retry_waits_twice_as_long_each_time_and_says_until_when(yard: Yard) -> None:
+    policy = TaskPolicy(jitter=Jitter.NONE)
+    waits = [delay(policy, number, None, Random(1)).total_seconds() for number in range(10)]
+    assert waits == [min(2**number, 300) for number in range(10)]
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment), failed(assignment))
+    task = await yard.task(name)
+    assert task.status.phase == task_pb2.TASK_PHASE_PENDING
+    wait = task.status.next_attempt_time.ToDatetime() - task.metadata.update_time.ToDatetime()
+    assert timedelta(0) < wait <= timedelta(seconds=1)
+
+
+@pytest.mark.seed("S2.145")
+async def test_status_audit_and_what_a_runner_holds_change_in_one_transaction(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment))
+    await yard.report(runner, succeeded(assignment))
+    rows = await taskdb.rows(
+        "SELECT t.xmin::text, r.xmin::text, c.xmin::text FROM tasks t JOIN runs r USING (tenant_id, task_id) "
+        "JOIN changes c ON c.resource_id = t.task_id AND c.event = 8"
+    )
+    assert len(rows) == 1 and len(set(rows[0])) == 1
+    assert not await taskdb.rows("SELECT FROM leases")
+
+
+@pytest.mark.seed("S2.103-105")
+async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb: RunningTaskDb) -> None:
+    columns = await taskdb.rows(
+        "SELECT attname::text FROM pg_attribute WHERE attrelid = 'coordinator_state'::regclass AND attnum > 0"
+    )
+    assert {"key", "value", "expires_at", "updated_at"} <= {name for (name,) in columns}
+    await taskdb.taskdb.housekeeping.stop()
+    pool = taskdb.pool
+    async with pool.transaction() as tx:
+        await tx.execute("UPDATE coordinator_state SET value = '', expires_at = now()")
+    first = await pool.run(lambda tx: leader.hold(tx, "one"))
+    assert first is not None and await pool.run(lambda tx: leader.hold(tx, "two")) is None
+    assert await pool.run(lambda tx: leader.hold(tx, "one")) == first
+    (left,) = (await taskdb.rows("SELECT expires_at - updated_at FROM coordinator_state"))[0]
+    assert timedelta(seconds=9) < left <= timedelta(seconds=11)
+    async with pool.transaction() as tx:
+        await tx.execute("UPDATE coordinator_state SET expires_at = now() - interval '1 s'")
+    second = await pool.run(lambda tx: leader.hold(tx, "two"))
+    assert second is not None and second.epoch > first.epoch
+    with pytest.raises(leader.Deposed):
+        await pool.run(lambda tx: leader.stand(tx, first))
+    # Inserting it again changes nothing.
+    async with pool.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO coordinator_state (key, value, expires_at) VALUES ('leader_lock', '', now()) "
+            "ON CONFLICT DO NOTHING"
+        )
+    assert await taskdb.rows("SELECT value FROM coordinator_state WHERE key = 'leader_lock'") == [("two",)]
+
+
+@pytest.mark.seed("S2.151")
+async def test_the_tenant_leads_every_key_of_its_rows(taskdb: RunningTaskDb) -> None:
+    """So that tenants can be distributed over several servers."""
+    rows: list[tuple[Any, ...]] = await taskdb.rows(
+        "SELECT c.relname::text, a.attname::text FROM pg_index i "
+        "JOIN pg_class c ON c.oid = i.indrelid AND c.relkind = 'r' AND NOT c.relispartition "
+        "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] "
+        "WHERE i.indisprimary AND c.relnamespace = 'public'::regnamespace"
+    )
+    leading = dict(rows)
+    for table in ("tasks", "queue", "leases", "slots", "timers", "runs", "checkpoints", "idempotency_keys"):
+        assert leading[table] == "tenant_id", table
+
+
+@pytest.mark.seed("S2.152")
+async def test_a_checkpoint_above_ten_mebibytes_is_refused_by_the_database(taskdb: RunningTaskDb) -> None:
+    with pytest.raises(psycopg.errors.CheckViolation):
+        async with taskdb.pool.transaction() as tx:
+            await tx.execute(
+                "INSERT INTO checkpoints (sequence, generation, size_bytes, tenant_id, task_id, sha256, "
+                "data) VALUES (1, 1, 10485761, 'default', 't', decode(repeat('00', 32), 'hex'), 'x')"
+            )
