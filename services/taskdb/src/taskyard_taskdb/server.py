@@ -28,8 +28,10 @@ from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runners import RunnerServicer
 from taskyard_taskdb.rpc.sessions import SessionServicer
+from taskyard_taskdb.rpc.task_types import TaskTypeServicer
 from taskyard_taskdb.rpc.tasks import TaskServicer
 from taskyard_taskdb.rpc.tenants import TenantServicer
+from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
 from taskyard_taskdb.storage.lanes import Lanes
@@ -51,6 +53,7 @@ class TaskDb:
         self.pool = Pool(settings.database_url, settings.pool_options())
         self.lanes = Lanes()
         self.tenants = TenantCache(self.pool)
+        self.types = TypeCache(self.pool)
         self.hub = Hub(self.pool)
         self.followers = LogFollowers(self.pool, self.hub)
         self.measures = Measures()
@@ -73,6 +76,7 @@ class TaskDb:
             self.hub,
             self.followers,
             self.tenants,
+            self.types,
             self._settings.egress(),
         )
         self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
@@ -92,11 +96,13 @@ class TaskDb:
         await self.pool.close()
 
     def _add_administration(self, server: Server) -> None:
-        """Tenants and keys."""
+        """Tenants, keys and task types."""
         tenants = TenantServicer(self.pool, self.lanes)
         server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
         api_keys = ApiKeyServicer(self.pool, server.authenticator.forget)
         server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
+        types = TaskTypeServicer(self.pool, self.lanes, self._settings.egress())
+        server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
 
     async def _hear_of_settings(self) -> None:
         """Forgets what is remembered of tenants that this or another replica has changed."""
@@ -105,8 +111,10 @@ class TaskDb:
             news = await inbox.take()
             if news.everything:
                 self.tenants.forget()
+                self.types.forget()
             for tenant_id in news.settings:
                 self.tenants.forget(tenant_id)
+                self.types.forget(tenant_id)
 
     def _add_internal(self, server: Server) -> None:
         """What schedulers use."""
@@ -118,6 +126,7 @@ class TaskDb:
             self.followers,
             self.reports,
             self.tasks,
+            self.types,
             server.draining,
             self.tasks.specs,
         )
@@ -171,10 +180,6 @@ async def serve(settings: ServerSettings) -> None:
 
 def _add_unimplemented(server: Server) -> None:
     # What a service does not serve yet answers UNIMPLEMENTED, behind the same policy.
-    server.add(
-        task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server,
-        task_type_service_pb2_grpc.TaskTypeServiceServicer(),
-    )
     server.add(
         global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
         global_task_service_pb2_grpc.GlobalTaskServiceServicer(),

@@ -78,6 +78,12 @@ def parse_checkpoint_name(name: str, field: str = "name") -> tuple[str, str, int
     return *parse_task_name(task, field), int(number)
 
 
+def is_id(value: str, collection: str) -> bool:
+    """Whether it keeps the identity rule."""
+    well_formed = len(value) <= LENGTHS[collection] and _ID.fullmatch(value) is not None
+    return well_formed and value not in RESERVED
+
+
 def check_id(value: str, collection: str, field: str) -> str:
     """The id itself. Raises FieldInvalid when it breaks the identity rule or is too long."""
     limit = LENGTHS[collection]

@@ -95,6 +95,8 @@ def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
         return
     _fill_created_metadata(task.metadata, created)
     _fill_spec(task.spec, new.spec, new.callback)
+    if new.task_type_tenant is not None:
+        status.task_type_name = f"tenants/{new.task_type_tenant}/taskTypes/{new.task_type}"
     status.pending_reason = task_pb2.PendingReason.ValueType(created.pending_reason)
     if created.pending_reason is PendingReason.QUEUED:
         set_time(status.ready_time, created.create_time)

@@ -17,6 +17,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.items import at_index, known
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.validate import prefixed, validate
 from taskyard_taskdb.storage import tasks
 from taskyard_taskdb.storage.batch import Batcher
@@ -41,6 +42,7 @@ class CreateMethods:
 
     _pool: Pool
     _tenants: TenantCache
+    _types: TypeCache
     _creator: TaskCreator
     _creates: Batcher[NewTask, CreateResult]
     _specs: SpecReader
@@ -50,7 +52,9 @@ class CreateMethods:
             raise FieldInvalid.of("parent", "is required: tenants/{tenant}")
         tenant_id = access.visible_tenant(request.parent)
         tenant = await self._tenants.admit(tenant_id)
-        task = self._specs.read(request, tenant, access.caller(), _traceparent())
+        task_type = request.task.spec.task_type
+        rules = await self._types.find_all(tenant_id, [task_type] if task_type else [])
+        task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules.get(task_type))
         if request.validate_only:
             result = await self._creator.check(task)
         else:
@@ -93,6 +97,8 @@ class CreateMethods:
         self, request: BatchRequest, tenant: Tenant, actor: Actor | None = None
     ) -> list[NewTask | TaskyardError]:
         actor, traceparent = actor or access.caller(), _traceparent()
+        named = {item.task.spec.task_type for item in request.requests}
+        rules = await self._types.find_all(tenant.tenant_id, named)
         read: list[NewTask | TaskyardError] = []
         for index, item in enumerate(request.requests):
             if index % _SLICE == _SLICE - 1:
@@ -100,7 +106,8 @@ class CreateMethods:
             try:
                 if item.parent not in ("", request.parent):
                     raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
-                read.append(self._specs.read(item, tenant, actor, traceparent))
+                of_type = rules.get(item.task.spec.task_type)
+                read.append(self._specs.read(item, tenant, actor, traceparent, of_type))
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
             except TaskyardError as error:

@@ -19,6 +19,7 @@ from taskyard_taskdb.rpc.pop import FIRST_LEASE, PopMethods
 from taskyard_taskdb.rpc.queue_watch import QueueWatchMethods
 from taskyard_taskdb.rpc.reports import ReportBatch, ReportMethods
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage import renewals
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.leased import Lease, Verdict
@@ -94,6 +95,7 @@ class LeaseServicer(
         followers: LogFollowers,
         reports: ReportBatch,
         tasks: CreateMethods,
+        types: TypeCache,
         draining: asyncio.Event,
         specs: SpecReader,
     ) -> None:
@@ -103,6 +105,7 @@ class LeaseServicer(
         self._followers = followers
         self._batch = reports
         self._tasks = tasks
+        self._types = types
         self._draining = draining
         self._specs = specs
         self._watches = set()

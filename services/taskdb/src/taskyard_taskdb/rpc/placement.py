@@ -24,10 +24,10 @@ class PlacementClasses:
     """Finds the class of a spec."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, str, str, bytes, bytes], PlacedClass] = OrderedDict()
+        self._known: OrderedDict[tuple[int, str, str, str, bytes, bytes], PlacedClass] = OrderedDict()
 
-    def of(self, spec: task_pb2.TaskSpec, kind: Kind) -> PlacedClass:
-        """The class of a spec whose defaults are filled in."""
+    def of(self, spec: task_pb2.TaskSpec, kind: Kind, runner_id_pattern: str = "") -> PlacedClass:
+        """The class of a spec whose defaults are filled in, and whose type asks for runners of such ids."""
         function = spec.execution.function.function if kind is Kind.FUNCTION else ""
         placement = (
             spec.placement.SerializeToString(deterministic=True) if spec.HasField("placement") else b""
@@ -35,18 +35,21 @@ class PlacementClasses:
         resources = (
             spec.resources.SerializeToString(deterministic=True) if spec.HasField("resources") else b""
         )
-        key = (kind, spec.task_type, function, placement, resources)
+        key = (kind, spec.task_type, function, runner_id_pattern, placement, resources)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _define(spec, kind, function)
+            found = self._known[key] = _define(spec, kind, function, runner_id_pattern)
             if len(self._known) > _CACHE_SIZE:
                 self._known.popitem(last=False)
         return found
 
 
-def _define(spec: task_pb2.TaskSpec, kind: Kind, function: str) -> PlacedClass:
+def _define(spec: task_pb2.TaskSpec, kind: Kind, function: str, runner_id_pattern: str) -> PlacedClass:
     defined = lease_service_pb2.PlacementClass(
-        kind=runner_pb2.ExecutionKind.ValueType(kind), task_type=spec.task_type, function=function
+        kind=runner_pb2.ExecutionKind.ValueType(kind),
+        task_type=spec.task_type,
+        function=function,
+        runner_id_pattern=runner_id_pattern,
     )
     pinned = pinned_runner(spec.placement.required.runner_ids)
     defined.placement.CopyFrom(spec.placement)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
-
-from google.protobuf import json_format
 
 from taskyard import status
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.rpc.durations import set_duration, set_time, to_timedelta
+from taskyard_taskdb.rpc.payloads import make_raw
+from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage import checkpoints
 from taskyard_taskdb.storage.claim import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.lane import LaneKey
@@ -33,6 +32,7 @@ class PopMethods:
 
     _pool: Pool
     _queue: Queue
+    _types: TypeCache
     _hub: Hub
 
     async def PopTasks(
@@ -48,7 +48,26 @@ class PopMethods:
         for result in results:
             _fill_result(response.results.add(), result)
         await self._add_checkpoints(results, response)
+        await self._add_configs(results, response)
         return response
+
+    async def _add_configs(
+        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+    ) -> None:
+        """Hand out the configuration of the revision that each run names."""
+        found = [
+            ((grant.task_type_tenant or "", grant.task_type, grant.task_type_revision), assignment)
+            for result, told in zip(results, response.results, strict=True)
+            for grant, assignment in zip(result.grants, told.assignments, strict=True)
+            if grant.task_type_revision
+        ]
+        if not found:
+            return
+        configs = await self._types.configs(revision for revision, _ in found)
+        for revision, assignment in found:
+            config = configs[revision]
+            if config is not None:
+                assignment.config.CopyFrom(config)
 
     async def _add_checkpoints(
         self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
@@ -147,21 +166,13 @@ def _fill_assignment(assignment: lease_pb2.Assignment, grant: Grant) -> None:
     assignment.attempt = grant.attempt + 1
     spec = assignment.spec
     spec.MergeFromString(grant.spec)
-    if spec.payload.WhichOneof("value") == "json":
-        _make_raw(spec.payload)
+    make_raw(spec.payload)
     if grant.total_left is not None:
         set_duration(assignment.total_timeout, max(grant.total_left, timedelta(0)))
     if grant.labels:
         assignment.labels.update(grant.labels)
     if grant.traceparent:
         assignment.traceparent = grant.traceparent
-
-
-def _make_raw(payload: common_pb2.Payload) -> None:
-    """Runners get the encoded document whatever form it was written in."""
-    document = json_format.MessageToDict(payload.json)
-    payload.raw = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    payload.content_type = "application/json"
 
 
 def _fill_checkpoint(assignment: lease_pb2.Assignment, stored: checkpoints.StoredCheckpoint) -> None:

@@ -24,6 +24,7 @@ from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Resta
 from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
+from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
 from taskyard_taskdb.storage.newtask import NewTask
 from taskyard_taskdb.storage.tenants import Tenant
@@ -113,20 +114,24 @@ class SpecReader:
         tenant: Tenant,
         actor: Actor,
         traceparent: str | None,
+        rules: TypeRules | None = None,
     ) -> NewTask:
-        """The task to store; the request is used up.
+        """The task to store, under the rules of its type if that is registered; the request is used up.
 
-        Raises FieldInvalid or TooLarge, TaskTypeUnknown, or NotFound for a foreign parent_task.
+        Raises FieldInvalid or TooLarge, TaskTypeUnknown, or NotFound for a foreign parent_task;
+        TaskTypeDisabled or PayloadSchemaViolation by its type.
         """
         body_hash = _hash(request) if request.request_id else b""
-        payload = _take_payload(request.task.spec)
-        template = self._template(request.task.spec)
+        if rules is not None:
+            rules.check_enabled()
+        payload = _take_payload(request.task.spec, rules)
+        template = self._template(request.task.spec, rules)
         _validate_rest(request)
         metadata = request.task.metadata
         uid = self._ids.draw()
         return NewTask(
             tenant.tenant_id,
-            request.task_id or uuid_text(uid),
+            rules.task_id(request.task_id, uid) if rules is not None else request.task_id or uuid_text(uid),
             uid,
             template.kind,
             template.placed.class_id,
@@ -144,6 +149,7 @@ class SpecReader:
             template.callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
             json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
+            rules.tenant_id if rules is not None else None,
             template.policy,
             template.packed_policy,
             template.admission,
@@ -153,22 +159,26 @@ class SpecReader:
             tenant.limited,
         )
 
-    def _template(self, spec: task_pb2.TaskSpec) -> _Template:
+    def _template(self, spec: task_pb2.TaskSpec, rules: TypeRules | None) -> _Template:
         key = spec.SerializeToString(deterministic=True)
+        if rules is not None:
+            key = rules.identity + key
         found = self._templates.get(key)
         if found is None:
-            found = self._make_template(spec)
+            found = self._make_template(spec, rules)
             if len(key) <= _REMEMBERED_BYTES:
                 self._templates[key] = found
             if len(self._templates) > _REMEMBERED:
                 self._templates.popitem(last=False)
         return found
 
-    def _make_template(self, given: task_pb2.TaskSpec) -> _Template:
+    def _make_template(self, given: task_pb2.TaskSpec, rules: TypeRules | None) -> _Template:
         validate(given, "task.spec.")
         check_spec(given, "task.spec")
         if given.HasField("callback"):
             check_callback(given.callback, "task.spec.callback", self.egress)
+        if rules is not None:
+            given = rules.filled_in(given, "task.spec")
         spec, kind = resolve(given, "task.spec")
         policy = policy_of(spec, kind)
         callback = spec.callback.SerializeToString() if spec.HasField("callback") else None
@@ -177,7 +187,7 @@ class SpecReader:
         return _Template(
             spec.SerializeToString(),
             kind,
-            self.classes.of(spec, kind),
+            self.classes.of(spec, kind, rules.runner_id_pattern if rules is not None else ""),
             spec.priority,
             spec.task_type,
             # The owner of an external task decides by itself when it works on it.
@@ -202,9 +212,11 @@ def _validate_rest(request: task_service_pb2.CreateTaskRequest) -> None:
     check_metadata(request.task.metadata, "task.metadata")
 
 
-def _take_payload(spec: task_pb2.TaskSpec) -> bytes:
+def _take_payload(spec: task_pb2.TaskSpec, rules: TypeRules | None) -> bytes:
     """Removes the payload from the spec; what it adds to the encoded spec."""
     if not spec.HasField("payload"):
+        if rules is not None:
+            rules.check_payload(None, "task.spec.payload")
         return b""
     payload = spec.payload
     encoded = payload.SerializeToString()
@@ -213,6 +225,8 @@ def _take_payload(spec: task_pb2.TaskSpec) -> bytes:
     if payload.content_type or len(encoded) > _SMALL_PAYLOAD:
         validate(payload, "task.spec.payload.")
     check_payload(payload, "task.spec.payload")
+    if rules is not None:
+        rules.check_payload(payload, "task.spec.payload")
     spec.ClearField("payload")
     return _PAYLOAD_TAG + _varint(len(encoded)) + encoded
 

@@ -14,6 +14,7 @@ from taskyard_taskdb.rpc.reads import ReadMethods
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.stats import StatsCache, StatsMethods
 from taskyard_taskdb.rpc.task_events import TaskEvents
+from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.update import UpdateMethods
 from taskyard_taskdb.rpc.watch import WatchMethods
 from taskyard_taskdb.storage.actions import Actions
@@ -51,6 +52,7 @@ class TaskServicer(
         hub: Hub,
         followers: LogFollowers,
         tenants: TenantCache,
+        types: TypeCache,
         egress: Egress,
     ) -> None:
         self._pool = pool
@@ -59,6 +61,7 @@ class TaskServicer(
         self._stats = StatsCache()
         self._events = TaskEvents(pool)
         self._tenants = tenants
+        self._types = types
         self._specs = SpecReader(egress)
         self._actions = Actions(pool, after_commit)
         classes = ClassCache(pool)

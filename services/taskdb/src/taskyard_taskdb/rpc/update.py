@@ -18,9 +18,12 @@ from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.masks import Path
 from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
+from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_task, validate
+from taskyard_taskdb.storage import tasks
 from taskyard_taskdb.storage.edit import Edit, Editor
-from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.storage.tasks import Key, TaskRecord
 
 _METADATA = ("labels", "annotations")
 _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
@@ -31,6 +34,7 @@ class UpdateMethods(ShowMethods):
 
     _specs: SpecReader
     _editor: Editor
+    _types: TypeCache
 
     async def UpdateTask(
         self, request: task_service_pb2.UpdateTaskRequest, context: Any
@@ -42,9 +46,10 @@ class UpdateMethods(ShowMethods):
             check_callback(request.task.spec.callback, "task.spec.callback", self._specs.egress)
         paths = _paths(request)
         actor = access.caller()
+        rules = await self._rules(key)
 
         def decide(record: TaskRecord, task: TaskState) -> Edit | None:
-            return self._decide(request, paths, actor, record, task)
+            return self._decide(request, paths, actor, record, task, rules)
 
         repeatable = repeatable_request(request, request.request_id, key)
         try:
@@ -53,6 +58,14 @@ class UpdateMethods(ShowMethods):
             raise PhaseConflict(error.subject, error.phase, "a task that has not ended") from None
         return task_service_pb2.UpdateTaskResponse(task=await self._show(key, convert.FULL))
 
+    async def _rules(self, key: Key) -> TypeRules | None:
+        """The rules of the type that the task took when it was created."""
+        async with self._pool.reading() as tx:
+            record = await tasks.read(tx, *key)
+        if record is None or record.task_type_tenant is None:
+            return None
+        return await self._types.find(key[0], record.task_type)
+
     def _decide(
         self,
         request: task_service_pb2.UpdateTaskRequest,
@@ -60,6 +73,7 @@ class UpdateMethods(ShowMethods):
         actor: Actor,
         record: TaskRecord,
         task: TaskState,
+        rules: TypeRules | None,
     ) -> Edit | None:
         before = convert.task_message(record, convert.FULL)
         after = task_pb2.Task()
@@ -67,6 +81,8 @@ class UpdateMethods(ShowMethods):
         for path in paths:
             masks.copy(request.task, after, path)
         _refuse_changed_identity(before.spec, request)
+        if rules is not None:
+            _apply(rules, after.spec)
         spec, kind = resolve(after.spec, "task.spec")
         after.spec.CopyFrom(spec)
         after.ClearField("status")
@@ -77,7 +93,7 @@ class UpdateMethods(ShowMethods):
             )
         if after.spec == before.spec and _same_metadata(before, after):
             return None
-        return self._edit(request, actor, before.spec, after, kind, task)
+        return self._edit(request, actor, before.spec, after, kind, task, rules)
 
     def _edit(
         self,
@@ -87,9 +103,10 @@ class UpdateMethods(ShowMethods):
         after: task_pb2.Task,
         kind: Kind,
         task: TaskState,
+        rules: TypeRules | None,
     ) -> Edit:
         spec = after.spec
-        placed = self._specs.classes.of(spec, kind)
+        placed = self._specs.classes.of(spec, kind, rules.runner_id_pattern if rules is not None else "")
         heavy = _heavy(before) != _heavy(spec)
         policy = policy_of(spec, kind)
         if not heavy:
@@ -115,6 +132,13 @@ class UpdateMethods(ShowMethods):
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
             json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
         )
+
+
+def _apply(rules: TypeRules, spec: task_pb2.TaskSpec) -> None:
+    """Fill in what was cleared, in place. Raises FieldInvalid or PayloadSchemaViolation."""
+    rules.add_defaults(spec)
+    rules.check_bounds(spec, "task.spec")
+    rules.check_payload(spec.payload if spec.HasField("payload") else None, "task.spec.payload")
 
 
 def _heavy(spec: task_pb2.TaskSpec) -> task_pb2.TaskSpec:

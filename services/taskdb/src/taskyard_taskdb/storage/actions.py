@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg import errors as pg
 
-from taskyard.errors import NotFound, QueueDepthExceeded, ResourceVersionMismatch, TaskyardError
+from taskyard.errors import (
+    NotFound,
+    QueueDepthExceeded,
+    ResourceVersionMismatch,
+    TaskTypeDisabled,
+    TaskyardError,
+)
 from taskyard_taskdb.domain import admission
 from taskyard_taskdb.domain.event import Event, RetryRequested
 from taskyard_taskdb.domain.lifecycle import apply
@@ -17,7 +23,7 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Admission
-from taskyard_taskdb.storage import idempotency, occupancy, quota
+from taskyard_taskdb.storage import idempotency, occupancy, quota, task_types
 from taskyard_taskdb.storage.idempotency import Method, Request
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.task_rows import Key
@@ -42,10 +48,15 @@ class _Room:
     """How many tasks that are retried the queues of limited tenants take, and who made use of it."""
 
     left: dict[str, tuple[int, QueueDepthExceeded]]
+    # Tasks whose type takes no more of them, and its name.
+    disabled: Mapping[Key, str]
     used: set[str] = field(default_factory=set)
 
-    def take(self, tenant_id: str) -> None:
-        """Count a task that waits again; raises QueueDepthExceeded."""
+    def take(self, key: Key) -> None:
+        """Count a task that waits again; raises QueueDepthExceeded, or TaskTypeDisabled."""
+        if key in self.disabled:
+            raise TaskTypeDisabled(self.disabled[key])
+        tenant_id = key[0]
         if tenant_id not in self.left:
             return
         count, full = self.left[tenant_id]
@@ -139,13 +150,16 @@ async def _decide(tx: Tx, ask: Ask, loaded: Loaded, room: _Room) -> Transition:
     if isinstance(ask.event, RetryRequested) and task.slot is not None:
         await _check_slot(tx, task)
     if isinstance(ask.event, RetryRequested) and not transition.duplicate:
-        room.take(task.tenant_id)
+        room.take(ask.key)
     return transition
 
 
 async def _room(tx: Tx, asks: Sequence[Ask]) -> _Room:
-    retried = {ask.key[0] for ask in asks if isinstance(ask.event, RetryRequested)}
-    return _Room(await quota.room_for_retries(tx, retried) if retried else {})
+    retried = {ask.key for ask in asks if isinstance(ask.event, RetryRequested)}
+    if not retried:
+        return _Room({}, {})
+    left = await quota.room_for_retries(tx, {key[0] for key in retried})
+    return _Room(left, await task_types.disabled_among(tx, retried))
 
 
 def expect(tasks: Mapping[Key, TaskState], key: Key, resource_version: int) -> TaskState:

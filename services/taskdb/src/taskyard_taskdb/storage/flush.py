@@ -223,6 +223,7 @@ _TASK_COLUMNS: tuple[tuple[str, arrays.Encoder], ...] = (
     ("callback", arrays.byteas),
     ("annotations", arrays.byteas),
     ("labels", arrays.texts),
+    ("task_type_tenant", arrays.texts),
 )
 
 

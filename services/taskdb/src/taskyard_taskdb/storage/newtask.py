@@ -36,6 +36,8 @@ class NewTask(NamedTuple):
     callback: bytes | None
     annotations: bytes | None
     labels: str | None
+    # Whose type it takes; None for a mere classification.
+    task_type_tenant: str | None
     policy: TaskPolicy
     packed_policy: bytes | None
     admission: Admission

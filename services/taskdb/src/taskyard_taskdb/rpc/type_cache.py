@@ -1,0 +1,91 @@
+"""Task types as tasks take them: of the tenant, else of "system", remembered for a short while."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from taskyard.v1 import common_pb2, task_type_pb2
+from taskyard_taskdb.domain.names import is_id
+from taskyard_taskdb.rpc.payloads import raw_payload
+from taskyard_taskdb.rpc.type_rules import TypeRules
+from taskyard_taskdb.storage import task_types
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tenants import TTL
+
+_CAPACITY = 2000
+_SYSTEM = "system"
+
+Revision = tuple[str, str, int]
+"""Tenant, type and revision."""
+
+
+class TypeCache:
+    """Types as they were at most `ttl` ago, an unknown one included; revisions never change."""
+
+    def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
+        self._pool = pool
+        self._ttl = ttl.total_seconds()
+        self._known: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
+        self._configs: OrderedDict[Revision, common_pb2.Payload | None] = OrderedDict()
+
+    async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
+        """The rules for a task of this tenant that names this type; None for a mere classification."""
+        key = (tenant_id, task_type)
+        found = self._known.get(key)
+        if found is not None and found[0] > time.monotonic():
+            return found[1]
+        async with self._pool.reading() as tx:
+            row = await task_types.resolve(tx, tenant_id, task_type)
+        old = found[1] if found is not None else None
+        rules = None
+        if row is not None:
+            # What is compiled for a revision stays.
+            same = old is not None and (old.tenant_id, old.revision) == (row.tenant_id, row.revision)
+            rules = old if same else TypeRules(row)
+        self._known[key] = (time.monotonic() + self._ttl, rules)
+        _trim(self._known)
+        return rules
+
+    async def find_all(self, tenant_id: str, types: Iterable[str]) -> dict[str, TypeRules | None]:
+        """The rules for each of these types that is well-formed; the empty one has none."""
+        return {name: await self.find(tenant_id, name) for name in set(types) if is_id(name, "taskTypes")}
+
+    async def configs(self, wanted: Iterable[Revision]) -> dict[Revision, common_pb2.Payload | None]:
+        """The configurations of these revisions as runners get them, raw; None where there is none."""
+        keys = set(wanted)
+        missing = keys - self._configs.keys()
+        if missing:
+            async with self._pool.reading() as tx:
+                found = await task_types.read_revisions(tx, missing)
+            for key in missing:
+                self._configs[key] = _config(found.get(key))
+        told = {key: self._configs[key] for key in keys}
+        _trim(self._configs)
+        return told
+
+    def forget(self, tenant_id: str | None = None) -> None:
+        """Look up anew what a change of a tenant's types, or of any, concerns."""
+        if tenant_id in (None, _SYSTEM):
+            self._expire(list(self._known))
+        else:
+            self._expire([key for key in self._known if key[0] == tenant_id])
+
+    def _expire(self, keys: Iterable[tuple[str, str]]) -> None:
+        for key in keys:
+            self._known[key] = (0.0, self._known[key][1])
+
+
+def _config(definition: bytes | None) -> common_pb2.Payload | None:
+    if definition is None:
+        return None
+    parsed = task_type_pb2.TaskType.FromString(definition)
+    return raw_payload(parsed.config) if parsed.HasField("config") else None
+
+
+def _trim(remembered: OrderedDict[Any, Any]) -> None:
+    while len(remembered) > _CAPACITY:
+        remembered.popitem(last=False)

@@ -1,0 +1,263 @@
+"""What a type does to the tasks that take it: defaults, bounds, patterns, the schema of the payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from google.protobuf.duration_pb2 import Duration
+
+from taskyard.errors import FieldInvalid, FieldViolation, PayloadSchemaViolation, TaskTypeDisabled
+from taskyard.v1 import common_pb2, task_pb2, task_type_pb2
+from taskyard_kit import patterns
+from taskyard_taskdb.domain.names import LENGTHS, task_type_name
+from taskyard_taskdb.rpc import payload_schema
+from taskyard_taskdb.rpc.durations import to_timedelta
+from taskyard_taskdb.rpc.ids import uuid_text
+from taskyard_taskdb.storage.task_types import TypeRow
+
+# Fields that a task takes over whole, by presence; the type calls them by the same names.
+_WHOLE = (
+    "attempt_timeout",
+    "checkpoint_interval",
+    "priority",
+    "placement",
+    "retention",
+    "max_steps",
+    "total_timeout",
+    "queue_timeout",
+    "silence_timeout",
+    "stop_grace_period",
+    "orphan_timeout",
+    "callback",
+    "execution",
+)
+_ENUMS = ("admission", "overlap", "on_runner_lost")
+
+
+class TypeRules:
+    """One revision of a type, ready to be applied."""
+
+    def __init__(self, row: TypeRow) -> None:
+        self.tenant_id = row.tenant_id
+        self.task_type = row.task_type
+        self.revision = row.revision
+        self.definition = task_type_pb2.TaskType.FromString(row.definition)
+        # Distinguishes what was worked out of a spec under these rules from what was under others.
+        self.identity = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
+        self._id_pattern = _pattern(self.definition.task_id_pattern)
+
+    @property
+    def name(self) -> str:
+        """The resource name."""
+        return task_type_name(self.tenant_id, self.task_type)
+
+    @property
+    def runner_id_pattern(self) -> str:
+        """What ids of its runners must match; empty is any."""
+        return self.definition.runner_id_pattern
+
+    @cached_property
+    def _payload_schema(self) -> payload_schema.PayloadSchema | None:
+        text = self.definition.payload_schema
+        return payload_schema.compile_schema(text, "payload_schema") if text else None
+
+    @property
+    def checks_payload(self) -> bool:
+        """Whether payloads have a schema."""
+        return bool(self.definition.payload_schema)
+
+    def check_enabled(self) -> None:
+        """Raises TaskTypeDisabled."""
+        if self.definition.disabled:
+            raise TaskTypeDisabled(self.name)
+
+    def check_payload(self, payload: common_pb2.Payload | None, path: str) -> None:
+        """Raises PayloadSchemaViolation with every finding."""
+        if self._payload_schema is not None:
+            found = payload_schema.check(self._payload_schema, payload, path)
+            if found:
+                raise PayloadSchemaViolation(found, self.name)
+
+    def task_id(self, given: str, uid: bytes) -> str:
+        """The id of a new task. Raises FieldInvalid for one that does not match."""
+        if given:
+            self.check_task_id(given)
+            return given
+        text, prefix = uuid_text(uid), self.definition.task_id_prefix
+        forms = (text, text.replace("-", ""))
+        for form in reversed(forms) if prefix else forms:
+            if self._id_pattern is None or self._id_pattern.matches(prefix + form):
+                return prefix + form
+        told = f"must be given: ids of {self.name} match {self.definition.task_id_pattern}"
+        raise FieldInvalid.of("task_id", told, "task_id_pattern")
+
+    def check_task_id(self, given: str) -> None:
+        """Raises FieldInvalid for an id that the type does not allow."""
+        if self._id_pattern is not None and not self._id_pattern.matches(given):
+            told = (
+                f"{given[:80]!r} does not match {self.definition.task_id_pattern}, as ids of {self.name} must"
+            )
+            raise FieldInvalid.of("task_id", told, "task_id_pattern")
+
+    def filled_in(self, given: task_pb2.TaskSpec, path: str) -> task_pb2.TaskSpec:
+        """The spec with the type's defaults, its environment before the task's own. Raises FieldInvalid."""
+        spec = task_pb2.TaskSpec()
+        spec.CopyFrom(given)
+        self._check_execution(given, path)
+        spec.ClearField("env")
+        spec.env.extend(self.definition.env)
+        spec.env.extend(given.env)
+        self.add_defaults(spec)
+        self.check_bounds(spec, path)
+        return spec
+
+    def add_defaults(self, spec: task_pb2.TaskSpec) -> None:
+        """Fill in what the spec leaves open, in place."""
+        fill_in(spec, self.definition)
+
+    def check_bounds(self, spec: task_pb2.TaskSpec, path: str) -> None:
+        """Raises FieldInvalid with every bound that the spec breaks."""
+        broken = tuple(_broken(spec, self.definition, path, self.name))
+        if broken:
+            raise FieldInvalid(broken)
+
+    def _check_execution(self, given: task_pb2.TaskSpec, path: str) -> None:
+        own = given.execution.WhichOneof("kind")
+        fixed = self.definition.execution.WhichOneof("kind")
+        if own and fixed and not self.definition.allow_execution_override:
+            told = f"{self.name} says how its tasks are executed; leave it out"
+            raise FieldInvalid.of(f"{path}.execution", told, "allow_execution_override")
+
+
+def fill_in(spec: task_pb2.TaskSpec, definition: task_type_pb2.TaskType) -> None:
+    """Fill in what the spec leaves open with the defaults of a type, in place."""
+    target: Any = spec
+    source: Any = definition
+    for name in _WHOLE:
+        if source.HasField(name) and not target.HasField(name):
+            _set(target, source, name)
+    for name in _ENUMS:
+        if not getattr(target, name):
+            setattr(target, name, getattr(source, name))
+    if definition.HasField("resources"):
+        resources = common_pb2.Resources()
+        resources.CopyFrom(definition.resources)
+        resources.MergeFrom(spec.resources)
+        spec.resources.CopyFrom(resources)
+    if definition.HasField("retry"):
+        spec.retry.CopyFrom(_merged_retry(definition.retry, spec.retry))
+
+
+def _set(target: Any, source: Any, name: str) -> None:
+    if source.DESCRIPTOR.fields_by_name[name].message_type is not None:
+        getattr(target, name).CopyFrom(getattr(source, name))
+    else:
+        setattr(target, name, getattr(source, name))
+
+
+def _merged_retry(default: common_pb2.RetryPolicy, given: common_pb2.RetryPolicy) -> common_pb2.RetryPolicy:
+    merged = common_pb2.RetryPolicy()
+    merged.CopyFrom(default)
+    # A merge would mix the seconds of a default with the nanoseconds of a given value.
+    if given.backoff.HasField("initial"):
+        merged.backoff.ClearField("initial")
+    if given.backoff.HasField("max"):
+        merged.backoff.ClearField("max")
+    merged.MergeFrom(given)
+    return merged
+
+
+def _broken(
+    spec: task_pb2.TaskSpec, bounds: task_type_pb2.TaskType, path: str, name: str
+) -> Iterator[FieldViolation]:
+    if spec.HasField("attempt_timeout"):
+        yield from _outside(
+            f"{path}.attempt_timeout",
+            spec.attempt_timeout,
+            bounds.min_attempt_timeout if bounds.HasField("min_attempt_timeout") else None,
+            bounds.max_attempt_timeout if bounds.HasField("max_attempt_timeout") else None,
+            name,
+            key=to_timedelta,
+        )
+    if spec.HasField("priority"):
+        yield from _outside(
+            f"{path}.priority",
+            spec.priority,
+            bounds.min_priority if bounds.HasField("min_priority") else None,
+            bounds.max_priority if bounds.HasField("max_priority") else None,
+            name,
+        )
+    if spec.HasField("max_steps"):
+        most = bounds.max_max_steps if bounds.HasField("max_max_steps") else None
+        yield from _outside(f"{path}.max_steps", spec.max_steps, None, most, name)
+    if bounds.entity_types:
+        allowed = ", ".join(bounds.entity_types)
+        if not spec.HasField("entity"):
+            yield FieldViolation(
+                f"{path}.entity", f"{name} needs an entity of type {allowed}", "entity_types"
+            )
+        elif spec.entity.type not in bounds.entity_types:
+            told = f"{spec.entity.type!r} is none of {allowed}, the entity types of {name}"
+            yield FieldViolation(f"{path}.entity.type", told, "entity_types")
+
+
+def _outside(
+    field: str,
+    value: Any,
+    least: Any,
+    most: Any,
+    name: str,
+    key: Callable[[Any], Any] = lambda value: value,
+) -> Iterator[FieldViolation]:
+    if least is not None and key(value) < key(least):
+        told = f"{_shown(value)} is below {_shown(least)}, the least that {name} allows"
+        yield FieldViolation(field, told, "task_type.bounds")
+    if most is not None and key(value) > key(most):
+        told = f"{_shown(value)} is above {_shown(most)}, the most that {name} allows"
+        yield FieldViolation(field, told, "task_type.bounds")
+
+
+def _shown(value: Any) -> str:
+    return f"{to_timedelta(value).total_seconds():g} s" if isinstance(value, Duration) else str(value)
+
+
+def _pattern(text: str) -> patterns.Pattern | None:
+    return patterns.compile(text) if text else None
+
+
+def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
+    """Raises FieldInvalid for a type that contradicts itself, a schema or a pattern that does not compile."""
+    for field in ("task_id_pattern", "runner_id_pattern"):
+        try:
+            _pattern(getattr(definition, field))
+        except patterns.PatternInvalid as error:
+            raise FieldInvalid.of(f"{path}.{field}", error.reason, "re2") from None
+    for field in ("payload_schema", "result_schema"):
+        if text := getattr(definition, field):
+            payload_schema.compile_schema(text, f"{path}.{field}")
+    _check_order(definition, path)
+    spec = task_pb2.TaskSpec()
+    fill_in(spec, definition)
+    # A default outside of its own bounds would refuse every task that relies on it.
+    bounds = task_type_pb2.TaskType()
+    bounds.CopyFrom(definition)
+    bounds.ClearField("entity_types")
+    broken = tuple(_broken(spec, bounds, path, "the type itself"))
+    if broken:
+        raise FieldInvalid(broken)
+    if len(definition.task_id_prefix) + 36 > LENGTHS["tasks"]:
+        raise FieldInvalid.of(f"{path}.task_id_prefix", "is too long for the ids made with it")
+
+
+def _check_order(definition: task_type_pb2.TaskType, path: str) -> None:
+    pairs = (("min_attempt_timeout", "max_attempt_timeout"), ("min_priority", "max_priority"))
+    source: Any = definition
+    for least, most in pairs:
+        if source.HasField(least) and source.HasField(most):
+            low, high = getattr(source, least), getattr(source, most)
+            plain = [to_timedelta(v) if isinstance(v, Duration) else v for v in (low, high)]
+            if plain[0] > plain[1]:
+                told = f"{_shown(low)} is above {most}, which is {_shown(high)}"
+                raise FieldInvalid.of(f"{path}.{least}", told, "task_type.bounds")
