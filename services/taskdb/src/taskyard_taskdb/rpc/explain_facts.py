@@ -13,6 +13,8 @@ from taskyard_taskdb.domain.words import ActorType, Kind
 from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.runner_messages import fill_runner
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage import explain, shares, tasks
 from taskyard_taskdb.storage.explain import Facts, Subject
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -27,21 +29,24 @@ class ExplainMethods:
 
     _pool: Pool
     _specs: SpecReader
+    _types: TypeCache
 
     async def ReadExplainFacts(self, request: Request, context: Any) -> Response:
         """Read what ExplainTask needs; the scheduler has authorised the tenant."""
+        named = [request.spec.task_type] if request.WhichOneof("subject") == "spec" else []
+        rules = (await self._types.find_all(request.tenant, named)).get(request.spec.task_type)
         async with self._pool.reading() as tx:
             if request.WhichOneof("subject") == "spec":
-                subject = self._of_spec(request)
+                subject = self._of_spec(request, rules)
             else:
                 subject = await _of_task(tx, request.tenant, request.task_id)
             return _message(await explain.read_facts(tx, subject))
 
-    def _of_spec(self, request: Request) -> Subject:
+    def _of_spec(self, request: Request, rules: TypeRules | None) -> Subject:
         """The spec as CreateTask would store it; paths of errors begin with "spec"."""
         create = task_service_pb2.CreateTaskRequest(task=task_pb2.Task(spec=request.spec))
         try:
-            task = self._specs.read(create, Tenant(request.tenant, False), _NOBODY, None)
+            task = self._specs.read(create, Tenant(request.tenant, False), _NOBODY, None, rules)
         except InvalidArgument as error:
             raise _renamed(error) from None
         return Subject(
