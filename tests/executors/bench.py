@@ -51,7 +51,8 @@ class Bench:
         """A runner with the label; connected when it returns."""
         id = f"runner-{uuid.uuid4().hex[:8]}"
         address, key = self.plane.schedulers[0].address, self.plane.keys["runner"]
-        runner = RunnerProcess(self.folder / id, address, id=id, key=key)
+        sandbox = {"TASKYARD_RUNNER_SANDBOX": "auto"}
+        runner = RunnerProcess(self.folder / id, address, id=id, key=key, **sandbox)
         self.started.append(runner)
         await runner.start("--capacity", "4", "--label", f"test={self.label}", *self.flags, *flags)
         return await runner.connected()

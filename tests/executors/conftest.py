@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,13 +38,19 @@ def plane(kind: Kind, postgres_server: PostgresServer, migrated_template: str) -
         yield running
 
 
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A directory that others than the owner may pass through, as a sandbox needs it."""
+    with tempfile.TemporaryDirectory(prefix="taskyard-", ignore_cleanup_errors=True) as made:
+        os.chmod(made, 0o711)
+        yield Path(made)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def bench(
-    kind: Kind, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Bench]:
-    """A runner for the kind of the module's table."""
+async def bench(kind: Kind, plane: ControlPlane, folder: Path) -> AsyncIterator[Bench]:
+    """A runner for the kind of the module's table, in the sandbox that it chooses by itself."""
     async with plane.client() as client:
-        made = Bench(plane, client, tmp_path_factory.mktemp("runners"), kind.flags, [], uuid.uuid4().hex[:8])
+        made = Bench(plane, client, folder, kind.flags, [], uuid.uuid4().hex[:8])
         await made.start_runner()
         yield made
         for runner in made.started:

@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 
 
 def free_port() -> int:

@@ -27,8 +27,12 @@ from taskyard_runner.warden.leftovers import remove_groups
 from taskyard_runner.warden.naming import digest
 
 EXIT_SECONDS = 30.0
-# Proving the other kinds takes a while, and few tests need them.
-KINDS = {"TASKYARD_RUNNER_KIND": "command,script"}
+DEFAULTS = {
+    # Proving the other kinds takes a while, and few tests need them.
+    "TASKYARD_RUNNER_KIND": "command,script",
+    # The tasks of most tests write where the tests see it.
+    "TASKYARD_RUNNER_SANDBOX": "none",
+}
 
 
 def command(*argv: str, **fields: object) -> TaskSpec:
@@ -89,7 +93,13 @@ class RunnerProcess:
                 "taskyard_runner",
                 *flags,
                 *arguments,
-                env={**clean, **KINDS, "TASKYARD_KEY": self.key, **self.environment, **environment},
+                env={
+                    **clean,
+                    **DEFAULTS,
+                    "TASKYARD_KEY": self.key,
+                    **self.environment,
+                    **environment,
+                },
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -30,6 +30,8 @@ def order(**fields: object) -> Order:
         "env": {},
         "cwd": "/",
         "token": "t",
+        "user": None,
+        "shielded": False,
         "limits": Limits(),
         "lease_until": 100.0,
         "forbid_overlap": False,

@@ -9,6 +9,7 @@ from taskyard_kit.settings import load_or_exit
 from taskyard_runner.settings import MIB, RunnerSettings, agent_config
 from taskyard_runner.warden.log import make_say
 from taskyard_runner.warden.main import WardenConfig, WardenError, run
+from taskyard_runner.warden.sandbox import Wish
 
 
 def main() -> None:
@@ -19,6 +20,7 @@ def main() -> None:
         log_limit_bytes=settings.log_limit_mb * MIB,
         drain_seconds=settings.drain_timeout.total_seconds(),
         use_cgroups=settings.cgroups,
+        sandbox=Wish(settings.sandbox, settings.sandbox_user),
         agent=agent_config(settings),
         # The key reaches the agent by their socket, so that its environment never holds it.
         agent_env={name: value for name, value in os.environ.items() if name != "TASKYARD_KEY"},

@@ -82,6 +82,12 @@ class RunnerSettings(Settings):
     pids_limit: int = setting(1024, help="most processes of one task; 0 = no limit", min=0)
     log_limit_mb: int = setting(16, help="most output kept per run; the rest is counted and dropped", min=1)
     spool_limit_mb: int = setting(256, help="most unacknowledged reports kept on disk", min=8)
+    sandbox: Literal["auto", "none", "user", "bubblewrap"] = setting(
+        "auto",
+        help="what keeps tasks away from the host: none, user (a user per run; needs root), bubblewrap "
+        "(besides, files read-only and processes out of sight), or auto: user where it works, else none",
+    )
+    sandbox_user: str = setting("", help="user of all tasks, name or uid[:gid], instead of one per run")
     container_engine: Literal["auto", "podman", "runc", "none"] = setting(
         "auto", help="podman, runc, none, or auto: the first that works"
     )

@@ -84,7 +84,10 @@ class DataDirectory:
 
     def _open(self) -> None:
         if not self.path.exists():
+            # Tasks of root's runner have users of their own and pass through here to the directories of their
+            # runs; all that is private in it has a mode of its own.
             self.path.mkdir(mode=0o700, parents=True)
+            self.path.chmod(0o711 if os.geteuid() == 0 else 0o700)
         self._refuse_foreign()
         self._take_lock()
         self._write_marker()

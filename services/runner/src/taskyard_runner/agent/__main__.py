@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -37,6 +38,7 @@ from taskyard_runner.agent.metric_names import RUNS_ACTIVE, SPOOL_DEPTH
 from taskyard_runner.agent.preparation import Preparation
 from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.runs import Runs
+from taskyard_runner.agent.sandbox import Sandboxes
 from taskyard_runner.agent.selftest import Proof, SelfTest, containers
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.agent.warden_client import WardenClient
@@ -124,7 +126,10 @@ class AgentProcess:
         self._uploads = Uploads(self._touch)
         downloads = Downloads(self._channel, config.id)
         self._stock = directory.DirectoryStock(hello["runs_directory"])
-        self._preparation = Preparation(config, self._stock, hello["socket"], downloads.fetch)
+        self._sandboxes = Sandboxes(hello.get("sandbox", {}), config.data_dir, hello["socket"])
+        self._preparation = Preparation(
+            config, self._stock, hello["socket"], self._sandboxes, downloads.fetch
+        )
         self._runs = Runs(
             self._preparation,
             self._leases,
@@ -138,7 +143,7 @@ class AgentProcess:
         children = Children(self._channel, config.id)
         self._requests = Requests(self._runs, self._uploads, children)
         self._hosts = self._make_hosts(downloads) if config.app else None
-        self._selftest = SelfTest(warden.send, hello["runs_directory"], config)
+        self._selftest = SelfTest(warden.send, hello["runs_directory"], config, self._sandboxes)
         self._link: Link | None = None
         self._agent: Agent | None = None
         self._proof = Proof((), ())
@@ -208,10 +213,17 @@ class AgentProcess:
         self._preparation.containers = containers(self._config, proof)
         limits = self._hello["limits"]
         log.info(
-            "agent_started", runner=self._config.id, limits=limits, interpreters=list(proof.interpreters)
+            "agent_started",
+            runner=self._config.id,
+            limits=limits,
+            sandbox=self._sandboxes.describe(),
+            interpreters=list(proof.interpreters),
         )
         if problem := self._hello["limits_problem"]:
             log.warning("limits_are_weak", using=limits, missing="memory, cpu and pids per task", why=problem)
+        told = self._hello.get("sandbox", {})
+        if self._sandboxes.mode == "none" and os.geteuid() == 0:
+            log.warning("sandbox_is_weak", effect="tasks run as root", why=told.get("why", ""))
         if not proof.kinds:
             raise Refused("no execution kind works on this host; the log names what each self-test met")
         self._proof = proof
@@ -237,7 +249,8 @@ class AgentProcess:
 
     def _describe(self) -> RunnerRegistration:
         functions = self._hosts.functions if self._hosts is not None else ()
-        return registration.describe(self._config, self._proof, self._hello["limits"], functions)
+        sandbox, limits = self._sandboxes.describe(), self._hello["limits"]
+        return registration.describe(self._config, self._proof, limits, sandbox, functions)
 
     def _register(self) -> None:
         if self._agent is not None:
@@ -250,7 +263,7 @@ class AgentProcess:
         if self._hosts is not None and not set(self._config.kinds) - {"function"}:
             return found
         others = await self._prove_programs()
-        return Proof((*found.kinds, *others.kinds), others.interpreters)
+        return replace(others, kinds=(*found.kinds, *others.kinds))
 
     async def _prove_programs(self) -> Proof:
         kept = self._hello["kept"].get("proof")

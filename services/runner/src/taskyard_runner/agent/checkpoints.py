@@ -13,6 +13,7 @@ from pathlib import Path
 from taskyard.v1.checkpoint_pb2 import CheckpointChunk, CheckpointHeader
 from taskyard.v1.lease_pb2 import LeaseRef
 from taskyard_kit.logs import get_log
+from taskyard_runner.agent.files import read_regular
 from taskyard_runner.agent.leases import RunKey, key_of
 
 MAX_BYTES = 10 << 20
@@ -133,12 +134,14 @@ class Uploads:
         if key_of(lease) not in self._uploads:
             self.open(lease, directory, last_sequence)
 
-    def keep(self, key: RunKey, source: Path, content_type: str, percent: int) -> int:
+    def keep(
+        self, key: RunKey, source: Path, content_type: str, percent: int, owner: int | None = None
+    ) -> int:
         """Copy a file and queue it; its sequence. Raises CheckpointRefused."""
         upload = self._uploads.get(key)
         if upload is None:
             raise CheckpointRefused("the run has ended")
-        content = _read(source)
+        content = _read(source, owner)
         sequence = self._sequences[key] + 1
         kept = _Kept(
             sequence=sequence,
@@ -223,14 +226,13 @@ class Uploads:
             self._active = None
 
 
-def _read(source: Path) -> bytes:
+def _read(source: Path, owner: int | None) -> bytes:
     try:
-        if not source.is_file():
-            raise CheckpointRefused(f"{source} is no file")
-        with source.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = read_regular(source, MAX_BYTES + 1, owner)
     except OSError as error:
         raise CheckpointRefused(f"{source} cannot be read: {error.strerror}") from None
+    if content is None:
+        raise CheckpointRefused(f"{source} is no file")
     if not content:
         raise CheckpointRefused(f"{source} is empty; a checkpoint has at least one byte")
     if len(content) > MAX_BYTES:

@@ -32,6 +32,8 @@ class RunDirectory:
     def __init__(self, runs_directory: str, run: str) -> None:
         self.name = run
         self._made = False
+        # The run's own user and group; None = the runner's.
+        self.owner: tuple[int, int] | None = None
         self._root = f"{runs_directory}/{run}"
 
     # Paths are made when they are asked for: most runs of functions never need one.
@@ -61,11 +63,26 @@ class RunDirectory:
         self.root.mkdir(_PRIVATE, exist_ok=True)
         part.mkdir(_PRIVATE, exist_ok=True)
 
+    def give(self, owner: tuple[int, int] | None) -> None:
+        """Make it, and let a user of its own have what the workload writes. Raises OSError."""
+        self.make()
+        self.owner = owner
+        if owner is None:
+            return
+        for path in (self.private, self.work, self.tmp, self.checkpoint):
+            os.chown(path, *owner)
+        # The workload passes through, and changes nothing of what lies beside.
+        os.chown(self.root, -1, owner[1])
+        os.chmod(self.root, 0o710)
+
     def write(self, path: Path, content: bytes) -> None:
         """A private file; raises OSError."""
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(path, flags, 0o600)
         with open(fd, "wb") as file:
             file.write(content)
+            if self.owner is not None:
+                os.fchown(fd, *self.owner)
 
     async def remove(self) -> None:
         """Remove it, however much the workload put there."""
@@ -117,6 +134,9 @@ def _remove_tree(root: Path) -> None:
         if not os.path.lexists(path):
             return
         try:
+            if os.path.islink(path):
+                os.unlink(path)
+                return
             os.chmod(os.path.dirname(path), _PRIVATE)
             os.chmod(path, _PRIVATE)
             if os.path.isdir(path) and not os.path.islink(path):

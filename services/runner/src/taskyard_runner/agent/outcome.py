@@ -50,6 +50,7 @@ from taskyard.v1.lease_pb2 import (
     RunTimedOut,
 )
 from taskyard.v1.task_pb2 import TaskResult
+from taskyard_runner.agent.files import read_regular
 from taskyard_runner.warden.deadline import StopReason
 
 MAX_RESULT_BYTES = 1 << 20
@@ -88,11 +89,13 @@ _RELEASES: dict[StopReason, tuple[ReleaseReason.ValueType, str]] = {
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,61}[A-Z0-9]")
 
 
-def judge(result: Mapping[str, Any], result_file: Path, error_file: Path) -> RunReport | None:
+def judge(
+    result: Mapping[str, Any], result_file: Path, error_file: Path, owner: int | None = None
+) -> RunReport | None:
     """The report about an ended run, without lease; None if nothing is to be reported (ABORT)."""
     reason = StopReason(result["stop_reason"]) if result.get("stop_reason") else None
     if result.get("start_error"):
-        return start_failed(*result["start_error"])
+        return start_failed(*result["start_error"], own_user=owner is not None)
     code = exit_code(result)
     if reason == StopReason.ABORT:
         return None
@@ -106,8 +109,8 @@ def judge(result: Mapping[str, Any], result_file: Path, error_file: Path) -> Run
     if reason in _RELEASES:
         return released(*_RELEASES[reason])
     if code == 0:
-        return _succeeded(result, result_file)
-    return _failed(result, code, error_file)
+        return _succeeded(result, result_file, owner)
+    return _failed(result, code, error_file, owner)
 
 
 def exit_code(result: Mapping[str, Any]) -> int | None:
@@ -128,20 +131,22 @@ def released(reason: ReleaseReason.ValueType, message: str) -> RunReport:
     return RunReport(released=RunReleased(reason=reason, message=cut(message, 4096)))
 
 
-def start_failed(step: str, number: int, detail: str) -> RunReport:
+def start_failed(step: str, number: int, detail: str, *, own_user: bool = False) -> RunReport:
     """The process could not be started."""
     lasting = number in PERMANENT_ERRNOS and step not in ("prepare", "cgroup", "descriptors")
     told = errno.errorcode.get(number, "")
+    denied = own_user and number in (errno.EACCES, errno.EPERM)
+    hint = "; here each task has a user of its own, see the runner's --sandbox" if denied else ""
     return failed(
         ERROR_CLASS_PERMANENT if lasting else ERROR_CLASS_TRANSIENT,
         "START_FAILED",
-        f"the process could not be started: {step}: {detail}{f' ({told})' if told else ''}",
+        f"the process could not be started: {step}: {detail}{f' ({told})' if told else ''}{hint}",
     )
 
 
-def _succeeded(result: Mapping[str, Any], result_file: Path) -> RunReport:
+def _succeeded(result: Mapping[str, Any], result_file: Path, owner: int | None) -> RunReport:
     try:
-        output = read_output(result_file)
+        output = read_output(result_file, owner)
     except ValueError as error:
         return failed(ERROR_CLASS_PERMANENT, "RESULT_TOO_LARGE", str(error))
     except OSError as error:
@@ -153,9 +158,9 @@ def _succeeded(result: Mapping[str, Any], result_file: Path) -> RunReport:
     return RunReport(succeeded=RunSucceeded(result=told, exit_code=0))
 
 
-def read_output(path: Path) -> Payload | None:
+def read_output(path: Path, owner: int | None = None) -> Payload | None:
     """What the workload left as its result, None if nothing. Raises ValueError above the limit, OSError."""
-    content = _read_regular(path, MAX_RESULT_BYTES + 1)
+    content = read_regular(path, MAX_RESULT_BYTES + 1, owner)
     if content is None:
         return None
     if len(content) > MAX_RESULT_BYTES:
@@ -163,17 +168,6 @@ def read_output(path: Path) -> Payload | None:
             f"the result is larger than {MAX_RESULT_BYTES} bytes; store it elsewhere and name it"
         )
     return Payload(raw=content, content_type=_content_type(content))
-
-
-def _read_regular(path: Path, limit: int) -> bytes | None:
-    # A workload may have put a pipe or a link there, and neither may hold the agent up or lead it astray.
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise OSError(errno.EINVAL, "is not a regular file")
-    try:
-        with path.open("rb") as file:
-            return file.read(limit)
-    except FileNotFoundError:
-        return None
 
 
 def _content_type(content: bytes) -> str:
@@ -186,11 +180,11 @@ def _content_type(content: bytes) -> str:
     return "application/json"
 
 
-def _failed(result: Mapping[str, Any], code: int | None, error_file: Path) -> RunReport:
+def _failed(result: Mapping[str, Any], code: int | None, error_file: Path, owner: int | None) -> RunReport:
     report = _classify(result, code)
     if code is not None:
         report.failed.exit_code = code
-    _apply_own_error(report.failed, error_file)
+    _apply_own_error(report.failed, error_file, owner)
     return report
 
 
@@ -215,10 +209,10 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _apply_own_error(report: RunFailed, error_file: Path) -> None:
+def _apply_own_error(report: RunFailed, error_file: Path, owner: int | None) -> None:
     """What the workload says about its failure wins over what the exit code says."""
     try:
-        content = _read_regular(error_file, _MAX_ERROR_BYTES)
+        content = read_regular(error_file, _MAX_ERROR_BYTES, owner)
         told = json.loads(content) if content else {}
     except (OSError, ValueError, RecursionError):
         return

@@ -15,6 +15,7 @@ from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.directory import DirectoryStock, RunDirectory
 from taskyard_runner.agent.leases import Held
 from taskyard_runner.agent.run import AgentRun, grace_of, order
+from taskyard_runner.agent.sandbox import Sandboxes
 from taskyard_runner.executors import INSIDE, Containers, Place, Unsupported, describe, is_enclosed
 from taskyard_runner.warden.protocol import Message
 
@@ -30,8 +31,16 @@ Download = Callable[[Assignment, RunDirectory], Awaitable[None]]
 class Preparation:
     """Makes orders of assignments."""
 
-    def __init__(self, config: AgentConfig, stock: DirectoryStock, socket: str, download: Download) -> None:
+    def __init__(
+        self,
+        config: AgentConfig,
+        stock: DirectoryStock,
+        socket: str,
+        sandboxes: Sandboxes,
+        download: Download,
+    ) -> None:
         self._config = config
+        self.sandboxes = sandboxes
         self._stock = stock
         self._socket = socket
         self._download = download
@@ -58,7 +67,7 @@ class Preparation:
         """
         execution, directory = assignment.spec.execution, run.directory
         self._check_kind(execution)
-        directory.make()
+        directory.give(self.sandboxes.take())
         env, wanted = self._environment(run, assignment), assignment.spec.resources
         place = Place(
             directory.root,
@@ -69,9 +78,10 @@ class Preparation:
             cpu_millis=wanted.cpu_millis,
             disk_mb=wanted.disk_mb,
             pids=self._config.pids_limit,
+            user=directory.owner,
             containers=self.containers,
         )
-        workload = describe(execution, place)
+        workload = self.sandboxes.wrap(describe(execution, place), directory)
         for path, content in workload.files:
             directory.write(path, content)
         self._write_input(assignment, directory)

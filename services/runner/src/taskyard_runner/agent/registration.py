@@ -23,7 +23,7 @@ def version() -> str:
 
 
 def describe(
-    config: AgentConfig, proof: Proof, limits: str, functions: Iterable[str] = ()
+    config: AgentConfig, proof: Proof, limits: str, sandbox: str, functions: Iterable[str] = ()
 ) -> RunnerRegistration:
     """Labels, kinds, capacity; the values of injected variables stay here."""
     registration = RunnerRegistration(
@@ -40,8 +40,10 @@ def describe(
         prefetch=config.prefetch,
     )
     registration.metadata.update(
-        {"limits": limits, "sandbox": "none", "interpreters": list(proof.interpreters)}
+        {"limits": limits, "sandbox": sandbox, "interpreters": list(proof.interpreters)}
     )
+    if proof.engine is not None:
+        registration.metadata["container_engine"] = proof.engine.name
     return registration
 
 

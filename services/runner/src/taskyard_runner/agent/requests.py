@@ -51,8 +51,9 @@ class Requests:
                     f"file {name!r} must be the name of a file in TASKYARD_CHECKPOINT_DIR"
                 )
             source = run.directory.checkpoint / name
+            owner = run.directory.owner[0] if run.directory.owner is not None else None
             self._uploads.ensure(run.lease, run.directory.uploads, run.checkpoint_sequence)
-            sequence = self._uploads.keep(run.key, source, str(asked.get("content_type", "")), percent)
+            sequence = self._uploads.keep(run.key, source, str(asked.get("content_type", "")), percent, owner)
         except CheckpointRefused as error:
             answer({"ok": False, "error": str(error)})
             return

@@ -96,6 +96,7 @@ class AgentRun:
             "cpu_millis": self.resources.cpu_millis,
             "memory_mb": self.resources.memory_mb,
             "disk_mb": self.resources.disk_mb,
+            "user": self.directory.owner,
         }
 
 
@@ -108,9 +109,11 @@ def adopt(described: Message, runs_directory: str) -> AgentRun:
     """A run that an earlier agent ordered."""
     meta = described["meta"]
     held = Held(lease_of(meta), described["run"], described["lease_until"])
+    directory = RunDirectory(runs_directory, described["run"])
+    directory.owner = tuple(meta["user"]) if meta.get("user") else None
     return AgentRun(
         held,
-        RunDirectory(runs_directory, described["run"]),
+        directory,
         meta["grace"],
         checkpoint_sequence=meta["checkpoint_sequence"],
         resources=Resources(
@@ -144,6 +147,8 @@ def order(
         "env": dict(workload.env),
         "cwd": workload.cwd,
         "token": token,
+        "user": None if workload.trusted else run.directory.owner,
+        "shielded": workload.shielded,
         "limits": _limits(spec.resources, workload, pids) if workload.limited else {},
         "cleanup": list(workload.cleanup),
         "lease_until": run.held.until,

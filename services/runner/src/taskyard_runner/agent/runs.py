@@ -154,6 +154,7 @@ class Runs:
     def add(self, run: AgentRun) -> None:
         """Know a run."""
         self._by_key[run.key] = self._by_name[run.name] = run
+        self._preparation.sandboxes.adopt(run.directory.owner)
 
     async def _prepare(self, run: AgentRun, assignment: Assignment, total_until: float | None) -> None:
         message = await self.prepared(run, self._preparation.compose(run, assignment, total_until))
@@ -227,7 +228,8 @@ class Runs:
         run.held.change(HELD_STATE_ENDED)
         self._logs.grown(run.key)
         self._logs.ended(run.key)
-        report = outcome.judge(result, run.directory.result, run.directory.error)
+        owner = run.directory.owner[0] if run.directory.owner is not None else None
+        report = outcome.judge(result, run.directory.result, run.directory.error, owner)
         kind = str(report.WhichOneof("report")) if report is not None else "aborted"
         _ended.add(1, {"outcome": kind})
         run.end_span(kind)
@@ -507,7 +509,11 @@ class Runs:
             del self._by_name[run.name]
             self._executor(run).forget(run)
             if run.executor is None:
-                self.spawn(run.directory.remove())
+                self.spawn(self._remove(run))
+
+    async def _remove(self, run: AgentRun) -> None:
+        await run.directory.remove()
+        self._preparation.sandboxes.give_back(run.directory.owner)
 
     def spawn(self, work: Any) -> asyncio.Task[None]:
         """Do something beside; what goes wrong is logged."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import secrets
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from taskyard.v1.task_pb2 import CommandExecution, Execution, ScriptExecution, W
 from taskyard_kit.logs import get_log
 from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.sandbox import Sandboxes
 from taskyard_runner.executors import (
     Containers,
     Engine,
@@ -81,11 +81,16 @@ class SelfTest:
     """Runs harmless workloads through the warden, as tasks are."""
 
     def __init__(
-        self, tell_warden: Callable[[Message], None], runs_directory: str, config: AgentConfig
+        self,
+        tell_warden: Callable[[Message], None],
+        runs_directory: str,
+        config: AgentConfig,
+        sandboxes: Sandboxes,
     ) -> None:
         self._tell = tell_warden
         self._runs_directory = runs_directory
         self._config = config
+        self._sandboxes = sandboxes
         self._waiting: dict[str, asyncio.Future[Message]] = {}
 
     def ended(self, message: Message) -> bool:
@@ -109,7 +114,7 @@ class SelfTest:
         return Proof(tuple(kind for kind, works in proved.items() if works), interpreters, engine)
 
     async def _prove_command(self) -> bool:
-        program = CommandExecution(program=sys.executable, args=["-S", "-c", "pass"])
+        program = CommandExecution(program="true")
         return self._offers("command") and await self._try(Execution(command=program))
 
     async def _prove_scripts(self) -> tuple[str, ...]:
@@ -155,12 +160,12 @@ class SelfTest:
         name = f"{META}-{secrets.token_hex(6)}"
         directory = RunDirectory(self._runs_directory, name)
         try:
-            directory.make()
-            workload = described(self._place(directory))
+            directory.give(self._sandboxes.take())
+            workload = self._sandboxes.wrap(described(self._place(directory)), directory)
             for path, content in workload.files:
                 directory.write(path, content)
             self._waiting[name] = asyncio.get_running_loop().create_future()
-            self._tell(_order(name, workload))
+            self._tell(_order(name, workload, directory))
             result = await asyncio.wait_for(self._waiting[name], _TIMEOUT)
         except NotRunnable:
             return False
@@ -170,6 +175,7 @@ class SelfTest:
         finally:
             self._tell({"op": "forget", "run": name})
             await directory.remove()
+            self._sandboxes.give_back(directory.owner)
         if result.get("exit_code") != 0:
             log.warning("selftest_failed", kind=kind, result=result)
         return result.get("exit_code") == 0
@@ -181,7 +187,7 @@ class SelfTest:
             "TASKYARD_RUN": str(directory.root),
         }
         place = Place(directory.root, Path(self._config.data_dir), self._config.path, env)
-        return replace(place, memory_mb=64, cpu_millis=1000, pids=64)
+        return replace(place, user=directory.owner, memory_mb=64, cpu_millis=1000, pids=64)
 
 
 def containers(config: AgentConfig, proof: Proof) -> Containers:
@@ -191,7 +197,7 @@ def containers(config: AgentConfig, proof: Proof) -> Containers:
     )
 
 
-def _order(name: str, workload: Workload) -> Message:
+def _order(name: str, workload: Workload, directory: RunDirectory) -> Message:
     return {
         "op": "start",
         "run": name,
@@ -203,6 +209,8 @@ def _order(name: str, workload: Workload) -> Message:
         "forbid_overlap": True,
         "attempt_seconds": _TIMEOUT,
         "grace_seconds": 0,
+        "user": None if workload.trusted else directory.owner,
+        "shielded": workload.shielded,
         "cleanup": list(workload.cleanup),
         "meta": {META: True},
     }

@@ -80,6 +80,8 @@ class Workload:
     overhead_mb: int = 0
     # A host of ours that begins with the runner's rights and gives the workload the run's own user itself.
     trusted: bool = False
+    # Its first process is one that stands between: a polite signal goes to those behind it.
+    shielded: bool = False
     # Whether the warden limits it; otherwise the host sees to it.
     limited: bool = True
     # What ends and removes whatever the process has left behind, if it was killed.

@@ -31,6 +31,11 @@ def kill_run(directory: str, session: int, pipes: Set[str], known: Collection[in
     return _kill(belongs)
 
 
+def followers(session: int) -> list[int]:
+    """The processes of a session, without the one that leads it."""
+    return [seen.pid for seen in all_processes() if seen.session == session and seen.pid != session]
+
+
 def kill_unowned(known: Collection[int]) -> int:
     """Kill adopted processes, when no run is live that could own them: they hid every sign of theirs."""
     me = os.getpid()

@@ -10,7 +10,7 @@ import resource
 import signal
 import traceback
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskyard_runner.warden import extinction, leftovers, linux, process
@@ -25,6 +25,7 @@ from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.process import Berth, Launch
 from taskyard_runner.warden.protocol import VERSION, Message
 from taskyard_runner.warden.run import Run, State, forget_run
+from taskyard_runner.warden.sandbox import Sandbox, SandboxError, Wish, find_sandbox
 from taskyard_runner.warden.spare import SpareStock
 from taskyard_runner.warden.task_socket import TaskSocket, log_message
 
@@ -47,6 +48,7 @@ class WardenConfig:
     log_limit_bytes: int
     drain_seconds: float
     use_cgroups: bool
+    sandbox: Wish
     agent: Mapping[str, Any]
     agent_env: Mapping[str, str]
     say: Say
@@ -95,6 +97,7 @@ class Warden:
         self._kept: dict[str, Any] = {}
         self._stop_count = 0
         self._exit_code: int | None = None
+        self._sandbox = self._find_sandbox()
         linux.become_subreaper()
         linux.hide_from_others()
         _close_on_exec()
@@ -105,7 +108,8 @@ class Warden:
         self._loop = Loop(self._failed)
         self._spares = SpareStock(self._loop, self._hierarchy)
         self._guards = Guards(self._loop, self._lease_expired)
-        self._socket = TaskSocket(self._loop, config.data_dir, self._hear)
+        others = self._sandbox.separates_users
+        self._socket = TaskSocket(self._loop, config.data_dir, self._hear, for_others=others)
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
         self._agent.on_connect = self._hello
         self._agent.on_message = self._obey
@@ -128,6 +132,12 @@ class Warden:
 
     # -- start
 
+    def _find_sandbox(self) -> Sandbox:
+        try:
+            return find_sandbox(self._config.sandbox, self._config.data_dir, self._config.agent["path"])
+        except SandboxError as error:
+            raise WardenError(str(error)) from None
+
     def _find_hierarchy(self) -> tuple[Hierarchy | None, str]:
         if not self._config.use_cgroups:
             return None, "switched off by the setting cgroups"
@@ -142,7 +152,8 @@ class Warden:
         return {
             "op": "hello",
             "protocol": VERSION,
-            "config": self._config.agent,
+            "config": {**self._config.agent, "path": self._sandbox.path},
+            "sandbox": asdict(self._sandbox),
             "kept": self._kept,
             "socket": self._socket.path,
             "runs_directory": self._runs_directory,

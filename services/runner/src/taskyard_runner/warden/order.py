@@ -32,6 +32,10 @@ class Order:
     cleanup: Sequence[str]
     # Given back to the next agent; the warden does not read it.
     meta: Mapping[str, Any]
+    # The run's own user and group; None = the warden's.
+    user: tuple[int, int] | None = None
+    # The process stands between the warden and the workload: a polite signal is for those behind it.
+    shielded: bool = False
     # A function host: its end is no loss by itself.
     host: bool = False
 
@@ -45,6 +49,8 @@ class Order:
             env=message["env"],
             cwd=message["cwd"],
             token=message["token"],
+            user=tuple(message["user"]) if message.get("user") else None,
+            shielded=bool(message.get("shielded")),
             limits=Limits(**{name: int(limits.get(name, 0)) for name in Limits.__dataclass_fields__}),
             lease_until=float(message["lease_until"]),
             forbid_overlap=bool(message["forbid_overlap"]),

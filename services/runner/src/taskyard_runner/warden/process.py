@@ -48,6 +48,8 @@ class Launch:
     rlimits: Mapping[int, int] = field(default_factory=dict)
     # Groups that its limits call for, besides those of its berth.
     joins: Sequence[str] = ()
+    # User and group to become; None = stay.
+    user: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,11 @@ def _live(berth: Berth, awaited: Callable[[], Launch | None], parent: int, error
         errors = _arrange_descriptors(berth, errors)
         step = "limits"
         _limit(launch)
+        if launch.user is not None:
+            step = "user"
+            linux.become_user(*launch.user)
+            # A change of user takes this mark away.
+            linux.die_with(parent)
         step = "working directory"
         os.chdir(launch.cwd)
         step = "exec"

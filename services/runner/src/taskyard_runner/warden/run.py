@@ -108,7 +108,7 @@ class Run:
         try:
             joins = spare.group.limit(order.limits) if spare.group is not None else []
             rlimits = self._rlimits(weak=spare.group is None)
-            launch = Launch(order.argv, order.env, order.cwd, nofile, rlimits, joins)
+            launch = Launch(order.argv, order.env, order.cwd, nofile, rlimits, joins, order.user)
         except OSError:
             stock.give_up(spare)
             raise
@@ -132,6 +132,9 @@ class Run:
             found[resource.RLIMIT_FSIZE] = limits.file_bytes
         if weak and limits.memory_bytes:
             found[resource.RLIMIT_AS] = limits.memory_bytes
+        if weak and limits.pids and self.order.user is not None:
+            # Counted per user, so only a user of its own makes it a limit of the run.
+            found[resource.RLIMIT_NPROC] = limits.pids
         return found
 
     def _remember(self) -> None:
@@ -246,13 +249,21 @@ class Run:
         if self._stop_reason is None or reason == StopReason.ABORT:
             self._stop_reason = reason
         if self.state != State.STOPPING and grace > 0:
-            process.signal_group(self.pid, signal.SIGTERM)
-            if self.state == State.STARTING:
-                # The child may not lead its group yet.
-                process.signal_process(self.pid, signal.SIGTERM)
+            self._ask_to_end()
         self.state = State.STOPPING
         self._kill_within(grace)
         self._arm()
+
+    def _ask_to_end(self) -> None:
+        behind = extinction.followers(self.pid) if self.order.shielded else []
+        for pid in behind:
+            process.signal_process(pid, signal.SIGTERM)
+        if behind:
+            return
+        process.signal_group(self.pid, signal.SIGTERM)
+        if self.state == State.STARTING:
+            # The child may not lead its group yet.
+            process.signal_process(self.pid, signal.SIGTERM)
 
     def _ended_already(self) -> bool:
         if self._status is None:

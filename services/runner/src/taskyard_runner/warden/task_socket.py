@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import stat
 from collections.abc import Callable
 
 from taskyard_runner.warden.loop import READ, WRITE, Loop
@@ -24,16 +25,19 @@ Handler = Callable[[Message, Callable[[Message], None]], None]
 class TaskSocket:
     """Accepts connections of workloads and hands their messages on."""
 
-    def __init__(self, loop: Loop, data_directory: str, handler: Handler) -> None:
+    def __init__(
+        self, loop: Loop, data_directory: str, handler: Handler, *, for_others: bool = False
+    ) -> None:
         self._loop = loop
         self._handler = handler
         self._connections: set[_Connection] = set()
-        self.path = socket_path(data_directory)
+        self.path = socket_path(data_directory, for_others=for_others)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(self.path)
-        os.chmod(self.path, 0o600)
+        # Whoever may connect still needs the token of a run.
+        os.chmod(self.path, 0o666 if for_others else 0o600)
         self._listener.listen(128)
         self._listener.setblocking(False)
         loop.watch(self._listener.fileno(), self._accept)
@@ -116,16 +120,17 @@ class _Connection:
             self._closed(self)
 
 
-def socket_path(data_directory: str) -> str:
+def socket_path(data_directory: str, *, for_others: bool = False) -> str:
     """In the data directory, or under a short name of it where a socket's path could not be that long."""
     path = f"{data_directory}/task.sock"
     if len(path.encode()) <= _PATH_LIMIT:
         return path
     folder = f"{os.environ.get('TMPDIR') or '/tmp'}/taskyard-{os.getuid()}-{digest(data_directory)}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    owner = os.stat(folder)
-    if owner.st_uid != os.getuid() or owner.st_mode & 0o077:
+    owner = os.lstat(folder)
+    if owner.st_uid != os.getuid() or owner.st_mode & 0o066 or not stat.S_ISDIR(owner.st_mode):
         raise OSError(f"{folder} belongs to somebody else; use a shorter data directory")
+    os.chmod(folder, 0o711 if for_others else 0o700)
     return f"{folder}/task.sock"
 
 
