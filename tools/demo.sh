@@ -36,7 +36,7 @@ taskyard up --data-dir .taskyard --taskdb-port 0 --scheduler-port 0 >up.log 2>&1
 up=$!
 tries=0
 until grep -q '^Ready' up.log; do
-    kill -0 "$up" 2>/dev/null && [ "$tries" -lt 300 ] || { cat up.log; exit 1; }
+    kill -0 "$up" 2>/dev/null && [ "$tries" -lt 900 ] || { cat up.log; exit 1; }
     tries=$((tries + 1)); sleep 0.1
 done
 show 'taskyard status'
@@ -45,19 +45,33 @@ say "A command, its output, its exit code"
 show 'taskyard run -- echo hello'
 expect 3 'taskyard run -- sh -c "echo this one fails; exit 3"'
 
-say "A failure that is tried again"
+say "A script is sent along"
+printf 'import sys\nprint("the sum is", sum(map(int, sys.argv[1:])))\n' >sum.py
+show 'taskyard run --script sum.py -- 20 22'
+
+kinds=$(taskyard runners show local | sed -n 's/^kinds *//p')
+case $kinds in *wasm*)
+    say "A WASI module is sent along, and runs in a sandbox"
+    python "$root/tools/demo_module.py" >hello.wasm
+    show 'taskyard run --wasm hello.wasm';;
+esac
+case $kinds in *container*)
+    image=$(podman images --quiet 2>/dev/null | head -n 1 || true)
+    if [ -n "$image" ]; then
+        say "A container"
+        show "taskyard run --image $image -- echo from a container"
+    fi;;
+esac
+
+say "A failure is tried again"
 cat >flaky.sh <<'END'
 echo "attempt $TASKYARD_ATTEMPT"
 [ "$TASKYARD_ATTEMPT" -ge 2 ]
 END
 show 'taskyard run --retries 2 --script flaky.sh'
 
-say "A script is sent along"
-printf 'import sys\nprint("the sum is", sum(map(int, sys.argv[1:])))\n' >sum.py
-show 'taskyard run --script sum.py -- 20 22'
-
 say "A task is created, and every change of it watched"
-show 'taskyard submit --id counting --label tour=demo -- sh -c "for n in 1 2 3; do echo \$n; sleep 0.3; done"'
+show 'taskyard submit --id counting --label tour=demo -- sh -c "for n in 1 2 3; do echo \$n; sleep 0.2; done"'
 show 'taskyard watch counting'
 show 'taskyard logs counting'
 
@@ -66,15 +80,44 @@ show 'taskyard submit --id endless --label tour=demo -- sleep 1000'
 show 'taskyard cancel --grace 2s --reason enough endless'
 expect 1 'taskyard wait --timeout 30s endless'
 
-say "A task is paused and resumed"
-show 'taskyard submit --id patient --label tour=demo -- sleep 4'
-show 'taskyard pause --grace 1s patient'
+say "A task is paused, and goes on from its checkpoint"
+cat >patient.py <<'END'
+import os, pathlib, signal, subprocess, sys, time
+saved = os.environ.get("TASKYARD_CHECKPOINT_FILE")
+count = int(pathlib.Path(saved).read_text()) if saved else 0
+print("starting at", count, flush=True)
+def stop(*_):
+    pathlib.Path("state").write_text(str(count))
+    subprocess.run(["taskyard-task", "checkpoint", "state", "--wait", "10"], check=True)
+    sys.exit(1)
+signal.signal(signal.SIGTERM, stop)
+while count < 20:
+    time.sleep(0.1)
+    count += 1
+print("done at", count, flush=True)
+END
+show 'taskyard submit --id patient --label tour=demo --script patient.py'
+until taskyard logs patient 2>/dev/null | grep -q starting; do sleep 0.2; done
+show 'taskyard pause patient'
+until taskyard get patient | grep -q PAUSED; do sleep 0.2; done
 show 'taskyard resume patient'
 show 'taskyard wait --timeout 40s patient'
+show 'taskyard logs patient'
+
+say "Why does it not run?"
+show 'taskyard submit --id moonshot --label tour=demo --runner-label zone=moon -- true'
+expect 1 'taskyard explain moonshot'
+show 'taskyard runners label local zone=moon'
+show 'taskyard wait --timeout 30s moonshot'
+
+say "Many at a time"
+show 'seq 100 | taskyard submit --each - --label tour=many -- echo >ids'
+show "taskyard wait --timeout 60s \$(cat ids) | tail -n 1"
 
 say "What happened"
-show 'taskyard list'
+show "taskyard list --filter 'metadata.labels.tour = \"demo\"'"
 show 'taskyard runs patient'
-show 'taskyard get counting'
+show 'taskyard stats'
+show 'taskyard audit moonshot'
 
 say "The end"

@@ -1,6 +1,8 @@
 """One running suite for all acceptance tests of a session."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,3 +14,11 @@ def suite() -> Iterator[Suite]:
     """A real Taskyard on free ports, with its data in a temporary directory."""
     with running_suite() as suite:
         yield suite
+
+
+@pytest.fixture
+def gate() -> Iterator[Path]:
+    """A file that is not there yet, in a folder that any user can reach."""
+    with tempfile.TemporaryDirectory(prefix="taskyard-gate-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "open"

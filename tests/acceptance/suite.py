@@ -137,6 +137,11 @@ class Suite:
         return ended.out
 
 
+def until_open(gate: Path) -> tuple[str, ...]:
+    """A command that says before, runs until the file is there, and says after."""
+    return ("sh", "-c", f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after")
+
+
 def client_environment() -> dict[str, str]:
     """A bare environment: nothing of the developer's reaches the program under test."""
     return {"PATH": f"{BIN}{os.pathsep}{os.defpath}", "HOME": "/nonexistent", "LANG": "C.UTF-8"}

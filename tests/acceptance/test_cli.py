@@ -2,14 +2,12 @@
 
 import json
 import signal
-import tempfile
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.suite import Suite
+from tests.acceptance.suite import Suite, until_open
 
 
 def new_id(word: str) -> str:
@@ -20,19 +18,6 @@ def submit(suite: Suite, word: str, *arguments: str) -> str:
     task = new_id(word)
     assert suite.done("submit", "--id", task, *arguments) == f"{task}\n"
     return task
-
-
-@pytest.fixture
-def gate() -> Iterator[Path]:
-    """A file that is not there yet, in a folder that any user can reach."""
-    with tempfile.TemporaryDirectory(prefix="taskyard-gate-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder) / "open"
-
-
-def until_open(gate: Path) -> tuple[str, ...]:
-    """A command that says before, runs until the file is there, and says after."""
-    return ("sh", "-c", f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after")
 
 
 def watch_until(suite: Suite, task: str, phase: str) -> None:

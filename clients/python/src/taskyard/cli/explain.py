@@ -54,26 +54,24 @@ async def ask(client: Client, subject: str | NewTask) -> Explanation:
 
 
 def print_explanation(answer: Explanation, exact: bool = False) -> None:
-    """The summary, then every gate, then every runner; what is in the way with its remedy."""
+    """The summary, then every gate, then every runner; what is in the way with what would change it."""
     click.echo(screen.clean(answer.summary))
     if answer.earliest_time:
         click.echo(f"Not before {screen.moment(answer.earliest_time, exact)}.")
-    gates = screen.Table("GATE", "STATE", "WHY", "WHAT WOULD CHANGE IT")
-    if answer.gates:
-        click.echo()
-    gates.add(_gate(gate, exact) for gate in answer.gates)
-    runners = screen.Table("RUNNER", "STATE", "WHY", "WHAT WOULD CHANGE IT")
-    if answer.runners:
-        click.echo()
-    runners.add(_runner(runner) for runner in answer.runners)
+    _print_verdicts("Gates", answer.gates, exact)
+    _print_verdicts("Runners", answer.runners, exact)
 
 
-def _gate(gate: Verdict, exact: bool) -> tuple[str, ...]:
-    opens = f" (opens {screen.moment(gate.open_time, exact)})" if gate.open_time else ""
-    state = "open" if gate.passed else "closed"
-    return gate.name, state, screen.clean(gate.message) + opens, screen.clean(gate.remedy)
-
-
-def _runner(runner: Verdict) -> tuple[str, ...]:
-    state = "could take it" if runner.passed else runner.obstacle
-    return runner.name, state, screen.clean(runner.message), screen.clean(runner.remedy)
+def _print_verdicts(title: str, verdicts: list[Verdict], exact: bool) -> None:
+    if not verdicts:
+        return
+    click.echo(f"\n{screen.dim(title)}")
+    widest = max(len(verdict.name) for verdict in verdicts)
+    for verdict in verdicts:
+        mark = screen.paint("✓", "open") if verdict.passed else screen.paint("✗", "closed")
+        why = screen.clean(verdict.message)
+        if verdict.open_time:
+            why += f" (opens {screen.moment(verdict.open_time, exact)})"
+        click.echo(f"  {mark} {verdict.name.ljust(widest)}  {why}".rstrip())
+        if verdict.remedy and not verdict.passed:
+            click.echo(f"    {' ' * widest}  → {screen.clean(verdict.remedy)}")

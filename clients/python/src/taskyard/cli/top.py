@@ -30,6 +30,7 @@ from taskyard.v1 import task_service_pb2 as pb
 
 _BARS = "▁▂▃▄▅▆▇█"
 HISTORY = 60
+SHOWN = 100
 # Alternate screen without a cursor, and back.
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
@@ -84,7 +85,9 @@ def _full_screen(stop: asyncio.Event, draw: asyncio.Event) -> Iterator[None]:
     before = termios.tcgetattr(stdin)
 
     def read() -> None:
-        if os.read(stdin, 32).lower().rstrip() in (b"", b"q", b"\x1b", b"\x03", b"\x04"):
+        typed = os.read(stdin, 1024)
+        # Nothing is read from a terminal that is gone.
+        if not typed or set(typed) & set(b"qQ\x03\x04"):
             stop.set()
 
     tty.setcbreak(stdin)
@@ -106,7 +109,7 @@ def _full_screen(stop: asyncio.Event, draw: asyncio.Event) -> Iterator[None]:
 
 def _paint(lines: Sequence[str]) -> None:
     # Each line clears its rest and the end clears what is below: nothing flickers.
-    sys.stdout.write("\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
+    sys.stdout.write("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
     sys.stdout.flush()
 
 
@@ -128,8 +131,10 @@ class _Watched:
             groups = (await self.client.stats()).groups
             self.stats = groups[0] if groups else pb.TaskStats()
             self._note_rate()
-            live = self.client.list(phase="live", limit=100)
-            self.tasks = [task async for task in live]
+            # What runs may be older than all that fits on the screen of what waits.
+            found = {task.name: task async for task in self.client.list(phase="running", limit=SHOWN)}
+            found |= {task.name: task async for task in self.client.list(phase="live", limit=SHOWN)}
+            self.tasks = list(found.values())
             self.runners = [runner async for runner in self.client.admin.runners()]
             self.trouble = ""
         except errors.TaskyardError as error:
