@@ -1,5 +1,6 @@
 """Many tasks at a time: waiting for all of them, steering by filter, being told how far it is; deadlines."""
 
+import asyncio
 import inspect
 
 import pytest
@@ -83,3 +84,12 @@ def test_the_sync_facade_has_every_method(waiting: type, target: type) -> None:
     own = {"close", "context"}
     public = {name for name, _ in inspect.getmembers(target, callable) if not name.startswith("_")}
     assert public <= {name for name in dir(waiting) if not name.startswith("_")} | own
+
+
+async def test_the_sync_client_may_begin_with_any_list(address: str, server: TaskServer) -> None:
+    def work() -> None:
+        for begin in ("runs", "checkpoints", "audit"):
+            with SyncClient(address, key=KEY) as client, pytest.raises(errors.Unimplemented):
+                list(getattr(client, begin)("a"))
+
+    await asyncio.to_thread(work)

@@ -11,11 +11,14 @@ T = TypeVar("T")
 
 
 async def pages(
-    channels: Channels, method: Any, request: Any, field: str, view: Callable[[Any], T]
+    channels: Channels, method: Callable[[], Any], request: Any, field: str, view: Callable[[Any], T]
 ) -> AsyncGenerator[Sequence[T]]:
-    """What each page holds in `field`, as `view` shows it; the next page is fetched when it is asked for."""
+    """What each page holds in `field`, as `view` shows it; the next page is fetched when it is asked for.
+
+    `method` gives the method on the loop that runs this: a channel belongs to the loop it is opened on.
+    """
     while True:
-        page = await channels.call(method, request)
+        page = await channels.call(method(), request)
         yield [view(item) for item in getattr(page, field)]
         if not page.next_page_token:
             return

@@ -125,7 +125,7 @@ class Reader:
     def runs(self, task: str | Task) -> Stream[Run]:
         """The runs of a task, newest first."""
         request = pb.ListTaskRunsRequest(parent=self._name(task))
-        return Stream(pages(self._channels, self._tasks.ListTaskRuns, request, "runs", Run))
+        return Stream(pages(self._channels, lambda: self._tasks.ListTaskRuns, request, "runs", Run))
 
     async def wait(self, task: str | Task, *, timeout: Seconds | None = None, view: View = "full") -> Task:
         """The task once it has ended; raises TimeoutError after `timeout`. Sits out the server's restarts."""
@@ -192,12 +192,16 @@ class Reader:
         request = pb.ListAuditEventsRequest(
             parent=tenant_name(tenant or self.context.tenant), filter=filter, page_size=page_size
         )
-        return Stream(pages(self._channels, self._tasks.ListAuditEvents, request, "audit_events", _same))
+        return Stream(
+            pages(self._channels, lambda: self._tasks.ListAuditEvents, request, "audit_events", _same)
+        )
 
     def checkpoints(self, task: str | Task) -> Stream[checkpoint_pb2.Checkpoint]:
         """The checkpoints of a task, newest first."""
         request = pb.ListCheckpointsRequest(parent=self._name(task))
-        return Stream(pages(self._channels, self._tasks.ListCheckpoints, request, "checkpoints", _same))
+        return Stream(
+            pages(self._channels, lambda: self._tasks.ListCheckpoints, request, "checkpoints", _same)
+        )
 
     async def read_checkpoint(self, task: str | Task, sequence: int | None = None) -> bytes:
         """The content of a checkpoint, by default of the newest one."""
