@@ -171,6 +171,25 @@ def test_a_key_works_until_it_is_revoked(suite: Suite) -> None:
     assert suite.cli("keys", "revoke", "nokey").code == 5
 
 
+def test_the_doctor_finds_nothing_wrong(suite: Suite) -> None:
+    shown = suite.done("doctor")
+    assert shown.splitlines()[0].split()[:3] == ["CHECK", "STATE", "FOUND"]
+    assert "Healthy." in shown
+    told = json.loads(suite.done("doctor", "--repair", "-o", "json"))
+    assert told["healthy"] and told["findings"]
+    one = told["findings"][0]["check"]
+    assert list(rows(suite.done("doctor", one))) == [one, "Healthy."]
+    ended = suite.cli("doctor", "no-such-check")
+    assert ended.code == 1 and "no-such-check" in ended.err and ended.err.count("\n") == 1
+
+
+def test_quarantines_are_listed(suite: Suite) -> None:
+    ended = suite.cli("quarantines")
+    assert (ended.code, ended.out, ended.err) == (0, "", "No quarantines.\n")
+    assert suite.done("quarantines", "-o", "json") == "[]\n"
+    assert suite.cli("quarantines", "release", "tenants/default/quarantines/00ff").code in (0, 5)
+
+
 def test_top_draws_the_whole_screen_and_gives_the_terminal_back(suite: Suite) -> None:
     once = suite.done("top", "--once")
     assert "PENDING" in once and "local" in once and "\x1b" not in once
