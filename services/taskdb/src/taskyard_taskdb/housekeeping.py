@@ -27,6 +27,7 @@ from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.jobs import Job, JobSweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages, Told
+from taskyard_taskdb.sweep.quarantine import QuarantineSweep
 from taskyard_taskdb.sweep.retention import RetentionJob
 from taskyard_taskdb.sweep.seals import SealSweep
 from taskyard_taskdb.sweep.slots import SlotSweep
@@ -91,6 +92,7 @@ class Housekeeping:
             SlotSweep(pool, told),
             InboxSweep(apply_reports),
             RevocationSweep(pool),
+            QuarantineSweep(pool, told),
             SealSweep(pool),
             UsageSweep(pool),
             StatsSweep(pool),

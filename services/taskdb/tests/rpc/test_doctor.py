@@ -23,6 +23,8 @@ from taskyard_taskdb.storage.task_rows import Key
 from taskyard_taskdb.storage.transitions import Written
 from taskyard_taskdb.sweep.doctor import DoctorJob
 from taskyard_taskdb.sweep.jobs import run_job
+from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.quarantine import QuarantineSweep
 from tests.harness.invariants import assert_invariants
 
 
@@ -385,6 +387,32 @@ async def test_a_spec_that_keeps_killing_runners_is_quarantined_until_it_is_rele
         await admin.admin.ListQuarantines(
             admin_service_pb2.ListQuarantinesRequest(parent="tenants/-", page_token="x")
         )
+
+
+async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_release(
+    quiet: RunningTaskDb, yard: Yard, admin: Caller
+) -> None:
+    execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
+    (name,) = await yard.create(execution=execution)
+    await lose_runners(quiet, name, 4)
+    (harmless,) = await yard.create()
+    waiting = await yard.create(3, execution=execution)
+    office = Office(quiet.pool, timedelta(0))
+    assert await office.seek()
+    sweep = QuarantineSweep(quiet.pool, quiet.taskdb._after_commit)
+    for _ in range(2):
+        await sweep.run(office)
+    runner, _ = await yard.hello()
+    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [harmless]
+    for task in waiting:
+        assert (await yard.task(task)).status.phase == task_pb2.TASK_PHASE_PAUSED
+    request = admin_service_pb2.ListQuarantinesRequest(parent="tenants/default")
+    (held,) = (await admin.admin.ListQuarantines(request)).quarantines
+    await admin.admin.ReleaseQuarantine(admin_service_pb2.ReleaseQuarantineRequest(name=held.name))
+    await sweep.run(office)
+    assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(waiting)
+    assert not await quiet.rows("SELECT FROM quarantine_holds")
+    assert_invariants(quiet.url)
 
 
 @pytest.mark.covers("GetWebhookSecret", "NOT_FOUND")

@@ -13,7 +13,7 @@ from taskyard_taskdb.domain.names import parse_tenant_name
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.rpc import access
 from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.storage import doctor, quarantines, webhooks
+from taskyard_taskdb.storage import doctor, quarantine_holds, quarantines, webhooks
 from taskyard_taskdb.storage.doctor import CHECKS, Check, Finding
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.task_rows import Key
@@ -71,7 +71,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     ) -> admin_service_pb2.ReleaseQuarantineResponse:
         _, tenant_id, _, digest = request.name.split("/")
         actor = access.caller()
-        await self._pool.run(lambda tx: quarantines.release(tx, tenant_id, digest, actor))
+        self._told(await self._pool.run(lambda tx: quarantine_holds.release(tx, tenant_id, digest, actor)))
         return admin_service_pb2.ReleaseQuarantineResponse()
 
     async def GetWebhookSecret(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from taskyard.errors import NotFound
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.spec_digest import spec_digest
 from taskyard_taskdb.domain.task import Actor, TaskState
@@ -64,14 +63,3 @@ async def page(tx: Tx, tenant_id: str | None, after: Key, size: int) -> list[Qua
     """A page of specs that are held back, of one tenant or of all."""
     params = {"tenant_id": tenant_id, "after_tenant": after[0], "after_digest": after[1], "page": size}
     return [Quarantine(*row) for row in await tx.fetch(statement("list_quarantines"), params)]
-
-
-async def release(tx: Tx, tenant_id: str, digest: str, actor: Actor) -> bool:
-    """Let a spec run again; whether it was held back. Raises NotFound."""
-    row = await tx.fetch_row(statement("release_quarantine"), {"tenant_id": tenant_id, "digest": digest})
-    if row is None:
-        raise NotFound("quarantine", f"tenants/{tenant_id}/quarantines/{digest}")
-    if row[0]:
-        (now,) = (await tx.fetch("SELECT clock_timestamp()"))[0]
-        await append_change(tx, ChangeEvent.QUARANTINE_RELEASED, tenant_id, digest, actor, now)
-    return bool(row[0])

@@ -31,3 +31,20 @@ WITH found AS (
 UPDATE quarantines q SET release_time = coalesce(found.release_time, statement_timestamp())
 FROM found WHERE q.tenant_id = found.tenant_id AND q.digest = found.digest
 RETURNING found.release_time IS NULL
+
+-- name: queued_specs
+-- Locks nothing: tasks of a type that wait to be claimed, a page by id; primary keys of queue (by tenant) and tasks.
+SELECT q.task_id, t.spec
+FROM queue q JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
+WHERE q.tenant_id = %(tenant_id)s AND t.task_type = %(task_type)s AND q.task_id > %(after)s
+ORDER BY q.task_id LIMIT %(page)s
+
+-- name: hold_tasks
+-- Notes which tasks were paused for a quarantine; primary key of quarantine_holds.
+INSERT INTO quarantine_holds (tenant_id, digest, task_id)
+SELECT %(tenant_id)s, %(digest)s, task_id FROM unnest(%(task_ids)s::text[]) AS k (task_id)
+ON CONFLICT DO NOTHING
+
+-- name: release_holds
+-- Forgets which tasks were paused for a quarantine, and returns them; primary key of quarantine_holds.
+DELETE FROM quarantine_holds WHERE tenant_id = %(tenant_id)s AND digest = %(digest)s RETURNING task_id

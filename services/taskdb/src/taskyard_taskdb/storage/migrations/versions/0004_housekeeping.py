@@ -67,6 +67,14 @@ CREATE TABLE quarantines (
     example_task_id text COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant_id, digest)
 );
+
+-- Tasks that were paused because their spec is held back; its release resumes them.
+CREATE TABLE quarantine_holds (
+    tenant_id text COLLATE "C" NOT NULL,
+    digest text COLLATE "C" NOT NULL,
+    task_id text COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, digest, task_id)
+);
 """
 
 RUNNERS = """
@@ -99,5 +107,13 @@ def downgrade() -> None:
     for table, settings in VACUUM.items():
         op.execute(f"ALTER TABLE {table} RESET ({', '.join(name.partition(' ')[0] for name in settings)})")
     op.execute("DROP INDEX runners_by_backend_type")
-    for table in ["quarantines", "job_runs", "runs_archive", "tasks_archive", "webhook_secrets", "webhooks"]:
+    for table in [
+        "quarantine_holds",
+        "quarantines",
+        "job_runs",
+        "runs_archive",
+        "tasks_archive",
+        "webhook_secrets",
+        "webhooks",
+    ]:
         op.execute(f"DROP TABLE {table}")
