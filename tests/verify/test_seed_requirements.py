@@ -29,16 +29,16 @@ REQUIRED = {
 # What has no test yet; each line leaves the list when it gets one.
 NOT_YET = (
     "S0.4-25",
-    "S0.28-48",
+    # Counters of a runner, and the pattern of its id.
+    "S0.42-44",
     "S0.74-86",
-    "S0.87-99",
     "S1.14-34",
-    "S1.43-64",
+    "S1.43-53",
+    "S1.60-64",
     "S2.3-28",
-    "S2.57-67",
-    "S2.103-105",
-    "S2.126-137",
-    "S2.138-154",
+    "S2.126-134",
+    # Read replicas are for the future there as well.
+    "S2.154",
 )
 
 _MARK = re.compile(r"^@pytest\.mark\.seed\(([^)]*)\)", re.MULTILINE)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Runner, Yard, succeeded
 from taskyard.errors import (
     CheckpointSequenceConflict,
@@ -84,6 +85,20 @@ async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> No
     assert task.status.checkpoint_sequence == 1
     assert task.status.progress.percent == 40
     assert task.metadata.resource_version == 3
+
+
+@pytest.mark.seed("S2.146")
+async def test_checkpoint_progress_and_audit_are_written_in_one_transaction(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    runner, assignment = await claimed(yard)
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=40))
+    rows = await taskdb.rows(
+        "SELECT c.xmin::text, l.xmin::text, t.xmin::text, g.xmin::text FROM checkpoints c "
+        "JOIN leases l USING (tenant_id, task_id) JOIN tasks t USING (tenant_id, task_id) "
+        "JOIN changes g ON g.resource_id = c.task_id AND g.event = 5"
+    )
+    assert len(rows) == 1 and len(set(rows[0])) == 1
 
 
 async def test_a_repeat_is_the_same_checkpoint_and_another_content_a_conflict(yard: Yard) -> None:

@@ -49,6 +49,7 @@ async def test_statistics_of_no_task_are_one_empty_group(tenant: Any) -> None:
     assert group.total == 0 and not group.HasField("run_duration")
 
 
+@pytest.mark.seed("S0.90")
 async def test_tasks_of_the_last_day_are_counted_by_phase_with_their_durations(
     taskdb: RunningTaskDb, tenant: Any, yard: Yard
 ) -> None:
@@ -68,6 +69,7 @@ async def test_tasks_of_the_last_day_are_counted_by_phase_with_their_durations(
         assert timedelta(0) < group.oldest_pending_age.ToTimedelta() < timedelta(minutes=1)
 
 
+@pytest.mark.seed("S2.153")
 async def test_what_was_counted_ahead_is_what_the_tasks_say(
     taskdb: RunningTaskDb, tenant: Any, admin: Any, make_task: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
