@@ -99,11 +99,13 @@ async def test_a_webhook_is_delivered_by_the_next_leader_after_the_first_was_kil
 ) -> None:
     """The receiver is down, the leader is killed with the call unmade, and everything is told in the end."""
     requests: list[dict[str, Any]] = []
+    arrived = asyncio.Event()
 
     async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.split("content-length: ")[1].split("\r\n")[0])
         requests.append(json.loads(await reader.readexactly(length)))
+        arrived.set()
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
         writer.close()
 
@@ -131,7 +133,8 @@ async def test_a_webhook_is_delivered_by_the_next_leader_after_the_first_was_kil
         await asyncio.to_thread(leader.start)
         async with asyncio.timeout(PATIENCE):
             while {request["name"] for request in requests} != set(names):
-                await asyncio.sleep(0.1)
+                await arrived.wait()
+                arrived.clear()
     finally:
         server.close()
     assert {request["status"]["phase"] for request in requests} == {"TASK_PHASE_CANCELLED"}
