@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors verify volume bench fix generate image lock
+.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: setup ## run the tests (PYTEST_ARGS=... chooses among them)
 
 executors: setup ## show which case each kind of execution passes, by running them
 	@.venv/bin/python -m pytest tests/executors -n 2 --dist loadfile
+
+flood: setup ## one task writes a gigabyte without a newline; runner and neighbours must not notice
+	@TASKYARD_TEST_FLOOD_MB=1000 .venv/bin/python -m pytest services/runner/tests/test_logs.py -k flood
 
 verify: setup ## run every check that is not a test; each failure prints its fix
 	@.venv/bin/python tools/verify.py

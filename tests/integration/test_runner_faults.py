@@ -236,3 +236,56 @@ async def test_a_late_report_of_a_frozen_agent_is_rejected_and_counted(
     await until(lambda: "report_rejected" in first.output())
     assert (await client.get(task)).output == second.id
     assert effects.count() == {first.id: 1, second.id: 1}
+
+
+async def test_forbid_work_of_a_frozen_agent_is_killed_before_another_runner_begins(
+    client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
+) -> None:
+    first = await start_runner()
+    effects = Effects(tmp_path)
+    # Each run says who it is, and who else of this task is alive at that moment.
+    body = """
+    [ -e "$MARK" ] && kill -0 "$(cat "$MARK")" 2> /dev/null && echo overlap >> "$EFFECTS"
+    echo $$ > "$MARK.part"; first=$([ -e "$MARK" ] && echo no || echo yes); mv "$MARK.part" "$MARK"
+    echo "$TASKYARD_RUNNER" >> "$EFFECTS"; [ "$first" = no ] || exec sleep 600
+    """
+    env = {"EFFECTS": str(effects.path), "MARK": str(tmp_path / "mark")}
+    task = await client.create(script.bash(body, runner_labels=own, env=env, overlap="forbid"))
+    await effects.has(1)
+    await reached(client, task, Phase.RUNNING)
+    agent = psutil.Process(first.agent_pid)
+    agent.suspend()
+    second = await start_runner()
+    await ended(client, [task])
+    agent.resume()
+    assert effects.count() == {first.id: 1, second.id: 1}
+
+
+async def test_a_whole_runner_that_was_frozen_is_rejected_when_it_thaws(
+    client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
+) -> None:
+    first = await start_runner()
+    gate, effects = Gate(tmp_path), Effects(tmp_path)
+    body = """
+    echo "$TASKYARD_RUNNER" >> "$EFFECTS"; flock -s "$GATE" true
+    echo "\\"$TASKYARD_RUNNER\\"" > "$TASKYARD_RESULT_FILE"
+    """
+    env = {"GATE": str(gate), "EFFECTS": str(effects.path)}
+    task = await client.create(script.bash(body, runner_labels=own, env=env, overlap="allow"))
+    await effects.has(1)
+    await reached(client, task, Phase.RUNNING)
+    warden = psutil.Process(first.pid)
+    frozen = [warden, *warden.children(recursive=True)]
+    for process in frozen:
+        process.suspend()
+    second = await start_runner()
+    await effects.has(2)
+    gate.open()
+    done = await client.wait(task, timeout=PATIENCE)
+    assert (done.phase, done.output) == (Phase.SUCCEEDED, second.id)
+    for process in reversed(frozen):
+        process.resume()
+    # Its report comes too late, or the scheduler has told it before that the lease is gone.
+    await first.printed(lambda told: "report_rejected" in told or "run_aborted" in told)
+    assert (await client.get(task)).output == second.id
+    assert effects.count() == {first.id: 1, second.id: 1}

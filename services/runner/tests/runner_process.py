@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import fcntl
 import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -26,7 +28,8 @@ from taskyard_runner.warden.cgroup import find_hierarchy
 from taskyard_runner.warden.leftovers import remove_groups
 from taskyard_runner.warden.naming import digest
 
-EXIT_SECONDS = 30.0
+EXIT_SECONDS = 60.0
+_IN_MODIFY = 2
 DEFAULTS = {
     # Proving the other kinds takes a while, and few tests need them.
     "TASKYARD_RUNNER_KIND": "command,script",
@@ -156,10 +159,28 @@ class RunnerProcess:
 
     async def connected(self, times: int = 1) -> RunnerProcess:
         """Returns once it has opened that many sessions with a scheduler."""
-        async with asyncio.timeout(EXIT_SECONDS):
-            while self.sessions() < times:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await self.printed(lambda told: told.count('"session_opened"') >= times)
         return self
+
+    async def printed(self, found: Callable[[str], bool]) -> None:
+        """Returns once what it has printed so far is as wanted; the kernel tells when there is more."""
+        changed = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        watch = watch_file(self.log)
+
+        def more() -> None:
+            os.read(watch, 4096)
+            changed.set()
+
+        loop.add_reader(watch, more)
+        try:
+            async with asyncio.timeout(EXIT_SECONDS):
+                while not found(self.output()):
+                    await changed.wait()
+                    changed.clear()
+        finally:
+            loop.remove_reader(watch)
+            os.close(watch)
 
     def sessions(self) -> int:
         """How many sessions it has opened so far."""
@@ -171,6 +192,15 @@ class RunnerProcess:
 
     def output(self) -> str:
         return self.log.read_text()
+
+
+def watch_file(path: Path) -> int:
+    """A descriptor that becomes readable with every change of the file (inotify)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    if libc.inotify_add_watch(watch, os.fsencode(path), _IN_MODIFY) < 0:
+        raise OSError(ctypes.get_errno(), f"inotify_add_watch {path}")
+    return watch
 
 
 async def wait_gone(pid: int, seconds: float = 10.0) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.runner.tests.runner_process import RunnerProcess, command, script, shell
+from services.runner.tests.runner_process import RunnerProcess, command, script, shell, variables
 from services.runner.tests.scheduler_peer import SchedulerPeer
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
 from taskyard.v1.task_pb2 import (
@@ -98,6 +98,21 @@ async def test_a_directory_that_was_made_unreadable_is_removed_too(
     task = peer.assign(shell("mkdir -p a/b; touch a/b/c; chmod 0 a/b a ."))
     await peer.outcome(task)
     await peer.until(lambda: not runner.kept_runs())
+
+
+async def test_links_in_a_runs_directory_are_removed_and_not_followed(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("mine")
+    outside.chmod(0o555)
+    body = 'ln -s "$OUT" link; cd ..; rmdir tmp; ln -s "$OUT" tmp; rm -r work/a 2> /dev/null; echo end'
+    task = peer.assign(shell(body, env=variables(OUT=str(outside))))
+    assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
+    await peer.until(lambda: not runner.kept_runs())
+    assert (outside / "kept").read_text() == "mine"
+    assert outside.stat().st_mode & 0o777 == 0o555
 
 
 @pytest.mark.parametrize(

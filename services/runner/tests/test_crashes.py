@@ -147,27 +147,17 @@ async def test_the_next_runner_kills_escaped_grandchildren_before_hello(
     peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     pid_file = tmp_path / "pid"
+    os.mkfifo(pid_file)
     runner = await start_runner(*flags)
     body = f"setsid bash -c 'echo $$ > {pid_file}; exec sleep 600' & cat"
     task = peer.task(shell(f"mkfifo hold; {body} hold"))
     await start_all(peer, [task])
-    escaped = await asyncio.to_thread(_read_pid, pid_file)
+    escaped = int(await asyncio.wait_for(asyncio.to_thread(pid_file.read_text), 30))
     await runner.kill()
     assert psutil.pid_exists(escaped)
     await start_runner(*flags)
     # The session is welcomed, so hello was sent; by then the process is gone.
     assert not psutil.pid_exists(escaped) or psutil.Process(escaped).status() == psutil.STATUS_ZOMBIE
-
-
-def _read_pid(path: Path) -> int:
-    import time
-
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        if path.exists() and path.read_text().strip():
-            return int(path.read_text())
-        time.sleep(0.01)
-    raise TimeoutError(path)
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])

@@ -87,20 +87,16 @@ async def test_a_third_sigterm_ends_everything_though_the_agent_is_frozen(
     psutil.Process(runner.agent_pid).suspend()
     for _ in range(3):
         # A signal that is still pending would swallow the next one.
-        runner.send(signal.SIGTERM)
-        await _taken(runner)
+        await _terminate(runner)
     assert await runner.wait() == 1
     await wait_gone(pid)
 
 
-async def _taken(runner: RunnerProcess) -> None:
-    import asyncio
-
+async def _terminate(runner: RunnerProcess) -> None:
+    """Send SIGTERM and wait until it was taken."""
     seen = runner.output().count("signal_received")
-    for _ in range(500):
-        if runner.output().count("signal_received") > seen or not psutil.pid_exists(runner.pid):
-            return
-        await asyncio.sleep(0.01)
+    runner.send(signal.SIGTERM)
+    await runner.printed(lambda told: told.count("signal_received") > seen)
 
 
 @pytest.mark.parametrize("mode", [DRAIN_MODE_FINISH, DRAIN_MODE_RELEASE], ids=["deadline", "release"])

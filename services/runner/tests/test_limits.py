@@ -14,7 +14,7 @@ from services.runner.tests.runner_process import RunnerProcess, command, script,
 from services.runner.tests.scheduler_peer import SchedulerPeer
 from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT, Resources
 from taskyard.v1.task_pb2 import INTERPRETER_PYTHON
-from taskyard_runner.warden.cgroup import Limits, V2Group, find_hierarchy
+from taskyard_runner.warden.cgroup import Limits, V2Group, V2Hierarchy, find_hierarchy
 
 _hierarchy, _why = find_hierarchy(f"test-{os.getpid()}")
 if _hierarchy is not None:
@@ -134,3 +134,50 @@ def test_v2_limits_are_written_as_the_kernel_wants_them(tmp_path: Path) -> None:
         "pids.max": "10",
         "cpu.max": "50000 100000",
     }
+
+
+def _group_tree(folder: Path, *, members: str, controllers: str = "cpu memory pids") -> Path:
+    """A delegated v2 group as systemd makes one, in ordinary files."""
+    own = folder / "system.slice" / "runner.service"
+    own.mkdir(parents=True)
+    for home in (folder, own):
+        (home / "cgroup.controllers").write_text(controllers)
+        (home / "cgroup.subtree_control").touch()
+    (own / "cgroup.procs").write_text(members)
+    for name in ("warden", "taskyard-x"):
+        (own / name).mkdir()
+        (own / name / "cgroup.procs").touch()
+        (own / name / "cgroup.subtree_control").touch()
+    return own
+
+
+def test_v2_a_delegated_group_hands_its_controllers_down_and_is_left_by_the_warden(tmp_path: Path) -> None:
+    own = _group_tree(tmp_path, members=f"{os.getpid()}\n")
+    hierarchy = V2Hierarchy("x", str(tmp_path), "/system.slice/runner.service")
+    assert (own / "warden" / "cgroup.procs").read_text() == str(os.getpid())
+    for handed in (own / "cgroup.subtree_control", own / "taskyard-x" / "cgroup.subtree_control"):
+        assert handed.read_text() == "+memory +pids +cpu"
+    group = hierarchy.make("run-1")
+    assert group.joins() == [str(own / "taskyard-x" / "run-1" / "cgroup.procs")]
+
+
+def test_v2_a_group_with_others_in_it_is_not_taken_over(tmp_path: Path) -> None:
+    own = _group_tree(tmp_path, members=f"{os.getpid()}\n1\n")
+    (tmp_path / "taskyard-x").mkdir()
+    (tmp_path / "taskyard-x" / "cgroup.subtree_control").touch()
+    hierarchy = V2Hierarchy("x", str(tmp_path), "/system.slice/runner.service")
+    assert (own / "warden" / "cgroup.procs").read_text() == ""
+    assert hierarchy.make("run-1").joins() == [str(tmp_path / "taskyard-x" / "run-1" / "cgroup.procs")]
+
+
+def test_v2_without_the_memory_controller_is_refused(tmp_path: Path) -> None:
+    _group_tree(tmp_path, members=f"{os.getpid()}\n", controllers="pids")
+    with pytest.raises(OSError, match="memory controller is not delegated"):
+        V2Hierarchy("x", str(tmp_path), "/system.slice/runner.service")
+
+
+def test_v2_an_out_of_memory_kill_is_read_from_the_groups_events(tmp_path: Path) -> None:
+    group = V2Group(str(tmp_path))
+    assert not group.out_of_memory()
+    (tmp_path / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n")
+    assert group.out_of_memory()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from taskyard.v1.log_pb2 import (
 )
 from taskyard_runner.agent.log_lines import MAX_MESSAGE_BYTES, LineReader
 from taskyard_runner.warden.journal import JournalReader, JournalWriter, Kind, Record
+
+# `make flood` sends a gigabyte, which takes a while.
+FLOOD_MB = int(os.environ.get("TASKYARD_TEST_FLOOD_MB", "200"))
 
 
 def read(*records: tuple[Kind, bytes]) -> list[LogEntry]:
@@ -92,9 +96,16 @@ async def test_many_lines_arrive_in_order_and_once(peer: SchedulerPeer, runner: 
     assert [entry.sequence for entry in entries] == list(range(1, 20001))
 
 
+def peak_memory(pid: int) -> int:
+    """The most memory that a process has ever had, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+
 async def test_a_flood_without_a_newline_harms_nobody(peer: SchedulerPeer, start_runner: StartRunner) -> None:
-    await start_runner("--log-limit-mb", "1")
-    flood = peer.assign(shell("head -c 200000000 /dev/zero; echo; echo last"))
+    runner = await start_runner("--log-limit-mb", "1")
+    before = [peak_memory(pid) for pid in (runner.pid, runner.agent_pid)]
+    flood = peer.assign(shell(f"head -c {FLOOD_MB}000000 /dev/zero; echo; echo last"))
     neighbour = peer.assign(command("echo", "fine"))
     await peer.line(neighbour, "fine")
     assert (await peer.outcome(flood)).WhichOneof("report") == "succeeded"
@@ -104,6 +115,9 @@ async def test_a_flood_without_a_newline_harms_nobody(peer: SchedulerPeer, start
         return found[0] if found else None
 
     assert "bytes after this were dropped" in (await peer.until(marker)).message
+    after = [peak_memory(pid) for pid in (runner.pid, runner.agent_pid)]
+    grown = [now - then for now, then in zip(after, before, strict=True)]
+    assert max(grown) < 24 << 20, f"warden and agent have grown by {grown} bytes"
 
 
 async def test_unacknowledged_logs_are_sent_again_after_a_reconnect(

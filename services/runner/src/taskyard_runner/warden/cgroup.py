@@ -74,9 +74,9 @@ class Hierarchy(Protocol):
 def find_hierarchy(owner: str) -> tuple[Hierarchy | None, str]:
     """A hierarchy in which limits are proved to work, or None and why there is none."""
     problems = []
-    for kind in (_V2, _V1):
+    for kind in (V2Hierarchy, _V1):
         try:
-            hierarchy = kind(owner)
+            hierarchy: Hierarchy = kind.of_this_process(owner)
             probe = hierarchy.make(f"probe-{os.getpid()}")
             try:
                 probe.limit(Limits(memory_bytes=64 << 20, cpu_millis=1000, pids=64))
@@ -89,14 +89,19 @@ def find_hierarchy(owner: str) -> tuple[Hierarchy | None, str]:
     return None, "; ".join(problems)
 
 
-class _V2:
+class V2Hierarchy:
     version = "cgroup v2"
 
-    def __init__(self, owner: str) -> None:
+    @classmethod
+    def of_this_process(cls, owner: str) -> V2Hierarchy:
+        """Below or beside the group of this process. Raises OSError."""
         mount, _ = _mounts().get("", ("", ""))
         if not mount:
             raise OSError("not mounted")
-        home = os.path.normpath(f"{mount}/{_memberships().get('', '/')}")
+        return cls(owner, mount, _memberships().get("", "/"))
+
+    def __init__(self, owner: str, mount: str, group: str) -> None:
+        home = os.path.normpath(f"{mount}/{group}")
         # Below the own group if it was delegated to this process alone, else at the top, as root may.
         alone = home != mount and _read(f"{home}/cgroup.procs").split() == [str(os.getpid())]
         home = home if alone else mount
@@ -164,6 +169,11 @@ class V2Group:
 
 class _V1:
     version = "cgroup v1"
+
+    @classmethod
+    def of_this_process(cls, owner: str) -> _V1:
+        """Below the groups of this process. Raises OSError."""
+        return cls(owner)
 
     def __init__(self, owner: str) -> None:
         mounts, memberships = _mounts(), _memberships()

@@ -31,7 +31,7 @@ from taskyard_runner.warden.task_socket import TaskSocket, log_message
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Beyond the drain's own deadline: for grace periods and the last reports.
-_SHUTDOWN_MARGIN = 45.0
+SHUTDOWN_MARGIN = 45.0
 _EXIT_LOST = 1
 _REQUEST_LIMIT = 1000
 
@@ -333,7 +333,7 @@ class Warden:
         else:
             self._agent.send({"op": effect, "seconds": self._config.drain_seconds})
             if self._stop_count == 1:
-                self._loop.after(self._config.drain_seconds + _SHUTDOWN_MARGIN, self._give_up)
+                self._loop.after(self._config.drain_seconds + SHUTDOWN_MARGIN, self._give_up)
 
     def _give_up(self) -> None:
         self._exit_code = _EXIT_LOST if self._work() else 0
