@@ -500,3 +500,22 @@ async def test_many_functions_each_have_one_start_and_one_outcome(
         for task in tasks[start : start + 50]:
             await peer.outcome(task)
     assert [kinds(peer, task) for task in tasks] == [["started", "succeeded"]] * 400
+
+
+@pytest.mark.timeout(240)
+async def test_a_hundred_blocking_functions_delay_no_heartbeat(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    peer.heartbeat_interval = 0.5
+    gate = Gate(tmp_path)
+    await start_runner(*APP, "--capacity", "100")
+    tasks = [peer.task(function("wait", {"gate": str(gate)})) for _ in range(100)]
+    peer.send(*tasks)
+    await peer.until(lambda: all(kinds(peer, task) for task in tasks), patience=180)
+    before = len(peer.session.heartbeats)
+    # Ten intervals; the bound is generous because the machine may have other things to do.
+    await peer.until(lambda: len(peer.session.heartbeats) >= before + 10, patience=15)
+    gate.open()
+    for task in tasks:
+        assert output(await peer.outcome(task)) == "through"
+    assert len(peer.sessions) == 1

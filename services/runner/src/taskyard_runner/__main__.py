@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from taskyard_kit.settings import load_or_exit
+from taskyard_runner.nearby import find_nearby
 from taskyard_runner.settings import MIB, RunnerSettings, agent_config
 from taskyard_runner.warden.log import make_say
 from taskyard_runner.warden.main import WardenConfig, WardenError, run
@@ -14,7 +16,8 @@ from taskyard_runner.warden.sandbox import Wish
 
 def main() -> None:
     """Run until drained; exit code 0, 2 for bad settings, 1 for anything else."""
-    settings = load_or_exit(RunnerSettings)
+    nearby = find_nearby(sys.argv[1:], os.environ, Path.cwd())
+    settings = load_or_exit(RunnerSettings, environ={**os.environ, **nearby})
     config = WardenConfig(
         data_dir=str(settings.data_dir.absolute()),
         log_limit_bytes=settings.log_limit_mb * MIB,

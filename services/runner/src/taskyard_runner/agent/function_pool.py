@@ -18,13 +18,14 @@ from taskyard_kit.logs import get_log
 from taskyard_runner.agent import outcome
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.ended import Ended
 from taskyard_runner.agent.function_host import FunctionHost, FunctionRun
 from taskyard_runner.agent.function_hosts import Hosts
 from taskyard_runner.agent.leases import Held, Leases
 from taskyard_runner.agent.preparation import Download
 from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.run import AgentRun
-from taskyard_runner.agent.runs import Ended, Runs
+from taskyard_runner.agent.runs import Runs
 from taskyard_runner.executors import function
 from taskyard_runner.executors.function import DEFAULT_GRACE, DEFAULT_ORPHAN, HostClass, Row
 from taskyard_runner.warden.cgroup import Limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -16,32 +16,14 @@ from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, TaskSpec
 from taskyard_runner.agent.directory import RunDirectory
 from taskyard_runner.agent.leases import Held, RunKey
 from taskyard_runner.executors import Workload
-from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.protocol import Message
+
+if TYPE_CHECKING:
+    from taskyard_runner.agent.executor import Executor
 
 _DEFAULT_GRACE = 30.0
 _DEFAULT_ORPHAN = 3600.0
 _MIB = 1 << 20
-
-
-class Executor(Protocol):
-    """Who carries runs out and keeps what the next agent must know of them."""
-
-    def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        """Stop it; its end is told like any other."""
-        ...
-
-    def note(self, run: AgentRun, **notes: Any) -> None:
-        """Keep this for the next agent."""
-        ...
-
-    def saved(self, run: AgentRun) -> None:
-        """Its outcome is in the spool."""
-        ...
-
-    def forget(self, run: AgentRun) -> None:
-        """Nothing of it is needed any more."""
-        ...
 
 
 @dataclass

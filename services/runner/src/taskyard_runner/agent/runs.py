@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Progress
 from taskyard.v1.lease_pb2 import (
@@ -33,12 +34,14 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_runner.agent import outcome
 from taskyard_runner.agent.checkpoints import Uploads
+from taskyard_runner.agent.ended import Ended, reports_of
+from taskyard_runner.agent.executor import Executor, Taker, WardenExecutor
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
-from taskyard_runner.agent.log_lines import set_time, timestamp
+from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ENDED
 from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
-from taskyard_runner.agent.run import AgentRun, Executor, seconds
+from taskyard_runner.agent.run import AgentRun, seconds
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
@@ -56,47 +59,6 @@ _ended = instrument(RUNS_ENDED)
 ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
 RUN_ENDED = failpoint.declare("agent.run_ended")
 OUTCOME_SAVED = failpoint.declare("agent.outcome_saved")
-
-
-class _WardenExecutor:
-    """The warden runs processes."""
-
-    def __init__(self, tell: Callable[[Message], None]) -> None:
-        self._tell = tell
-
-    def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
-
-    def note(self, run: AgentRun, **notes: Any) -> None:
-        self._tell({"op": "note", "run": run.name, "notes": notes})
-
-    def saved(self, run: AgentRun) -> None:
-        self._tell({"op": "saved", "run": run.name})
-
-    def forget(self, run: AgentRun) -> None:
-        self._tell({"op": "forget", "run": run.name})
-
-
-class Taker(Protocol):
-    """Takes assignments of one kind."""
-
-    def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None: ...
-
-    def release_waiting(self) -> None:
-        """Give back what has not begun."""
-        ...
-
-
-class Ended(NamedTuple):
-    """A run that has ended, with its report (None: nothing is to be said) and when it began."""
-
-    run: AgentRun
-    report: RunReport | None
-    begin_time: float
-    end_time: float
-    handle: str
-    # It has written a journal.
-    wrote: bool
 
 
 class Runs:
@@ -119,7 +81,7 @@ class Runs:
         self._logs = logs
         self._uploads = uploads
         self._tell = tell_warden
-        self.warden: Executor = _WardenExecutor(tell_warden)
+        self.warden: Executor = WardenExecutor(tell_warden)
         self._changed = changed
         self.functions: Taker | None = None
         self._by_key: dict[RunKey, AgentRun] = {}
@@ -246,48 +208,38 @@ class Runs:
 
     def conclude_all(self, ended: Iterable[Ended]) -> None:
         """Report runs that have ended inside their hosts: a start that was not told goes with its outcome."""
-        reports: list[RunReport] = []
+        batch: list[RunReport] = []
         places: list[tuple[int, AgentRun]] = []
-        kinds: dict[str, int] = {}
+        kinds: Counter[str] = Counter()
         for end in ended:
             run = end.run
             if run.ended:
                 continue
             RUN_ENDED.hit()
+            reports = reports_of(end)
             run.ended = True
             run.held.change(HELD_STATE_ENDED)
-            kind = str(end.report.WhichOneof("report")) if end.report is not None else "aborted"
-            kinds[kind] = kinds.get(kind, 0) + 1
+            kind = str(reports[-1].WhichOneof("report")) if reports else "aborted"
+            kinds[kind] += 1
             run.end_span(kind)
-            if end.report is None:
+            if not reports:
                 self.abandon(run)
                 continue
-            if not run.started and kind != "released":
-                reports.append(_start_report(run, end))
-            if run.held.told_late:
-                # What it said last is told before its end, or never.
-                reports.append(
-                    RunReport(lease=run.held.lease, time=timestamp(end.end_time), progress=run.held.progress)
-                )
-            end.report.lease.CopyFrom(run.held.lease)
-            set_time(end.report.time, end.end_time)
             if end.wrote:
                 self.open_logs(run)
-                self._logs.ended(run.key)
-                self.spawn(self._deliver(run, end.report))
-                continue
-            run.logs_shipped = True
-            if kind != "succeeded" and self._uploads.pending(run.key) is not None:
-                end.report.log_sequence = 0
-                self.spawn(self._deliver(run, end.report))
-                continue
-            end.report.log_sequence = 0
-            places.append((len(reports), run))
-            reports.append(end.report)
+                self.close_logs(run)
+            else:
+                run.logs_shipped = True
+            if end.wrote or (kind != "succeeded" and self._uploads.pending(run.key) is not None):
+                self.spawn(self._deliver(run, reports.pop()))
+            else:
+                reports[-1].log_sequence = 0
+                places.append((len(batch) + len(reports) - 1, run))
+            batch += reports
         for kind, count in kinds.items():
             _ended.add(count, {"outcome": kind})
-        if reports:
-            self._spool.append_all(reports, lambda first: self._outcomes_saved(first, places))
+        if batch:
+            self._spool.append_all(batch, lambda first: self._outcomes_saved(first, places))
         self._changed()
 
     def _outcomes_saved(self, first: int, places: list[tuple[int, AgentRun]]) -> None:
@@ -533,16 +485,6 @@ _UNSTARTED: dict[StopReason, Callable[[], RunReport]] = {
     StopReason.PAUSE: lambda: outcome.released(RELEASE_REASON_PAUSED, "paused before it was started"),
     StopReason.DRAIN: lambda: outcome.released(RELEASE_REASON_DRAINED, "the runner drains"),
 }
-
-
-def _start_report(run: AgentRun, end: Ended) -> RunReport:
-    # Set field by field, which takes a third of the time of making the messages and copying them in.
-    report = RunReport()
-    report.lease.CopyFrom(run.held.lease)
-    set_time(report.time, end.begin_time)
-    report.started.handle = end.handle
-    report.started.checkpoint_sequence = run.checkpoint_sequence
-    return report
 
 
 def _whole(value: Any) -> int:

@@ -1,0 +1,50 @@
+"""A run that has ended inside its host, and the reports about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from taskyard.v1.lease_pb2 import RunReport
+from taskyard_runner.agent.log_lines import set_time
+from taskyard_runner.agent.run import AgentRun
+
+
+class Ended(NamedTuple):
+    """How a run ended, with its outcome (None: nothing is to be said) and when it began."""
+
+    run: AgentRun
+    outcome: RunReport | None
+    begin_time: float
+    end_time: float
+    handle: str
+    # It has written a journal.
+    wrote: bool
+
+
+def reports_of(end: Ended) -> list[RunReport]:
+    """What is to be reported, the outcome last: before it its start and its last progress, if untold."""
+    outcome, held = end.outcome, end.run.held
+    if outcome is None:
+        return []
+    reports = []
+    if not end.run.started and outcome.WhichOneof("report") != "released":
+        report = _report(end, end.begin_time)
+        report.started.handle = end.handle
+        report.started.checkpoint_sequence = end.run.checkpoint_sequence
+        reports.append(report)
+    if held.told_late and held.progress is not None:
+        report = _report(end, end.end_time)
+        report.progress.CopyFrom(held.progress)
+        reports.append(report)
+    outcome.lease.CopyFrom(held.lease)
+    set_time(outcome.time, end.end_time)
+    reports.append(outcome)
+    return reports
+
+
+def _report(end: Ended, when: float) -> RunReport:
+    # Set field by field, which takes a third of the time of making the messages and copying them in.
+    report = RunReport()
+    report.lease.CopyFrom(end.run.held.lease)
+    set_time(report.time, when)
+    return report

@@ -1,0 +1,60 @@
+"""Who carries runs out: the warden, which runs processes, or the pool of function hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from taskyard.v1.lease_pb2 import Assignment
+from taskyard_runner.agent.run import AgentRun
+from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.protocol import Message
+
+
+class Executor(Protocol):
+    """Carries runs out, and keeps what the next agent must know of them."""
+
+    def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
+        """Stop it; its end is told like any other."""
+        ...
+
+    def note(self, run: AgentRun, **notes: Any) -> None:
+        """Keep this for the next agent."""
+        ...
+
+    def saved(self, run: AgentRun) -> None:
+        """Its outcome is in the spool."""
+        ...
+
+    def forget(self, run: AgentRun) -> None:
+        """Nothing of it is needed any more."""
+        ...
+
+
+class Taker(Protocol):
+    """Takes assignments of one kind."""
+
+    def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None: ...
+
+    def release_waiting(self) -> None:
+        """Give back what has not begun."""
+        ...
+
+
+class WardenExecutor:
+    """The warden runs processes."""
+
+    def __init__(self, tell: Callable[[Message], None]) -> None:
+        self._tell = tell
+
+    def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
+        self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
+
+    def note(self, run: AgentRun, **notes: Any) -> None:
+        self._tell({"op": "note", "run": run.name, "notes": notes})
+
+    def saved(self, run: AgentRun) -> None:
+        self._tell({"op": "saved", "run": run.name})
+
+    def forget(self, run: AgentRun) -> None:
+        self._tell({"op": "forget", "run": run.name})

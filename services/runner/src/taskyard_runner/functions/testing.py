@@ -1,0 +1,199 @@
+"""Calling an application's functions in a test: in this process, as a host would, and without a runner.
+
+told = run(app, "resize", {"width": 640})
+assert told.result == {"height": 480} and told.progress[-1].percent == 100
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskyard_runner.functions import context, verdict
+from taskyard_runner.functions.app import App, Function
+from taskyard_runner.functions.context import AsyncContext, BaseContext, Context, encode, write_file
+from taskyard_runner.functions.errors import Cancelled
+from taskyard_runner.functions.work import Work
+
+_TASK = "tenants/test/tasks/test"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a function told about its progress."""
+
+    percent: int
+    message: str
+    step: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a failure would be reported."""
+
+    message: str
+    code: str
+    permanent: bool
+    retry_after: float | None
+
+
+@dataclass
+class TestRun:
+    """What became of a call, and all that the function told and asked meanwhile."""
+
+    # Pytest must not take it for a test.
+    __test__ = False
+
+    # As it would be stored: JSON, or bytes.
+    result: Any = None
+    failure: Failure | None = None
+    # It obeyed a stop.
+    stopped: bool = False
+    # The exception itself, for a closer look.
+    error: BaseException | None = None
+    progress: list[Progress] = field(default_factory=list)
+    logs: list[tuple[str, str]] = field(default_factory=list)
+    checkpoints: list[Any] = field(default_factory=list)
+    # Tasks it created, as TaskSpec's fields in JSON form.
+    children: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _TestPort:
+    """Keeps what a runner would be told."""
+
+    def __init__(self, told: TestRun) -> None:
+        self._told = told
+
+    def progress(self, run: str, told: dict[str, Any]) -> None:
+        self._told.progress.append(Progress(**told))
+
+    def say(self, run: str, message: dict[str, Any]) -> None:
+        self._told.logs.append((message["level"], message["message"]))
+
+    def offer(self, run: str, content: bytes) -> str:
+        self._told.checkpoints.append(content)
+        return "offered"
+
+    def ask(self, run: str, message: dict[str, Any]) -> Future[dict[str, Any]]:
+        answer: dict[str, Any] = {"ok": True, "current": True}
+        if message["op"] == "checkpoint":
+            content = self._told.checkpoints.pop()
+            as_json = message["content_type"] == "application/json"
+            self._told.checkpoints.append(json.loads(content) if as_json else content)
+            answer["sequence"] = len(self._told.checkpoints)
+        if message["op"] == "create":
+            first = len(self._told.children) + 1
+            self._told.children += [item["task"]["spec"] for item in message["tasks"]]
+            answer["tasks"] = [f"{_TASK}-child-{first + n}" for n in range(len(message["tasks"]))]
+        future: Future[dict[str, Any]] = Future()
+        future.set_result(answer)
+        return future
+
+
+def run(
+    app: App,
+    name: str,
+    payload: Any = None,
+    *,
+    attempt: int = 1,
+    checkpoint: Any = None,
+    config: Any = None,
+    env: Mapping[str, str] | None = None,
+    stop: str = "",
+) -> TestRun:
+    """Call a function to its end. With `stop` (such as "cancel") it is asked to stop before it begins.
+
+    Raises KeyError if the app has no such function. Not inside a running event loop: there, await `arun`.
+    """
+    return asyncio.run(
+        arun(app, name, payload, attempt=attempt, checkpoint=checkpoint, config=config, env=env, stop=stop)
+    )
+
+
+async def arun(
+    app: App,
+    name: str,
+    payload: Any = None,
+    *,
+    attempt: int = 1,
+    checkpoint: Any = None,
+    config: Any = None,
+    env: Mapping[str, str] | None = None,
+    stop: str = "",
+) -> TestRun:
+    """As run, inside a running event loop."""
+    function = app.get(name)
+    if function is None:
+        raise KeyError(f"the app has no function {name!r}; it has {', '.join(found.name for found in app)}")
+    told = TestRun()
+    with tempfile.NamedTemporaryFile() as file:
+        extra: dict[str, Any] = {"env": dict(env or {})}
+        if config is not None:
+            extra["config"] = json.dumps(config)
+        if checkpoint is not None:
+            content, extra["restored_type"] = encode(checkpoint)
+            extra["restored"] = file.name
+            write_file(file.name, content)
+        work = Work("test", name, _TASK, 1, 1, attempt, _raw(payload, extra), extra)
+        await _call(function, work, told, stop)
+    return told
+
+
+def _raw(payload: Any, extra: dict[str, Any]) -> Any:
+    if payload is None:
+        return None
+    content, content_type = encode(payload)
+    if isinstance(payload, bytes | bytearray | memoryview):
+        extra["content_type"] = content_type
+        return {"b64": base64.b64encode(content).decode()}
+    return content.decode()
+
+
+async def _call(function: Function, work: Work, told: TestRun, stop: str) -> None:
+    port = _TestPort(told)
+    made: BaseContext = AsyncContext(work, port) if function.is_async else Context(work, port)
+    if stop:
+        made.request_stop(stop)
+    token = context.current.set(made)
+    try:
+        arguments = function.signature.bind(made.payload)
+        positional = (made,) if function.signature.takes_context else ()
+        value = await _result(function, positional, arguments, made)
+        told.stopped = bool(stop) and made.obeyed
+        stored = None if told.stopped else verdict.succeeded(value)
+        told.result = _stored(stored)
+    except (Exception, asyncio.CancelledError) as error:
+        told.error = error
+        told.stopped = bool(stop) and isinstance(error, Cancelled | asyncio.CancelledError)
+        if not told.stopped:
+            found = verdict.failed(error, function)["error"]
+            permanent = found["class"] == "permanent"
+            told.failure = Failure(found["message"], found["code"], permanent, found.get("retry_after"))
+    finally:
+        context.current.reset(token)
+
+
+async def _result(
+    function: Function, positional: tuple[Any, ...], named: dict[str, Any], run: BaseContext
+) -> Any:
+    if not function.is_async:
+        return function.call(*positional, **named)
+    task = asyncio.ensure_future(function.call(*positional, **named))
+    if run.stop_reason:
+        # After its first step, as a stop that comes while it waits for something.
+        await asyncio.sleep(0)
+        run.obeyed = True
+        task.cancel()
+    return await task
+
+
+def _stored(told: dict[str, Any] | None) -> Any:
+    if told is None:
+        return None
+    return base64.b64decode(told["b64"]) if "b64" in told else json.loads(told["text"])

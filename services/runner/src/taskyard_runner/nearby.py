@@ -1,0 +1,32 @@
+"""A Taskyard of one's own (`make up`) nearby: its scheduler, and the runner key that it made for itself."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_FOLDER = ".taskyard"
+_NAMES = ("TASKYARD_SCHEDULER", "TASKYARD_KEY")
+
+
+def find_nearby(argv: Sequence[str], environ: Mapping[str, str], start: Path) -> dict[str, str]:
+    """What stands for the two variables where neither they nor their flags are given.
+
+    All or nothing: a key found here is never sent to a scheduler named elsewhere.
+    """
+    flags = [argument.partition("=")[0] for argument in argv]
+    if "--scheduler" in flags or "--key" in flags or any(environ.get(name) for name in _NAMES):
+        return {}
+    for folder in (start, *start.parents):
+        try:
+            scheduler = _read(folder / _FOLDER / "context.toml")["scheduler"]
+            key = _read(folder / _FOLDER / "keys.toml")["runner"]
+        except (OSError, KeyError, ValueError):
+            continue
+        return {"TASKYARD_SCHEDULER": scheduler, "TASKYARD_KEY": key}
+    return {}
+
+
+def _read(file: Path) -> dict[str, str]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
