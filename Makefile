@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock
+.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ volume: setup ## create and list 100,000 tasks through the command line, with ti
 
 bench: setup ## measure the hot path on a durable PostgreSQL (BENCH_ARGS=--quick for a look)
 	@.venv/bin/python -m tests.bench $(BENCH_ARGS)
+
+order: setup ## order of the change log: 400,000 contended changes, two replicas; then again without its lock
+	@.venv/bin/python -m tests.chaos.order $(ORDER_ARGS)
+	@.venv/bin/python -m tests.chaos.order --changes 40000 --without-lock
 
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Set
 from datetime import UTC, datetime
 
+from taskyard_taskdb.storage import seals
 from taskyard_taskdb.storage.pool import Tx
 
 # The partitioned tables, and the column whose month decides. Those made ahead are written as time goes by.
@@ -57,6 +58,8 @@ async def drop_partition(tx: Tx, name: str) -> None:
     if not _MONTH.search(name):
         raise ValueError(f"{name} is not the partition of a month")
     await tx.execute(f"DROP TABLE {name}", prepare=False)
+    if name.startswith("changes_"):
+        await seals.note_dropped(tx, _add_months(_month(name), 1))
 
 
 def missing_partitions(existing: Set[str], now: datetime, months: int = 3) -> Iterator[tuple[str, str]]:
