@@ -103,9 +103,8 @@ def run(url: str, count: int, *, without_lock: bool) -> bool:
     verdicts = asyncio.run(_follow(url, replicas))
     took = time.perf_counter() - seconds
     with psycopg.connect(url) as connection:
-        truth = dict(
-            connection.execute("SELECT 't' || id, version FROM counters WHERE version > 0").fetchall()
-        )
+        rows = connection.execute("SELECT 't' || id, version FROM counters WHERE version > 0").fetchall()
+    truth: dict[str, int] = dict(rows)
     written = sum(truth.values())
     broken = False
     for index, verdict in enumerate(verdicts):
