@@ -22,6 +22,7 @@ from pathlib import Path
 import psycopg
 
 from services.taskdb.tests.watch.log_rows import change
+from taskyard.errors import Overloaded
 from taskyard_taskdb.storage import changes as changes_module
 from taskyard_taskdb.storage.changes import LOG_LOCK, insert_changes
 from taskyard_taskdb.storage.migrate import upgrade
@@ -31,9 +32,9 @@ from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.watch.subscription import Subscription
 from tests.harness.postgres import postgres_server
 
-TASKS = 500
+TASKS = 1000
 WRITERS = 4
-BATCH = 60
+BATCH = 200
 BUMP = """
 WITH locked AS (SELECT id FROM counters WHERE id = ANY(%s) ORDER BY id FOR UPDATE)
 UPDATE counters c SET version = version + 1 FROM locked WHERE c.id = locked.id RETURNING c.id, version
@@ -137,7 +138,7 @@ async def _write_batches(url: str, count: int, seed: int) -> None:
             batch = sorted(rng.sample(range(TASKS), rng.randint(1, BATCH)))
             try:
                 written = await pool.run(partial(_bump, batch=batch, rng=rng))
-            except RolledBack:
+            except (RolledBack, Overloaded):
                 continue
             left -= written
 
