@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order
+.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: setup ## measure the hot path on a durable PostgreSQL (BENCH_ARGS=--quick
 order: setup ## order of the change log: 400,000 contended changes, two replicas; then again without its lock
 	@.venv/bin/python -m tests.chaos.order $(ORDER_ARGS)
 	@.venv/bin/python -m tests.chaos.order --changes 40000 --without-lock
+
+longlog: setup ## follow and list a log of 1,000,000 lines (LINES=...), and see that memory stays flat
+	@.venv/bin/python -m tests.chaos.long_log $(LINES)
 
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"

@@ -32,9 +32,9 @@ from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.watch.subscription import Subscription
 from tests.harness.postgres import postgres_server
 
-TASKS = 1000
+TASKS = 2000
 WRITERS = 4
-BATCH = 200
+SMALL, LARGE = 8, 200
 BUMP = """
 WITH locked AS (SELECT id FROM counters WHERE id = ANY(%s) ORDER BY id FOR UPDATE)
 UPDATE counters c SET version = version + 1 FROM locked WHERE c.id = locked.id RETURNING c.id, version
@@ -135,7 +135,9 @@ async def _write_batches(url: str, count: int, seed: int) -> None:
     async def write(rng: random.Random) -> None:
         nonlocal left
         while left > 0:
-            batch = sorted(rng.sample(range(TASKS), rng.randint(1, BATCH)))
+            # Small batches overtake one another; large ones wait for each other's rows.
+            most = LARGE if rng.random() < 0.2 else SMALL
+            batch = sorted(rng.sample(range(TASKS), rng.randint(1, most)))
             try:
                 written = await pool.run(partial(_bump, batch=batch, rng=rng))
             except (RolledBack, Overloaded):

@@ -1,4 +1,4 @@
-"""A watch goes on exactly where it was: after kills of taskdb, at another replica, after PostgreSQL crashed."""
+"""A watch goes on where it was: after kills of taskdb, at another replica, after a crash of PostgreSQL."""
 
 from __future__ import annotations
 
