@@ -15,7 +15,9 @@ BENCHES = {"core": core.run, "functions": functions.run, "archive": archive.run,
 def main() -> None:
     """Parse the arguments and run what they name."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("names", nargs="*", default=["core", "functions", "watch"], help=f"of {', '.join(BENCHES)}")
+    parser.add_argument(
+        "names", nargs="*", default=["core", "functions", "watch"], help=f"of {', '.join(BENCHES)}"
+    )
     parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where the figures go")
     parser.add_argument("--quick", action="store_true", help="small counts, one run: to see that it works")
     parser.add_argument(

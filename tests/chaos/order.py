@@ -123,6 +123,7 @@ def run(url: str, count: int, *, without_lock: bool) -> bool:
 def _write(url: str, count: int, seed: int, without_lock: bool) -> None:
     if without_lock:
         sql = statements()["insert_changes"].replace("pg_advisory_xact_lock_shared(%s)", "%s::bigint")
+        assert "advisory" not in sql, "the lock is still there"
         setattr(changes_module, "statement", {**statements(), "insert_changes": sql}.__getitem__)  # noqa: B010
     asyncio.run(_write_batches(url, count, seed))
 
@@ -152,7 +153,7 @@ async def _bump(tx: Tx, *, batch: list[int], rng: random.Random) -> int:
     rows = sorted(await tx.fetch(BUMP, (batch,)))
     await insert_changes(tx, [change(f"t{task}", version) for task, version in rows])
     if rng.random() < 0.1:
-        await asyncio.sleep(rng.choice((0.001, 0.005, 0.03)))
+        await asyncio.sleep(rng.choice((0.002, 0.02, 0.1)))
     if rng.random() < 0.15:
         raise RolledBack
     return len(rows)
