@@ -20,7 +20,7 @@ STRICT_POINT_SECONDS = 366 * 86400.0
 HALF_LIFE_SECONDS = 300.0
 # What a place is taken to be used ahead. Short against the half-life: a tenant whose part is a fraction of a
 # place gets more than its part by about their ratio.
-AHEAD_SECONDS = 10.0
+AHEAD_SECONDS = 2.0
 # What a tenant used beyond others is held against it for at most this time of the whole capacity: nobody who
 # may run waits longer than that because of what it ran before.
 DEBT_SECONDS = 60.0
