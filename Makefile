@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog
+.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ order: setup ## order of the change log: 400,000 contended changes, two replicas
 
 longlog: setup ## follow and list a log of 1,000,000 lines (LINES=...), and see that memory stays flat
 	@.venv/bin/python -m tests.chaos.long_log $(LINES)
+
+crowd: setup ## 2,000 runners connect, idle and reconnect at once; their heartbeats stay on time
+	@TASKYARD_CROWD=2000 .venv/bin/python -m pytest -q -s tests/integration/test_scheduler_crowd.py -k fault_26
 
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"

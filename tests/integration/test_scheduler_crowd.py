@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,8 +21,9 @@ from tests.harness.link_runner import MAX_RECEIVE_BYTES, LinkRunner
 if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
-CROWD = 300
-CHANNELS = 10
+# `make crowd` has 2,000 of them, which is too much beside other tests.
+CROWD = int(os.environ.get("TASKYARD_CROWD", "300"))
+CHANNELS = max(10, CROWD // 80)
 # A third of the session's lease.
 LATEST_SECONDS = 10.0
 
@@ -56,7 +58,7 @@ async def heartbeat_seconds(runner: LinkRunner) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 async def test_fault_26_a_crowd_reconnects_at_once_and_its_heartbeats_stay_on_time(
     plane: ControlPlane,
 ) -> None:
@@ -68,10 +70,14 @@ async def test_fault_26_a_crowd_reconnects_at_once_and_its_heartbeats_stay_on_ti
             await runner.started(await runner.next_assignment())
             await runner.heartbeat_acked(await runner.heartbeat())
         await asyncio.gather(*(runner.vanish() for runner in crowd))
+        began = time.monotonic()
         welcomes = await asyncio.gather(*(runner.connect() for runner in crowd))
+        reconnected = time.monotonic() - began
         assert [list(welcome.verdicts) for welcome in welcomes] == [[] for _ in crowd], "no lease was lost"
         late = sorted(await asyncio.gather(*(heartbeat_seconds(runner) for runner in crowd)))
-        assert late[int(0.99 * len(late))] < LATEST_SECONDS
+        slowest = late[int(0.99 * len(late))]
+        print(f"{CROWD} runners: all back {reconnected:.1f} s after they left; heartbeat p99 {slowest:.2f} s")
+        assert slowest < LATEST_SECONDS
         for runner in takers:
             (lease,) = [found.lease for found in runner.held.values()]
             await runner.acked(await runner.report(lease, succeeded=lease_pb2.RunSucceeded()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 
 import pytest
 
@@ -209,6 +210,28 @@ async def test_rule_09_logs_are_acknowledged_per_run_once_stored(site: Site) -> 
     stored = [entry.sequence for _, batch in site.taskdb.logs for entry in batch.entries]
     assert stored == [1, 2, 3, 4, 5]
     assert len(site.taskdb.requests("AppendLogs")) == 2
+
+
+async def test_rule_11_logs_are_stored_no_faster_than_their_rate(make_site: SiteMaker) -> None:
+    site: Site = await make_site(max_log_bytes_per_second=20_000)
+    runner = await site.runner()
+    assert runner.welcome is not None and runner.welcome.flow.max_log_bytes_per_second == 20_000
+    site.taskdb.add_tasks()
+    lease = (await runner.next_assignment()).lease
+    began = time.monotonic()
+    for sequence in range(1, 7):
+        batch = log_batch(lease, sequence)
+        batch.entries[0].message = "x" * 10_000
+        await runner.send(logs=batch)
+    await runner.message("log_ack", lambda m: m.log_ack.through_sequence == 6, timeout=30)
+    # The first second's worth comes at once, the rest at 20 kB a second.
+    assert time.monotonic() - began >= 1.0
+    # A report is not held up by logs that wait.
+    for sequence in range(7, 12):
+        batch = log_batch(lease, sequence)
+        batch.entries[0].message = "x" * 10_000
+        await runner.send(logs=batch)
+    await runner.acked(await runner.report(lease, started=lease_pb2.RunStarted()), timeout=5)
 
 
 async def test_rule_09_logs_do_not_delay_reports(site: Site) -> None:

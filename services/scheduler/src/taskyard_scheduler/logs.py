@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,22 +43,28 @@ class _Backlog:
     # One at a time after a call that taskdb refused, to find the batch that is to blame.
     limit: int = MAX_BATCHES
 
-    def take(self) -> list[tuple[lease_pb2.LogBatch, int]]:
+    def take(self, max_bytes: int) -> list[tuple[lease_pb2.LogBatch, int]]:
         taken: list[tuple[lease_pb2.LogBatch, int]] = []
         total = 0
         while self.batches and len(taken) < self.limit:
             total += self.batches[0][1]
-            if taken and total > MAX_BYTES:
+            if taken and total > max_bytes:
                 break
             taken.append(self.batches.popleft())
         return taken
 
 
 class LogFlush:
-    """One call per session at a time; what arrives meanwhile is its next."""
+    """One call per session at a time; what arrives meanwhile is its next.
 
-    def __init__(self, taskdb: LogClient) -> None:
+    With a `rate` in bytes per second a session's logs are stored no faster. An agent that heeds the rate
+    never notices; one that does not fills its window and, beyond that, loses its stream (rule 11).
+    """
+
+    def __init__(self, taskdb: LogClient, rate: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._taskdb = taskdb
+        self._rate = rate
+        self._clock = clock
         self._backlogs: dict[Session, _Backlog] = {}
         self._ready: asyncio.Queue[_Backlog] = asyncio.Queue()
 
@@ -67,8 +75,21 @@ class LogFlush:
         backlog = self._backlogs.get(session)
         if backlog is None:
             backlog = self._backlogs[session] = _Backlog(session)
-            self._ready.put_nowait(backlog)
+            self._enqueue(backlog)
         backlog.batches.append((batch, size))
+
+    def _enqueue(self, backlog: _Backlog) -> None:
+        """Store it as soon as the rate allows."""
+        delay = backlog.session.log_time - self._clock()
+        if self._rate and delay > 0:
+            asyncio.get_running_loop().call_later(delay, self._ready.put_nowait, backlog)
+        else:
+            self._ready.put_nowait(backlog)
+
+    def _charge(self, session: Session, size: int) -> None:
+        """Put the time off at which the session's next logs are stored; a second's worth may come at once."""
+        if self._rate:
+            session.log_time = max(session.log_time, self._clock() - 1.0) + size / self._rate
 
     async def run(self) -> None:
         """Store logs for ever."""
@@ -85,13 +106,13 @@ class LogFlush:
             else:
                 await asyncio.sleep(backoff.next())
             if backlog.batches and not (backlog.session.over and backlog.session.error):
-                self._ready.put_nowait(backlog)
+                self._enqueue(backlog)
             else:
                 del self._backlogs[backlog.session]
 
     async def _store(self, backlog: _Backlog) -> bool:
         """Whether taskdb answered; what it could not take stays in the backlog."""
-        taken = backlog.take()
+        taken = backlog.take(min(MAX_BYTES, self._rate or MAX_BYTES))
         batches = [batch for batch, _ in taken]
         request = AppendLogsRequest(runner_id=backlog.session.runner_id, batches=batches)
         try:
@@ -105,7 +126,9 @@ class LogFlush:
                 return refused
             results = [to_status(error)]
         backlog.limit = MAX_BATCHES
-        backlog.session.bulk_stored(sum(size for _, size in taken))
+        stored = sum(size for _, size in taken)
+        self._charge(backlog.session, stored)
+        backlog.session.bulk_stored(stored)
         _acknowledge(backlog.session, batches, results)
         return True
 

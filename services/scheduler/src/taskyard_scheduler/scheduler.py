@@ -57,7 +57,7 @@ class Scheduler:
         self.fleet = Fleet()
         self.reports = ReportFlush(taskdb)
         self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
-        self.logs = LogFlush(taskdb)
+        self.logs = LogFlush(taskdb, config.max_log_bytes_per_second, clock)
         self.dispatcher = Dispatcher(
             taskdb, self.board, self.fleet, config, self.give_back, strict=strict, clock=clock
         )

@@ -69,6 +69,8 @@ class Session:
         self.heartbeat_time = now
         self.drain: runner_pb2.DrainRequest | None = None
         self.refused: dict[tuple[str, str, str, str], float] = {}
+        # When the rate of logs allows more of them.
+        self.log_time = 0.0
         self.outbox = Outbox(wake)
         self.capacity = Capacity(hello.registration.capacity, hello.registration.prefetch)
         self._config = config

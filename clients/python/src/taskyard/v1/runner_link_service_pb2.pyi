@@ -866,7 +866,9 @@ class FlowControl(_message.Message):
     max_unacked_bytes: _builtins.int
     """Unacked report, log and checkpoint bytes.  Default 16 MiB."""
     max_log_bytes_per_second: _builtins.int
-    """Log bytes per second; 0 = unlimited."""
+    """Log bytes per second; 0 = unlimited.  What comes faster is stored no faster, and counts as
+    unacknowledged until then.
+    """
     hold_bulk: _builtins.bool
     """Send no logs and checkpoints for now (storage in trouble); spool them."""
     def __init__(
