@@ -107,6 +107,8 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
     request = task_service_pb2.ListTaskRunsRequest(parent=old)
     (run,) = (await caller.tasks.ListTaskRuns(request)).runs
     assert run.state == task_pb2.RUN_STATE_SUCCEEDED and run.generation == 1
+    await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=old))
+    assert (await caller.tasks.WaitTask(task_service_pb2.WaitTaskRequest(name=old))).satisfied
     batch = task_service_pb2.BatchGetTasksRequest(parent="tenants/default", names=[old, live])
     assert [task.name for task in (await caller.tasks.BatchGetTasks(batch)).tasks] == [old, live]
     # The audit trail stays, and tells of it.

@@ -16,7 +16,7 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_scope, visible_task
 from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
-from taskyard_taskdb.storage import changelog, tasks
+from taskyard_taskdb.storage import archive, changelog, tasks
 from taskyard_taskdb.storage.changelog import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.watch import token
@@ -173,7 +173,7 @@ class WatchMethods:
 
     async def _ended(self, watch: Watch) -> set[TaskKey]:
         async with self._pool.reading() as tx:
-            found = await tasks.read_many(tx, sorted(watch.keys))
+            found = await archive.read_many_anywhere(tx, watch.keys)
         missing = watch.keys - found.keys()
         if missing:
             raise NotFound("task", task_name(*min(missing)))
@@ -194,7 +194,7 @@ class WatchMethods:
         try:
             while True:
                 async with self._pool.reading() as tx:
-                    record = (await tasks.read_many(tx, [key])).get(key)
+                    record, _ = await archive.read_anywhere(tx, key)
                 if record is None:
                     raise NotFound("task", request.name)
                 after = request.after_resource_version

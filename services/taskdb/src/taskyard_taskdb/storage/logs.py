@@ -143,5 +143,8 @@ class LogState:
 
 async def state(tx: Tx, tenant_id: str, task_id: str) -> LogState | None:
     """Return the state of a task's logs; None if there is no such task."""
-    row = await tx.fetch_row(statement("log_state"), {"tenant": tenant_id, "task": task_id})
+    params = {"tenant": tenant_id, "task": task_id}
+    row = await tx.fetch_row(statement("log_state"), params)
+    if row is None:
+        row = await tx.fetch_row(statement("archived_log_state"), params)
     return LogState(*row) if row else None

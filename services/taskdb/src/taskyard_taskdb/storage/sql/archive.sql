@@ -62,3 +62,16 @@ SELECT version, phase FROM gone ORDER BY version DESC LIMIT 1
 SELECT t.tenant_id, t.task_type, t.archive
 FROM unnest(%(tenant_ids)s::text[], %(task_types)s::text[]) AS k (tenant_id, task_type)
 JOIN task_types t ON t.tenant_id = k.tenant_id AND t.task_type = k.task_type
+
+-- name: archived_log_state
+-- Locks nothing: as log_state, of an archived task; primary keys of the archive's partitions, logs_by_task.
+SELECT t.phase, extract(epoch FROM now() - t.end_time)::float8, r.log_sequence, r.generation IS NOT NULL,
+    coalesce((SELECT g.last_sequence FROM logs g
+        WHERE g.tenant_id = t.tenant_id AND g.task_id = t.task_id AND g.generation = r.generation
+        ORDER BY g.first_sequence DESC LIMIT 1), 0)
+FROM tasks_archive t
+LEFT JOIN LATERAL (
+    SELECT generation, log_sequence FROM runs_archive
+    WHERE tenant_id = t.tenant_id AND task_id = t.task_id ORDER BY generation DESC LIMIT 1) r ON true
+WHERE t.tenant_id = %(tenant)s AND t.task_id = %(task)s
+ORDER BY t.end_time DESC LIMIT 1
