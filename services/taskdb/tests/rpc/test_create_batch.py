@@ -28,6 +28,7 @@ async def ids(taskdb: Any) -> set[str]:
     return {row[0] for row in await taskdb.rows("SELECT task_id FROM tasks")}
 
 
+@pytest.mark.seed("S1.60")
 async def test_results_are_in_the_order_of_the_requests(tenant: Any, make_task: MakeTask) -> None:
     response = await tenant.tasks.BatchCreateTasks(batch(*(make_task(task_id=f"t{n}") for n in range(20))))
     assert [result.created.task.metadata.id for result in response.results] == [f"t{n}" for n in range(20)]
@@ -72,6 +73,7 @@ async def test_per_item_fails_only_what_is_wrong(taskdb: Any, tenant: Any, make_
 @pytest.mark.covers("BatchCreateTasks", "REQUEST_ID_REUSED")
 @pytest.mark.covers("BatchCreateTasks", "TASK_TYPE_UNKNOWN")
 @pytest.mark.covers("BatchCreateTasks", "TOO_LARGE")
+@pytest.mark.seed("S1.60")
 async def test_one_bad_item_fails_an_atomic_batch_and_is_named(
     taskdb: Any, tenant: Any, make_task: MakeTask
 ) -> None:
@@ -168,6 +170,7 @@ async def test_batch_request_id_needs_the_atomic_mode(tenant: Any, make_task: Ma
     assert refused.value.violations[0].field == "request_id"
 
 
+@pytest.mark.seed("S1.43", "S1.45")
 async def test_tasks_of_one_slot_queue_in_the_order_of_the_batch(
     taskdb: Any, tenant: Any, make_task: MakeTask
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, released, started, succeeded
 from taskyard.v1 import common_pb2, task_pb2
@@ -42,6 +44,7 @@ async def test_start_and_outcome_together_are_two_changes(yard: Yard, taskdb: Ru
     assert [version for _, version in rows] == [1, 2, 3, 4] * 3
 
 
+@pytest.mark.seed("S1.49", "S1.52")
 async def test_a_transient_failure_is_retried_after_its_back_off(yard: Yard, taskdb: RunningTaskDb) -> None:
     (name,) = await yard.create()
     runner, _ = await yard.hello()

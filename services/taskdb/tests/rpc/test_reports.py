@@ -67,6 +67,7 @@ async def test_only_the_holder_of_a_lease_may_report(yard: Yard) -> None:
 
 
 @pytest.mark.covers("ReportRuns", "TASK_TERMINAL")
+@pytest.mark.seed("S0.84", "S1.48")
 async def test_an_outcome_that_contradicts_the_stored_one_is_rejected(yard: Yard) -> None:
     name, runner, assignment = await claimed(yard)
     await yard.report(runner, started(assignment), succeeded(assignment))
@@ -84,6 +85,7 @@ async def test_progress_before_the_start_is_refused(yard: Yard) -> None:
 
 
 @pytest.mark.covers("ReportRuns", "NOT_FOUND")
+@pytest.mark.seed("S1.47")
 async def test_a_report_for_an_unknown_task_fails_alone(yard: Yard) -> None:
     _, runner, assignment = await claimed(yard)
     unknown = lease_pb2.LeaseRef(task="tenants/default/tasks/nobody", generation=1, lease_id=1)

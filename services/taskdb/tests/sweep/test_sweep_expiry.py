@@ -86,6 +86,7 @@ async def test_a_first_lease_that_runs_out_gives_the_task_back(
 
 
 @pytest.mark.seed("S1.56-57")
+@pytest.mark.seed("S0.86")
 async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
     yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
 ) -> None:
