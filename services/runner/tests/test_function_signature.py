@@ -12,6 +12,7 @@ import pytest
 from taskyard_runner.functions import App, InvalidPayload
 from taskyard_runner.functions.app import AppError, load_app
 from taskyard_runner.functions.signature import read_signature
+from taskyard_runner.functions.testing import run
 
 
 class Colour(enum.Enum):
@@ -142,3 +143,29 @@ def test_an_app_is_found_by_module_and_name() -> None:
     for wrong in ("no_such_module_at_all:app", f"{where}:missing", f"{where}:os", ":app"):
         with pytest.raises(AppError):
             load_app(wrong)
+
+
+@pytest.mark.seed("S1.27-30", "S1.32-34")
+def test_an_app_is_a_registry_that_knows_what_each_function_needs() -> None:
+    app = App()
+
+    @app.task("execute_initial_planning")
+    async def execute_initial_planning(user_question: str, instruction: str, **rest: Any) -> None: ...
+
+    async def without_fields(context: Any, **rest: Any) -> None: ...
+
+    others = ("execute_task_creation", "execute_synthesis", "worker_initialisation")
+    for name in (*others, "execute_standard_worker", "execute_sql_worker"):
+        app.task(name)(without_fields)
+    assert len(app) == 6 and app.get("execute_unknown") is None
+    planning = app.get("execute_initial_planning")
+    assert planning is not None and planning.schema["required"] == ["user_question", "instruction"]
+    with pytest.raises(InvalidPayload, match=r"payload\.instruction is missing"):
+        planning.signature.bind({"user_question": "why?"})
+    for name in others:
+        found = app.get(name)
+        assert found is not None and found.signature.bind(None) == {}
+    unknown = run(app, "execute_synthesis", {"anything": 1})
+    assert unknown.failure is None
+    with pytest.raises(KeyError, match="no function 'execute_unknown'"):
+        run(app, "execute_unknown", {})

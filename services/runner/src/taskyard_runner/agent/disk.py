@@ -32,6 +32,8 @@ class DiskWatch:
             if not limited:
                 changed.clear()
                 await changed.wait()
+                # Something changes all the time on a busy runner; looking at every run costs as much then.
+                await asyncio.sleep(_INTERVAL)
                 continue
             began = time.monotonic()
             for run in limited:
