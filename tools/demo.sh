@@ -58,10 +58,10 @@ case $kinds in *wasm*)
     show 'taskyard run --wasm hello.wasm';;
 esac
 case $kinds in *container*)
-    image=$(podman images --quiet 2>/dev/null | head -n 1 || true)
+    image=$(podman images --format '{{.Repository}}:{{.Tag}}' 2>/dev/null | grep -E 'alpine|busybox|debian' | head -n 1 || true)
     if [ -n "$image" ]; then
         say "A container"
-        show "taskyard run --image $image -- echo from a container" || echo "(this image has no echo)"
+        show "taskyard run --image $image -- echo from a container"
     fi;;
 esac
 
@@ -108,7 +108,7 @@ count = int(pathlib.Path(saved).read_text()) if saved else 0
 print("starting at", count, flush=True)
 def stop(*_):
     pathlib.Path("state").write_text(str(count))
-    subprocess.run(["taskyard-task", "checkpoint", "state", "--wait", "10"], check=True)
+    subprocess.run(["taskyard-task", "checkpoint", "state", "--wait", "10"], check=True, stdout=subprocess.DEVNULL)
     sys.exit(1)
 signal.signal(signal.SIGTERM, stop)
 while count < 20:
@@ -117,9 +117,9 @@ while count < 20:
 print("done at", count, flush=True)
 END
 show 'taskyard submit --id patient --label tour=demo --script patient.py'
-until taskyard logs patient 2>/dev/null | grep -q starting; do sleep 0.2; done
+until taskyard logs patient 2>/dev/null | grep -q starting; do sleep 0.3; done
 show 'taskyard pause patient'
-until taskyard get patient | grep -q PAUSED; do sleep 0.2; done
+until taskyard get patient | grep -q PAUSED; do sleep 0.3; done
 show 'taskyard resume patient'
 show 'taskyard wait --timeout 40s patient'
 show 'taskyard logs patient'

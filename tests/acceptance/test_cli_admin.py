@@ -171,6 +171,62 @@ def test_a_key_works_until_it_is_revoked(suite: Suite) -> None:
     assert suite.cli("keys", "revoke", "nokey").code == 5
 
 
+YARD = """
+kind: Task
+id: {mark}-task
+type: {mark}
+payload: {{width: 640}}
+---
+kind: TaskType
+id: {mark}
+execution: {{command: {{program: echo, args: [encoding]}}}}
+attempt_timeout: {timeout}
+payload_schema: {{type: object, required: [width], properties: {{width: {{type: integer}}}}}}
+---
+kind: Tenant
+id: {mark}
+tier: standard
+quota: {{max_concurrent_tasks: {most}}}
+"""
+
+
+def test_a_whole_yard_is_applied_in_order_and_again_changes_nothing(suite: Suite) -> None:
+    m = new_id("yard")
+    (suite.folder / "yard.yaml").write_text(YARD.format(mark=m, timeout="5m", most=5))
+    dry = suite.cli("apply", "-f", "yard.yaml", "--dry-run")
+    assert dry.code == 0 and dry.err == "3 created (dry run: nothing was changed)\n"
+    assert suite.cli("types", "show", m).code == 5
+    made = [line for line in suite.done("apply", "-f", "yard.yaml").splitlines() if not line.startswith(" ")]
+    assert made == [f"Tenant {m}  created", f"TaskType {m}  created", f"Task {m}-task  created"]
+    assert suite.cli("apply", "-f", "yard.yaml").err == "3 unchanged\n"
+    (suite.folder / "yard.yaml").write_text(YARD.format(mark=m, timeout="10m", most=6))
+    changed = suite.done("apply", "-f", "yard.yaml").splitlines()
+    assert changed == [
+        f"Tenant {m}  changed",
+        "  ~ quota.max_concurrent_tasks: 5 → 6",
+        f"TaskType {m}  changed",
+        "  ~ attempt_timeout: 300s → 600s",
+        f"Task {m}-task  unchanged",
+    ]
+    assert suite.cli("apply", "-f", "yard.yaml").err == "3 unchanged\n"
+    assert suite.done("wait", f"{m}-task") == f"{m}-task  SUCCEEDED\n"
+
+
+def test_task_types_are_listed_checked_and_deleted(suite: Suite) -> None:
+    m = new_id("type")
+    (suite.folder / "type.yaml").write_text(YARD.format(mark=m, timeout="5m", most=5).split("---")[1])
+    suite.done("apply", "-f", "type.yaml")
+    assert rows(suite.done("types"))[m][1:4] == ["open", "command", "1"]
+    assert "5m00s" in suite.done("types", "show", m)
+    assert suite.done("types", "check", m, '{"width": 1}') == "It matches.\n"
+    wrong = suite.cli("types", "check", m, '{"width": "x"}')
+    assert wrong.code == 1 and "width" in wrong.out
+    refused = suite.cli("submit", "--type", m, "--payload", "{}")
+    assert refused.code == 1 and "width" in refused.err and refused.err.count("\n") == 1
+    assert suite.done("types", "delete", m, "--yes") == f"{m}  deleted\n"
+    assert suite.cli("types", "show", m).code == 5
+
+
 def test_the_doctor_finds_nothing_wrong(suite: Suite) -> None:
     shown = suite.done("doctor")
     assert shown.splitlines()[0].split()[:3] == ["CHECK", "STATE", "FOUND"]
