@@ -32,9 +32,6 @@ IMPOSSIBLE = {
 }
 # Services and RPCs whose tests are marked elsewhere or later.
 ELSEWHERE = {
-    "WaitTask",
-    "ListTaskLogs",
-    "TailTaskLogs",
     "ListCheckpoints",
     "ReadCheckpoint",
     "AppendLogs",

@@ -137,6 +137,10 @@ async def test_a_tail_resumes_behind_its_token_and_can_start_near_the_end(yard: 
     assert (await tailed(yard, lease.task, resume_token=last.resume_token))[0] == [21, 22, 23]
 
 
+@pytest.mark.covers("ListTaskLogs", "PAGE_TOKEN_INVALID")
+@pytest.mark.covers("ListTaskLogs", "NOT_FOUND")
+@pytest.mark.covers("TailTaskLogs", "RESUME_TOKEN_INVALID")
+@pytest.mark.covers("TailTaskLogs", "NOT_FOUND")
 async def test_tokens_of_others_and_foreign_tasks_are_refused(yard: Yard) -> None:
     _, lease = await claimed(yard)
     with pytest.raises(PageTokenInvalid):

@@ -150,6 +150,7 @@ async def test_an_idle_watch_gets_bookmarks(taskdb: Any) -> None:
     assert response.resume_token
 
 
+@pytest.mark.covers("WaitTask", "NOT_FOUND")
 async def test_a_foreign_tenant_is_not_found(taskdb: Any) -> None:
     await taskdb.add_tenant("other")
     caller = await taskdb.caller(tenant_id="other")
@@ -373,3 +374,18 @@ async def test_the_tenant_of_the_key_is_meant_by_a_dash(taskdb: Any) -> None:
 async def test_a_filter_that_is_not_understood_is_refused(taskdb: Any) -> None:
     with pytest.raises(FilterInvalid):
         await Stream(await taskdb.caller(), filter="phase = 1").begin()
+
+
+async def test_nothing_is_left_of_streams_that_were_cancelled(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    name = await create(caller, "a")
+    hub = taskdb.taskdb.hub
+    for fields in ({"names": [name]}, {}, {"filter": "status.phase = PENDING"}):
+        streams = [Stream(caller, **fields) for _ in range(50)]
+        await asyncio.gather(*(stream.begin() for stream in streams))
+        for stream in streams:
+            stream.call.cancel()
+    async with asyncio.timeout(30):
+        while hub._subscriptions:  # noqa: ASYNC110  the end of a call is told to its handler only
+            await asyncio.sleep(0.05)
+    assert not hub._by_task and not hub._by_tenant and not hub._streams
