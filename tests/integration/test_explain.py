@@ -16,9 +16,11 @@ from taskyard import Client, Created, NewTask, Phase, command
 from taskyard.channel import open_channel
 from taskyard.errors import FieldInvalid, NotFound, Unauthenticated
 from taskyard.status import from_rpc_error
-from taskyard.v1 import common_pb2, explain_service_pb2, lease_pb2, runner_pb2, task_pb2
+from taskyard.v1 import admin_service_pb2, common_pb2, explain_service_pb2, lease_pb2, runner_pb2, task_pb2
+from taskyard.v1.admin_service_pb2_grpc import AdminServiceStub
 from taskyard.v1.explain_service_pb2_grpc import ExplainServiceStub
 from taskyard_kit.keys import ApiKey
+from taskyard_taskdb.domain.spec_digest import spec_digest
 from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.keys import RunnerScope, StoredKey
 from taskyard_taskdb.storage.pool import Tx
@@ -342,6 +344,34 @@ async def test_disabled_type_of_a_dry_run(place: Tenancy) -> None:
     await place.change("UPDATE task_types SET disabled = false WHERE tenant_id = %s", place.tenant)
     assert (await place.explain(wish)).runnable
     await place.runs(runner, await place.create(wish))
+
+
+async def test_quarantine(plane: ControlPlane, place: Tenancy) -> None:
+    runner = await place.runner()
+    task = await place.create(command("true", "poison", not_before=datetime.now(UTC) + timedelta(hours=1)))
+    async with await psycopg.AsyncConnection.connect(plane.url) as connection:
+        row = await (
+            await connection.execute("SELECT spec FROM tasks WHERE tenant_id = %s", (place.tenant,))
+        ).fetchone()
+    assert row is not None
+    digest = spec_digest(row[0])
+    await place.change(
+        "INSERT INTO quarantines (tenant_id, digest, runner_loss_count, example_task_id) "
+        "VALUES (%s, %s, 3, 'example')",
+        place.tenant,
+        digest,
+    )
+    dry = await place.explain(command("true", "poison"))
+    assert closed(dry) == ["QUARANTINE"]
+    assert gate(dry).blocker == f"tenants/{place.tenant}/quarantines/{digest}"
+    # What waits of it is paused by the leader; here the user has done so.
+    await place.client.pause(task)
+    assert closed(await place.explain(task)) == ["QUARANTINE"]
+    async with open_channel(plane.taskdbs[0].address, key=plane.keys["admin"]) as channel:
+        stub: Any = AdminServiceStub(channel)
+        await stub.ReleaseQuarantine(admin_service_pb2.ReleaseQuarantineRequest(name=gate(dry).blocker))
+    assert (await place.explain(command("true", "poison"))).runnable
+    await place.runs(runner, await place.create(command("true", "poison")))
 
 
 # ---- runners

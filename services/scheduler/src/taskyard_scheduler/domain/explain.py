@@ -156,7 +156,10 @@ def _effective_priority(facts: Facts) -> float:
 
 def _gates(facts: Facts) -> Iterator[GateVerdict]:
     if facts.task is not None:
-        yield _phase(facts.task)
+        if facts.quarantine and facts.task.phase == "PAUSED":
+            yield GateVerdict(Gate.PHASE, True, "it is paused for as long as its spec is held back")
+        else:
+            yield _phase(facts.task)
         yield _delay(facts.task, facts.now)
     if facts.slot is not None:
         yield _slot(facts.slot, facts.task)

@@ -57,6 +57,7 @@ class ExplainMethods:
             task.pinned_runner,
             task.task_type,
             task.slot,
+            task.spec,
             _company(task.class_definition),
         )
 
@@ -86,6 +87,7 @@ async def _of_task(tx: Tx, tenant_id: str, task_id: str) -> Subject:
         record.pinned_runner,
         record.task_type,
         record.slot,
+        record.spec,
         _company(definition),
         record,
     )
@@ -115,6 +117,11 @@ def _message(facts: Facts) -> Response:
         response.task_type.name = f"tenants/{facts.task_type.tenant_id}/taskTypes/{subject.task_type}"
         response.task_type.disabled = facts.task_type.disabled
         response.task_type.queue_paused = facts.task_type.queue_paused
+    if facts.quarantine is not None:
+        held = response.quarantine
+        held.name = f"tenants/{subject.tenant_id}/quarantines/{facts.quarantine.digest}"
+        held.runner_loss_count = facts.quarantine.runner_loss_count
+        set_time(held.create_time, facts.quarantine.create_time)
     _fill_tenant(response.tenant, facts)
     for record in facts.runners:
         told = response.runners.add(task_types=facts.executing.get(record.runner_id, ()))

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from taskyard.errors import NotFound
+from taskyard_taskdb.domain.spec_digest import spec_digest
 from taskyard_taskdb.storage import arrays, counters, runners, shares
 from taskyard_taskdb.storage.counters import Counts
 from taskyard_taskdb.storage.pool import Tx
@@ -28,6 +29,7 @@ class Subject:
     pinned_runner: str
     task_type: str
     slot: str | None
+    spec: bytes = b""
     # Types that its class asks runners to execute, or not to.
     company: frozenset[str] = frozenset()
     task: TaskRecord | None = None
@@ -49,6 +51,14 @@ class TypeState(NamedTuple):
     queue_paused: bool
 
 
+class QuarantineState(NamedTuple):
+    """A spec that is held back."""
+
+    digest: str
+    create_time: datetime
+    runner_loss_count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All of it, as of one moment or nearly so."""
@@ -65,6 +75,7 @@ class Facts:
     lane_position: int
     runners: list[RunnerRecord]
     executing: Mapping[str, list[str]] = field(default_factory=dict)
+    quarantine: QuarantineState | None = None
 
 
 async def read_facts(tx: Tx, subject: Subject) -> Facts:
@@ -88,6 +99,7 @@ async def read_facts(tx: Tx, subject: Subject) -> Facts:
         lane_position=position,
         runners=await _runners(tx, tenant_id),
         executing=await _executing(tx, subject.company),
+        quarantine=await _quarantine(tx, subject),
     )
 
 
@@ -130,6 +142,12 @@ async def _type(tx: Tx, subject: Subject) -> TypeState | None:
     params = {"tenant_id": subject.tenant_id, "task_type": subject.task_type}
     row = await tx.fetch_row(statement("explain_type"), params)
     return None if row is None else TypeState(*row)
+
+
+async def _quarantine(tx: Tx, subject: Subject) -> QuarantineState | None:
+    params = {"tenant_id": subject.tenant_id, "digest": spec_digest(subject.spec)}
+    row = await tx.fetch_row(statement("explain_quarantine"), params)
+    return None if row is None else QuarantineState(*row)
 
 
 async def _runners(tx: Tx, tenant_id: str) -> list[RunnerRecord]:

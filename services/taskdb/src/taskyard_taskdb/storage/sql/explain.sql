@@ -49,3 +49,8 @@ SELECT l.runner_id, array_agg(DISTINCT t.task_type)
 FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
 WHERE t.task_type = ANY (%(task_types)s::text[])
 GROUP BY l.runner_id
+
+-- name: explain_quarantine
+-- Locks nothing; primary key of quarantines.
+SELECT digest, create_time, runner_loss_count FROM quarantines
+WHERE tenant_id = %(tenant_id)s AND digest = %(digest)s AND release_time IS NULL
