@@ -33,7 +33,7 @@ from taskyard_taskdb.sweep.seals import SealSweep
 from taskyard_taskdb.sweep.slots import SlotSweep
 from taskyard_taskdb.sweep.stats import StatsSweep
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
-from taskyard_taskdb.sweep.tidy import InboxSweep, RevocationSweep
+from taskyard_taskdb.sweep.tidy import DrainSweep, InboxSweep, RevocationSweep
 from taskyard_taskdb.sweep.usage import UsageSweep
 from taskyard_taskdb.sweep.webhooks import WebhookSender
 
@@ -92,6 +92,7 @@ class Housekeeping:
             SlotSweep(pool, told),
             InboxSweep(apply_reports),
             RevocationSweep(pool),
+            DrainSweep(pool),
             QuarantineSweep(pool, told),
             SealSweep(pool),
             UsageSweep(pool),

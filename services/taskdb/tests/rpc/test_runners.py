@@ -22,6 +22,7 @@ from taskyard.errors import (
     RunnerBusy,
 )
 from taskyard.v1 import lease_service_pb2, runner_pb2, runner_service_pb2, session_service_pb2, task_pb2
+from taskyard_taskdb.storage import runner_admin
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.sweep.chores import RunnerJob
 from taskyard_taskdb.sweep.jobs import run_job
@@ -241,9 +242,25 @@ async def test_a_drain_is_stored_told_to_schedulers_and_ended(
         pass
     watch.cancel()
     events = await taskdb.rows("SELECT event FROM changes WHERE resource_kind = 2 ORDER BY id")
-    assert [event for (event,) in events] == [40, 41, 45, 41, 47]
+    # Registered, connected, asked to drain, drained as it held nothing, connected again, taken back.
+    assert [event for (event,) in events if event != 46] == [40, 41, 45, 41, 47]
     with pytest.raises(FieldInvalid):
         await drain(admin, reason="\0")
+
+
+async def test_the_audit_tells_once_when_a_runner_is_drained(
+    yard: Yard, admin: Caller, taskdb: RunningTaskDb
+) -> None:
+    await taskdb.taskdb.housekeeping.stop()
+    runner, _ = await yard.hello()
+    await yard.create()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await drain(admin)
+    assert await taskdb.pool.run(lambda tx: runner_admin.note_drained(tx, 10)) == 0
+    await yard.report(runner, started(assignment), succeeded(assignment))
+    assert await taskdb.pool.run(lambda tx: runner_admin.note_drained(tx, 10)) == 1
+    assert await taskdb.pool.run(lambda tx: runner_admin.note_drained(tx, 10)) == 0
+    assert await taskdb.rows("SELECT resource_id FROM changes WHERE event = 46") == [("runner-1",)]
 
 
 @pytest.mark.covers("DeleteRunner", "RUNNER_BUSY")

@@ -48,11 +48,6 @@ async def old_partitions(tx: Tx, table: str, before: datetime) -> list[str]:
     return sorted(name for name in found if name[:-8] == table and _add_months(_month(name), 1) <= before)
 
 
-def end_of(name: str) -> datetime:
-    """The end of the month of a partition."""
-    return _add_months(_month(name), 1)
-
-
 async def drop_partition(tx: Tx, name: str) -> None:
     """Removes a partition with all it holds; writers of the table wait for a moment."""
     if not _MONTH.search(name):

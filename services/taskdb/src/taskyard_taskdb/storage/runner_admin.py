@@ -18,7 +18,7 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import LEASED, ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.changes import append_change, insert_changes, resource_change
-from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transitions import Written, database_time, load_for_update, write
 
@@ -100,19 +100,26 @@ def _lost(task: TaskState, actor: Actor) -> RunnerLost:
 async def forget_dead(tx: Tx, age: timedelta, page: int) -> int:
     """Soft-delete a page of runners that have been dead for so long; returns how many those were."""
     rows = await tx.fetch(statement("forget_dead_runners"), {"age": age, "page": page})
-    changes = [
-        resource_change(
-            ChangeEvent.RUNNER_DELETED,
-            TENANT,
-            runner_id,
-            SYSTEM,
-            now,
-            version=version,
-            details={"reason": "dead"},
-        )
-        for runner_id, version, now in rows
-    ]
-    await insert_changes(tx, changes)
+    return await _log(tx, ChangeEvent.RUNNER_DELETED, rows, {"reason": "dead"})
+
+
+async def note_drained(tx: Tx, page: int) -> int:
+    """Note which runners are drained by now; returns how many those were."""
+    return await _log(
+        tx, ChangeEvent.RUNNER_DRAINED, await tx.fetch(statement("note_drained"), {"page": page})
+    )
+
+
+async def _log(
+    tx: Tx, event: ChangeEvent, rows: Sequence[Row], details: Mapping[str, object] | None = None
+) -> int:
+    await insert_changes(
+        tx,
+        [
+            resource_change(event, TENANT, runner_id, SYSTEM, now, version=version, details=details)
+            for runner_id, version, now in rows
+        ],
+    )
     return len(rows)
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 from taskyard_taskdb.domain.schedule import Every, Schedule
-from taskyard_taskdb.storage import overdue, partitions, runner_admin, seals
+from taskyard_taskdb.storage import overdue, partitions, runner_admin
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transitions import database_time
 from taskyard_taskdb.sweep.jobs import Stand
@@ -136,7 +136,6 @@ class AuditJob:
 
 
 async def _drop(tx: Tx, name: str) -> int:
-    await seals.note_dropped(tx, partitions.end_of(name))
     await partitions.drop_partition(tx, name)
     return 1
 

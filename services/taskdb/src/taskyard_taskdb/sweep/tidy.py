@@ -1,15 +1,17 @@
-"""Small chores of the leader: stored reports left behind, old revocations."""
+"""Small chores of the leader: stored reports left behind, old revocations, runners that are drained."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from taskyard_taskdb.storage import overdue
+from taskyard_taskdb.storage import overdue, runner_admin
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.sweep.leader import Office
 
 INBOX_SECONDS = 5.0
 TIDY_SECONDS = 60.0
+DRAIN_SECONDS = 5.0
+DRAIN_PAGE = 500
 
 
 class InboxSweep:
@@ -39,3 +41,19 @@ class RevocationSweep:
 
         await self._pool.run(work)
         return TIDY_SECONDS
+
+
+class DrainSweep:
+    """Notes when a runner that is to be drained holds nothing any more."""
+
+    name = "drains"
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, office: Office) -> float:
+        async def work(tx: Tx) -> int:
+            await office.stand(tx)
+            return await runner_admin.note_drained(tx, DRAIN_PAGE)
+
+        return 0.0 if await self._pool.run(work) == DRAIN_PAGE else DRAIN_SECONDS

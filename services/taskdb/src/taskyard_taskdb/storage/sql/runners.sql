@@ -63,7 +63,8 @@ SELECT version, drain, admin_labels FROM runners WHERE runner_id = %(runner_id)s
 
 -- name: update_runner
 -- Writes what an administrator changes of a runner that lock_runner has locked; primary key of runners.
-UPDATE runners SET drain = %(drain)s, admin_labels = %(admin_labels)s::jsonb, version = version + 1,
+UPDATE runners SET drained_time = CASE WHEN drain IS NOT DISTINCT FROM %(drain)s THEN drained_time END,
+    drain = %(drain)s, admin_labels = %(admin_labels)s::jsonb, version = version + 1,
     update_time = statement_timestamp(),
     delete_time = CASE WHEN %(delete)s THEN statement_timestamp() END
 WHERE runner_id = %(runner_id)s
@@ -86,4 +87,18 @@ WITH dead AS (
 )
 UPDATE runners r SET delete_time = statement_timestamp(), update_time = statement_timestamp(), version = version + 1
 FROM closed WHERE r.runner_id = closed.runner_id
+RETURNING r.runner_id, r.version, statement_timestamp()
+
+-- name: note_drained
+-- Notes which runners hold nothing any more since they are to be drained, a page of them, skipping what says hello
+-- meanwhile; runners are few, leases_by_claim.
+WITH drained AS (
+    SELECT r.runner_id FROM runners r
+    WHERE r.drain IS NOT NULL AND r.drained_time IS NULL AND r.delete_time IS NULL
+        AND NOT EXISTS (SELECT FROM leases l WHERE l.runner_id = r.runner_id)
+    ORDER BY r.runner_id LIMIT %(page)s
+    FOR UPDATE OF r SKIP LOCKED
+)
+UPDATE runners r SET drained_time = statement_timestamp(), update_time = statement_timestamp(), version = version + 1
+FROM drained WHERE r.runner_id = drained.runner_id
 RETURNING r.runner_id, r.version, statement_timestamp()

@@ -78,6 +78,8 @@ CREATE TABLE quarantine_holds (
 """
 
 RUNNERS = """
+-- When the runner that is to be drained held nothing any more.
+ALTER TABLE runners ADD COLUMN drained_time timestamptz;
 CREATE INDEX runners_by_backend_type ON runners (backend_type) WHERE delete_time IS NULL;
 """
 
@@ -107,6 +109,7 @@ def downgrade() -> None:
     for table, settings in VACUUM.items():
         op.execute(f"ALTER TABLE {table} RESET ({', '.join(name.partition(' ')[0] for name in settings)})")
     op.execute("DROP INDEX runners_by_backend_type")
+    op.execute("ALTER TABLE runners DROP COLUMN drained_time")
     for table in [
         "quarantine_holds",
         "quarantines",
