@@ -152,6 +152,8 @@ async def test_an_id_is_taken_once_per_tenant_and_a_repeat_finds_its_type(
         ("task_type.payload_schema", {"payload_schema": b'{"pattern": "(a{1000}){1000}"}'}),
         ("task_type.payload_schema", {"payload_schema": b'{"$ref": "http://127.0.0.1/x"}'}),
         ("task_type.result_schema", {"result_schema": b'{"minimum": "a"}'}),
+        # Refused rather than promised: nothing checks results.
+        ("task_type.result_schema", {"result_schema": b"{}"}),
         ("task_type.task_id_pattern", {"task_id_pattern": "("}),
         ("task_type.task_id_pattern", {"task_id_pattern": "(?=a)"}),
         ("task_type.runner_id_pattern", {"runner_id_pattern": "((a{100}){100}){100}"}),
