@@ -455,6 +455,37 @@ async def test_a_drain_and_its_end_load_the_application_anew(
     assert told and await call(peer, "newer") == "newer"
 
 
+async def test_a_new_agent_after_sighup_brings_new_code_while_old_runs_finish(
+    peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    module = tmp_path / "changing.py"
+    text = """
+from services.runner.tests.function_app import wait
+from taskyard_runner.functions import App
+app = App()
+app.task("wait")(wait)
+app.task("{name}")(lambda: "{name}")
+"""
+    module.write_text(text.format(name="old"))
+    runner = await start_runner("--app", "changing:app", "--kind", "function", PYTHONPATH=str(tmp_path))
+    task = peer.assign(function("wait", {"gate": str(gate)}))
+    await peer.report(task, "started")
+    module.write_text(text.format(name="newer"))
+    runner.send(signal.SIGHUP)
+    session = await peer.next_session(2)
+    assert list(session.hello.registration.functions) == ["newer", "wait"]
+    assert await call(peer, "newer") == "newer"
+    # Code that cannot be loaded changes nothing.
+    module.write_text("1 / 0")
+    runner.send(signal.SIGHUP)
+    session = await peer.next_session(3)
+    assert list(session.hello.registration.functions) == ["newer", "wait"]
+    gate.open()
+    assert output(await peer.outcome(task)) == "through"
+    assert "ZeroDivisionError" in runner.output()
+
+
 @pytest.mark.parametrize(
     ("app", "text", "told"),
     [

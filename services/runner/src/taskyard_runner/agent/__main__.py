@@ -278,13 +278,13 @@ class AgentProcess:
         return proof
 
     async def _prove_app(self, hosts: Hosts) -> Proof:
-        if self._hello["kept"].get("reload"):
-            self._warden.send({"op": "keep", "values": {"reload": False}})
-            hosts.reload()
+        anew = self._hello["kept"].get("reload")
         try:
-            await hosts.introduce()
+            await (hosts.renew() if anew else hosts.introduce())
         except AppBroken as error:
             raise Refused(str(error)) from None
+        if anew:
+            self._warden.send({"op": "keep", "values": {"reload": False}})
         log.info("app_loaded", app=self._config.app, functions=sorted(hosts.functions))
         return Proof((EXECUTION_KIND_FUNCTION,), ())
 

@@ -52,8 +52,10 @@ class FunctionRun(AgentRun):
 class FunctionHost:
     """A host from its order to its end."""
 
-    def __init__(self, name: str, place: HostClass, token: str) -> None:
+    def __init__(self, name: str, place: HostClass, token: str, code: float) -> None:
         self.name = name
+        # When the code that it runs was asked for: hosts of one reload have one number.
+        self.code = code
         self.place = place
         self.token = token
         self.handle = ""
@@ -118,7 +120,7 @@ class FunctionHost:
             "forbid_overlap": False,
             "orphan_seconds": 0,
             "grace_seconds": 0,
-            "meta": {HOST: asdict(self.place), "token": self.token},
+            "meta": {HOST: asdict(self.place), "token": self.token, "code": self.code},
             "host": True,
         }
 

@@ -90,17 +90,23 @@ class Hosts:
         self._start_after = 0.0
         self._last_done: dict[HostClass, float] = {}
         self._server: asyncio.AbstractServer | None = None
+        self._code = boottime()
 
     # -- beginning and end
 
     async def open(self, described: Iterable[Message]) -> None:
         """Listen, and get the hosts of an earlier agent to say what they have."""
         for told in described:
-            host = FunctionHost(told["run"], HostClass(**told["meta"][HOST]), told["meta"]["token"])
+            meta = told["meta"]
+            host = FunctionHost(told["run"], HostClass(**meta[HOST]), meta["token"], meta["code"])
             if told["result"] is None:
                 self._hosts[host.name] = host
             else:
                 self._forget(host.name)
+        self._code = max((host.code for host in self._hosts.values()), default=boottime())
+        for host in self._hosts.values():
+            # Those of older code finish what they have.
+            host.retired = host.code < self._code
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._config.socket)
         loop = asyncio.get_running_loop()
@@ -123,21 +129,37 @@ class Hosts:
 
     async def introduce(self) -> None:
         """Returns once the application's functions are known. Raises AppBroken."""
-        if not any(host.ready and not host.retired for host in self._hosts.values()):
+        if not any(not host.retired for host in self._hosts.values()):
             self._problem = ""
             self.start(HostClass(shared=True))
-            try:
-                async with asyncio.timeout(_HELLO_SECONDS):
-                    while not self.functions and not self._problem:
-                        self._hello.clear()
-                        await self._hello.wait()
-            except TimeoutError:
-                self._problem = f"app {self._config.app!r} was not loaded within {_HELLO_SECONDS:g} s"
-        if self._problem and not self.functions:
+        try:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                while not self.functions and not self._problem:
+                    self._hello.clear()
+                    await self._hello.wait()
+        except TimeoutError:
+            self._problem = f"app {self._config.app!r} was not loaded within {_HELLO_SECONDS:g} s"
+        if not self.functions:
             raise AppBroken(self._problem)
+
+    async def renew(self) -> None:
+        """Load the application anew; if it is broken, the hosts there are go on with the code they have."""
+        before, hosts = self.functions, [host for host in self._hosts.values() if not host.retired]
+        self.functions = {}
+        self._problem = ""
+        self.reload()
+        try:
+            await self.introduce()
+        except AppBroken:
+            if not before:
+                raise
+            self.functions = before
+            for host in hosts:
+                host.retired = host.leaving
 
     def reload(self) -> None:
         """Load the application anew: hosts with the old code finish what they have."""
+        self._code = boottime()
         for host in list(self._hosts.values()):
             self.retire(host, "reload")
         self.start(HostClass(shared=True))
@@ -160,7 +182,8 @@ class Hosts:
 
     def start(self, place: HostClass) -> None:
         """Order one more host."""
-        host = FunctionHost(f"host-{secrets.token_hex(6)}", place, secrets.token_hex(16))
+        name, token = f"host-{secrets.token_hex(6)}", secrets.token_hex(16)
+        host = FunctionHost(name, place, token, self._code)
         try:
             os.mkdir(f"{self._config.runs_directory}/{host.name}", 0o700)
         except OSError as error:
@@ -249,6 +272,7 @@ class Hosts:
         self._failures = 0
         self._learn(host, message["functions"])
         self._party.host_ready(host, message)
+        self.leave_if_idle(host)
         self._hello.set()
         self._party.wake()
 

@@ -183,7 +183,8 @@ class Wire:
             self._send()
             now = time.monotonic()
             wait = next_beat - now
-            if self._begun:
+            if len(self._live) > len(self._started):
+                # Some run has begun, or is about to, whose start is yet to be told.
                 wait = min(wait, _START_SECONDS)
             elif self._output or self._progress:
                 wait = min(wait, self._calm_until - now)
