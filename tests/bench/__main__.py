@@ -5,11 +5,17 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from tests.bench import archive, core, functions, watch
+from tests.bench import archive, core, drain, functions, watch
 from tests.bench.database import durable_server
 from tests.bench.measure import Report
 
-BENCHES = {"core": core.run, "functions": functions.run, "archive": archive.run, "watch": watch.run}
+BENCHES = {
+    "core": core.run,
+    "functions": functions.run,
+    "archive": archive.run,
+    "watch": watch.run,
+    "drain": drain.run,
+}
 
 
 def main() -> None:

@@ -1,0 +1,128 @@
+"""Drains of a pre-filled queue through scheduler and stream: plain, and with what could make it dearer.
+
+`make bench BENCH_ARGS=drain`. Each variant alternates with the plain drain, and their ratio is what counts:
+the runner of the tests takes part of the same cores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+
+from taskyard import Client, NewTask, command
+from taskyard.v1 import lease_pb2
+from taskyard_kit.keys import ApiKey
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.migrate import upgrade
+from taskyard_taskdb.storage.pool import Tx
+from tests.bench.measure import Figure, Report, median
+from tests.harness.control_plane import ControlPlane, control_plane
+from tests.harness.link_runner import LinkRunner, registration
+from tests.harness.postgres import PostgresServer, migrated_template
+
+CLASSES, TENANTS = 50, 100
+ALLOWED = 0.15
+ZONES = {f"zone-{n}": "here" for n in range(CLASSES)}
+
+
+def plain(n: int) -> NewTask:
+    return command("true")
+
+
+def selecting(n: int) -> NewTask:
+    return command("true", runner_labels={f"zone-{n % CLASSES}": "here"})
+
+
+def slotted(n: int) -> NewTask:
+    return command("true", slot=f"slot-{n}")
+
+
+# Name, the n-th task, and over how many tenants they are spread.
+VARIANTS: dict[str, tuple[Callable[[int], NewTask], int]] = {
+    f"{CLASSES} selector classes": (selecting, 1),
+    "a slot on every task": (slotted, 1),
+    f"{TENANTS} tenants": (plain, TENANTS),
+}
+
+
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+    """Measure every variant against the plain drain."""
+    count, rounds = (2000, 1) if quick else (20_000, 3)
+    with migrated_template(server, upgrade) as template:
+        for name, (task, tenants) in VARIANTS.items():
+            pairs = [
+                (
+                    await drain(server, template, plain, 1, count),
+                    await drain(server, template, task, tenants, count),
+                )
+                for _ in range(rounds)
+            ]
+            costs = [before / after - 1 for before, after in pairs]
+            cost = median(costs)
+            report.add(
+                Figure(
+                    f"drain with {name}",
+                    median([after for _, after in pairs]),
+                    "tasks/s",
+                    runs=tuple(after for _, after in pairs),
+                    ratio=1 / (1 + cost),
+                    reference="plain drain of the same round",
+                    goal=f"costs less than {ALLOWED:.0%}",
+                    met=cost < ALLOWED,
+                )
+            )
+
+
+async def drain(
+    server: PostgresServer, template: str, task: Callable[[int], NewTask], tenants: int, count: int
+) -> float:
+    """Tasks per second from the runner's hello to the last acknowledged outcome."""
+    with control_plane(server, template) as plane:
+        for n in range(tenants):
+            await fill(plane, f"bench-{n}", (task(m) for m in range(n, count, tenants)))
+        described = registration(1000, 1000, labels=ZONES)
+        async with plane.runner("drainer", described=described) as runner:
+            begin = time.perf_counter()
+            await runner.connect()
+            await work(runner, count)
+            return count / (time.perf_counter() - begin)
+
+
+async def fill(plane: ControlPlane, tenant: str, tasks: Iterator[NewTask]) -> None:
+    """Create the tasks of an unlimited tenant."""
+    key = ApiKey.make()
+    async with await psycopg.AsyncConnection.connect(plane.url) as connection:
+        await connection.execute(
+            "INSERT INTO tenants (tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth, "
+            "rate_limit_per_sec, rate_burst) VALUES (%s, 'bench', 1, 0, 0, 0, 0)",
+            (tenant,),
+        )
+        stored = keys.StoredKey(key.id, keys.TENANT, key.digest, tenant_id=tenant)
+        await keys.insert_key(Tx(connection), stored)
+    async with Client(plane.taskdbs[0].address, key=key.text, tenant=tenant) as client:
+        async for _ in client.create_many(tasks):
+            pass
+
+
+async def work(runner: LinkRunner, count: int) -> None:
+    """Start and end every task, many reports in a message."""
+    done = 0
+    while done < count:
+        taken = [await runner.next_assignment(60)]
+        while runner.waiting_assignments and len(taken) < 400:
+            taken.append(await runner.next_assignment())
+        reports = [
+            report
+            for assignment in taken
+            for report in (
+                lease_pb2.RunReport(lease=assignment.lease, started=lease_pb2.RunStarted()),
+                lease_pb2.RunReport(lease=assignment.lease, succeeded=lease_pb2.RunSucceeded()),
+            )
+        ]
+        last = (await runner.report_all(reports))[-1]
+        done += len(taken)
+    await runner.acked(last, timeout=120)
+    assert runner.rejections == []
