@@ -216,7 +216,7 @@ async def test_rule_05_changed_registration_changes_what_a_runner_is_given(site:
     runner.registration = registration(4, task_types=["plain"])
     await runner.heartbeat_acked(await runner.heartbeat(registration=runner.registration))
     site.taskdb.add_tasks(class_id=2)
-    await asyncio.sleep(0.1)
+    await runner.heartbeat_acked(await runner.heartbeat())
     assert runner.waiting_assignments == 0
     runner.registration = registration(4, task_types=["spec*"])
     await runner.heartbeat(registration=runner.registration)
