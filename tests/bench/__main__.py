@@ -5,12 +5,15 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from tests.bench import archive, core, drain, functions, watch
+from tests.bench import archive, core, drain, end_to_end, functions, idle, wal, watch
 from tests.bench.database import durable_server
 from tests.bench.measure import Report
 
 BENCHES = {
     "core": core.run,
+    "wal": wal.run,
+    "end_to_end": end_to_end.run,
+    "idle": idle.run,
     "functions": functions.run,
     "archive": archive.run,
     "watch": watch.run,

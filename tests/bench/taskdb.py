@@ -68,6 +68,10 @@ class Load:
         await asyncio.gather(*(send() for _ in range(in_flight)))
         return count / (time.perf_counter() - start)
 
+    async def create(self, request: task_service_pb2.CreateTaskRequest) -> None:
+        """One call."""
+        await self.tasks.CreateTask(request, metadata=self._tenant)
+
     async def single_creates(self, count: int, callers: int = 50) -> float:
         """Tasks created per second by callers that each wait for their answer."""
         request = task_service_pb2.CreateTaskRequest(

@@ -38,8 +38,8 @@ FROM tasks t LEFT JOIN leases l USING (tenant_id, task_id);
 CREATE TEMPORARY VIEW steps AS
 SELECT c.*, lag(c.phase) OVER task AS phase_before, lag(c.version) OVER task AS version_before,
     lag(c.generation) OVER task AS generation_before, lag(c.retry_count) OVER task AS retry_count_before
-FROM changes c JOIN tasks t ON (t.tenant_id, t.task_id) = (c.tenant_id, c.resource_id)
-WHERE c.resource_kind = 1 AND NOT EXISTS (SELECT FROM changes d
+FROM change_log c JOIN tasks t ON (t.tenant_id, t.task_id) = (c.tenant_id, c.resource_id)
+WHERE c.resource_kind = 1 AND NOT EXISTS (SELECT FROM change_log d
     -- An id that was given to a second task after the first was deleted.
     WHERE (d.tenant_id, d.resource_id, d.resource_kind, d.event) = (c.tenant_id, c.resource_id, 1, 21)
         AND d.id >= c.id)
@@ -119,11 +119,12 @@ RULES = (
     Rule(
         "every claim is one run or the current lease",
         """SELECT e.tenant_id, e.task_id, e.generation, e.leased,
-            (SELECT count(*) FROM runs r WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id)) AS runs
+            (SELECT count(*) FROM ended_runs r
+                WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id)) AS runs
         FROM effective e WHERE kind <> 6 AND NOT (
             e.generation = (SELECT count(*) FROM steps s
                 WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 2))
-            AND e.generation = e.leased::int + (SELECT count(*) FROM runs r
+            AND e.generation = e.leased::int + (SELECT count(*) FROM ended_runs r
                 WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id)
                     AND r.generation <= e.generation))""",
     ),
@@ -132,9 +133,9 @@ RULES = (
         """SELECT e.tenant_id, e.task_id, e.attempt, started FROM effective e WHERE kind <> 6 AND NOT (
             e.attempt = (SELECT count(*) FROM steps s
                 WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 3))
-            AND e.attempt = started::int + (SELECT count(DISTINCT r.attempt) FROM runs r
+            AND e.attempt = started::int + (SELECT count(DISTINCT r.attempt) FROM ended_runs r
                 WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id) AND r.start_time IS NOT NULL)
-            AND NOT EXISTS (SELECT FROM runs r
+            AND NOT EXISTS (SELECT FROM ended_runs r
                 WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id) AND r.start_time IS NOT NULL
                 GROUP BY r.attempt HAVING count(*) > 1))""",
     ),

@@ -27,7 +27,7 @@ DAMAGES = (
     "UPDATE tasks SET phase = 13 WHERE task_id = 'done'",
     "INSERT INTO changes (time, version, generation, attempt, event, actor_type, phase, previous_phase, "
     "tenant_id, resource_id) VALUES (now(), 5, 1, 1, 12, 3, 13, 10, 'default', 'done')",
-    "DELETE FROM runs WHERE task_id = 'done'",
+    "UPDATE tasks SET run_lease_id = NULL WHERE task_id = 'done'",
     "UPDATE leases SET attempt = attempt + 1 WHERE task_id = 'running'",
     "UPDATE changes SET retry_count = 1 WHERE resource_id = 'done' AND event = 8",
     "UPDATE checkpoints SET data = 'torn'",

@@ -80,7 +80,7 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     assert [r.phase for r in again[1:]] == phases[1:]
     assert [r.phase for r in results[1:]] == phases[1:]
 
-    runs = await taskdb.rows("SELECT task_id, generation, attempt, state FROM runs")
+    runs = await taskdb.rows("SELECT task_id, generation, attempt, state FROM ended_runs")
     states = {f"tenants/default/tasks/{task_id}": tuple(rest) for task_id, *rest in runs}
     assert len(runs) == len(states) == len(names), "every run is recorded once"
     # Generation, attempt, and the state: 3 succeeded, 4 failed, 8 given back.

@@ -145,7 +145,9 @@ async def test_a_completion_against_the_expiry_of_its_lease(
         task = await yards[1].task(name)
         assert task.status.phase == task_pb2.TASK_PHASE_SUCCEEDED
         assert task.status.runner_loss_count == 0
-        rows = await replicas[0].rows("SELECT state FROM runs WHERE task_id = %s", name.rpartition("/")[2])
+        rows = await replicas[0].rows(
+            "SELECT state FROM ended_runs WHERE task_id = %s", name.rpartition("/")[2]
+        )
         assert rows == [(3,)]
         assert not await replicas[0].rows("SELECT FROM queue")
         ended = await replicas[0].rows(
@@ -192,7 +194,7 @@ async def test_a_report_repeated_on_both_replicas_counts_once(
     assert sum(applied) == len(names)
     versions = {(await yards[0].task(name)).metadata.resource_version for name in names}
     assert versions == {4}
-    assert await replicas[0].rows("SELECT count(*) FROM runs") == [(20,)]
+    assert await replicas[0].rows("SELECT count(*) FROM ended_runs") == [(20,)]
 
 
 async def test_a_cancel_after_the_end_changes_nothing(yards: list[Yard]) -> None:

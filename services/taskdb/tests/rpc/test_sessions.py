@@ -48,7 +48,7 @@ async def test_the_same_agent_reconnects_and_keeps_what_it_lists(yard: Yard, tas
     assert (again.lease.task, again.lease.generation) == (names[1], 2)
     (stale,) = await yard.report(runner, succeeded(dropped))
     assert "STALE_GENERATION" in str(stale.error)
-    (run,) = await taskdb.rows("SELECT generation, state FROM runs")
+    (run,) = await taskdb.rows("SELECT generation, state FROM ended_runs")
     assert run == (1, 7)
 
 

@@ -228,7 +228,7 @@ async def test_delete_removes_the_task_and_keeps_its_trail(taskdb: Any, tenant: 
     with pytest.raises(errors.NotFound):
         await tenant.get(task.name)
     await ask(tenant, "DeleteTask", task.name, allow_missing=True)
-    assert await taskdb.rows("SELECT * FROM runs") == []
+    assert await taskdb.rows("SELECT * FROM ended_runs") == []
     assert await taskdb.rows("SELECT event FROM changes ORDER BY id DESC LIMIT 1") == [(21,)]
 
 

@@ -109,7 +109,7 @@ async def compare_rows(taskdb: Any, decided: Transition) -> None:
     (change,) = decided.changes
     rows = await taskdb.rows(
         "SELECT event, version, phase, previous_phase, pending_reason, time, next_attempt_time, "
-        "actor_type, actor_id FROM changes WHERE resource_id = %s",
+        "actor_type, actor_id FROM change_log WHERE resource_id = %s",
         task.task_id,
     )
     assert rows == [

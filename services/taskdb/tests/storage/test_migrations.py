@@ -17,6 +17,7 @@ from psycopg import sql
 
 from taskyard_standalone.binaries import find_binaries
 from taskyard_taskdb.storage import migrate, schema
+from taskyard_taskdb.storage.arrays import copy_data
 from taskyard_taskdb.storage.partitions import ensure_partitions
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.statements import StatementError, parse, statement, statements
@@ -183,6 +184,11 @@ def test_every_statement_can_be_prepared(database_url: str) -> None:
     broken = []
     with psycopg.connect(database_url, autocommit=True) as connection:
         for name, text in statements().items():
+            if text.startswith("COPY "):
+                # It cannot be prepared, but it can be given no row.
+                with connection.cursor().copy(sql.SQL(text)) as copy:
+                    copy.write(copy_data([]))
+                continue
             try:
                 connection.execute(sql.SQL(f"PREPARE {name} AS {numbered(text)}"))
             except psycopg.Error as error:

@@ -134,7 +134,7 @@ async def compare_rows(tx: Tx, replays: list[Replay]) -> None:
         row[0]: row[1:] for row in await tx.fetch("SELECT task_id, class_id, priority, ready_time FROM queue")
     }
     runs: dict[str, dict[int, RunState]] = {}
-    for task_id, generation, state in await tx.fetch("SELECT task_id, generation, state FROM runs"):
+    for task_id, generation, state in await tx.fetch("SELECT task_id, generation, state FROM ended_runs"):
         runs.setdefault(task_id, {})[generation] = RunState(state)
     timers: dict[str, dict[TimerKind, datetime]] = {}
     for task_id, kind, due in await tx.fetch("SELECT task_id, kind, due_time FROM timers"):
@@ -258,7 +258,7 @@ async def compare_changes(pool: Pool, tasks: dict[tuple[str, str], TaskState]) -
     async with pool.transaction() as tx:
         rows = await tx.fetch(
             "SELECT resource_id, array_agg(version ORDER BY id), (array_agg(phase ORDER BY id DESC))[1] "
-            "FROM changes GROUP BY resource_id"
+            "FROM change_log GROUP BY resource_id"
         )
     for task_id, versions, phase in rows:
         task = tasks[("acme", task_id)]

@@ -121,7 +121,7 @@ async def test_a_lost_connection_of_the_reader_loses_no_change(pool: Pool, hub: 
         await tx.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            " AND query LIKE '%%FROM changes%%'"
+            " AND query LIKE '%%FROM change_log%%'"
         )
     await write(pool, hub, change("a", 2))
     assert await take(subscription, 1) == [("a", 2)]

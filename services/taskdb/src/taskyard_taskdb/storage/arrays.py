@@ -1,4 +1,4 @@
-"""Columns of a batch as binary PostgreSQL arrays, for `unnest`.
+"""Columns of a batch as binary PostgreSQL arrays, for `unnest`, and rows of such columns for COPY.
 
 psycopg's own list dumper asks for the type of each element, and so a batch's content would decide the
 parameter types of the statement. Here the column says its type once, which is several times as fast and
@@ -8,8 +8,9 @@ keeps one prepared statement per query.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,9 @@ from psycopg.pq import Format
 _HEADER = struct.Struct("!iiIii")
 _LENGTH = struct.Struct("!i")
 _NULL = _LENGTH.pack(-1)
+_COUNT = struct.Struct("!h")
+_COPY_BEGIN = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
+_COPY_END = _COUNT.pack(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -29,10 +33,12 @@ class _Array(bytes):
 
     oid: int
     element_oid: int
+    # Each value as the array holds it, which is also how a row of COPY does.
+    elements: list[bytes]
 
 
 def _array_type(name: str, oid: int, element_oid: int) -> type[_Array]:
-    made = type(name, (_Array,), {"oid": oid, "element_oid": element_oid, "__slots__": ()})
+    made = type(name, (_Array,), {"oid": oid, "element_oid": element_oid})
 
     class ArrayDumper(Dumper):
         format = Format.BINARY
@@ -54,6 +60,7 @@ _Bigints = _array_type("Bigints", 1016, 20)
 _Floats = _array_type("Floats", 1022, 701)
 _Timestamps = _array_type("Timestamps", 1185, 1184)
 _Intervals = _array_type("Intervals", 1187, 1186)
+_Jsonbs = _array_type("Jsonbs", 3807, 3802)
 _Uuids = _array_type("Uuids", 2951, 2950)
 
 
@@ -61,9 +68,24 @@ Encoder = Callable[[Sequence[Any]], _Array]
 """Makes an array of a column's values."""
 
 
-def _join(kind: type[_Array], count: int, elements: Iterable[bytes]) -> _Array:
+def _join(kind: type[_Array], elements: list[bytes]) -> _Array:
     # The null flag is a hint only: PostgreSQL reads a length of -1 as null whatever it says.
-    return kind(_HEADER.pack(1, 1, kind.element_oid, count, 1) + b"".join(elements))
+    made = kind(_HEADER.pack(1, 1, kind.element_oid, len(elements), 1) + b"".join(elements))
+    made.elements = elements
+    return made
+
+
+def copy_data(columns: Sequence[Sequence[bytes]]) -> bytes:
+    """What COPY ... FROM STDIN (FORMAT binary) reads: the elements of these columns, row by row."""
+    rows = zip(repeat(_COUNT.pack(len(columns))), *columns, strict=False) if columns else ()
+    return _COPY_BEGIN + b"".join(chain.from_iterable(rows)) + _COPY_END
+
+
+def elements(encode: Encoder, values: Sequence[Any]) -> list[bytes]:
+    """The elements of a column; most columns of a batch say the same in every row."""
+    if values and values.count(values[0]) == len(values):
+        return encode((values[0],)).elements * len(values)
+    return encode(values).elements
 
 
 def _fixed(kind: type[_Array], code: str) -> Encoder:
@@ -71,7 +93,7 @@ def _fixed(kind: type[_Array], code: str) -> Encoder:
     size, pack = item.size - 4, item.pack
 
     def encode(values: Sequence[Any]) -> _Array:
-        return _join(kind, len(values), [_NULL if v is None else pack(size, v) for v in values])
+        return _join(kind, [_NULL if v is None else pack(size, v) for v in values])
 
     return encode
 
@@ -93,7 +115,7 @@ def intervals(values: Sequence[timedelta | None]) -> _Array:
     """interval[], in microseconds alone, so that a day is 24 hours."""
     pack = struct.Struct("!iqii").pack
     encoded = [_NULL if v is None else pack(16, v // _MICROSECOND, 0, 0) for v in values]
-    return _join(_Intervals, len(values), encoded)
+    return _join(_Intervals, encoded)
 
 
 def texts(values: Sequence[str | None]) -> _Array:
@@ -111,6 +133,11 @@ def uuids(values: Sequence[UUID | bytes | None]) -> _Array:
     return _variable(_Uuids, [v.bytes if isinstance(v, UUID) else v for v in values])
 
 
+def jsonbs(values: Sequence[str | None]) -> _Array:
+    """jsonb[]; each value is a document as text."""
+    return _variable(_Jsonbs, [None if v is None else b"\x01" + v.encode() for v in values])
+
+
 def _variable(kind: type[_Array], values: Sequence[bytes | None]) -> _Array:
     length = _LENGTH.pack
-    return _join(kind, len(values), [_NULL if v is None else length(len(v)) + v for v in values])
+    return _join(kind, [_NULL if v is None else length(len(v)) + v for v in values])

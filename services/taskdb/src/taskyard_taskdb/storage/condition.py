@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, cast, false, func, literal, not_, or_
+from sqlalchemy import ColumnElement, and_, case, cast, false, func, literal, not_, or_, true
 from sqlalchemy.dialects.postgresql import JSONB
 
 from taskyard_taskdb.domain import filter as filters
@@ -41,6 +41,7 @@ _COLUMNS: Mapping[str, Sql] = {
 
 LIVE_TASKS = tasks.c.end_time.is_(None)
 ENDED_TASKS = tasks.c.end_time.is_not(None)
+_ALL_PHASES = frozenset(Phase)
 
 
 def condition(node: filters.Node) -> Sql:
@@ -87,24 +88,27 @@ def _compare(node: filters.Comparison) -> Sql:
     return _compare_text(column, node, equal)
 
 
-def sides(node: filters.Node | None) -> tuple[Sql, ...]:
-    """Which of LIVE_TASKS and ENDED_TASKS can match at all; each has an index of its own."""
-    live, ended = _sides(node)
-    return ((LIVE_TASKS,) if live else ()) + ((ENDED_TASKS,) if ended else ())
-
-
-def _sides(node: filters.Node | None) -> tuple[bool, bool]:
+def possible_phases(node: filters.Node | None) -> frozenset[Phase]:
+    """The phases in which a task may match."""
     match node:
         case filters.And(terms):
-            found = [_sides(term) for term in terms]
-            return all(live for live, _ in found), all(ended for _, ended in found)
+            return _ALL_PHASES.intersection(*map(possible_phases, terms))
         case filters.Or(terms):
-            found = [_sides(term) for term in terms]
-            return any(live for live, _ in found), any(ended for _, ended in found)
+            return frozenset().union(*map(possible_phases, terms))
         case filters.Comparison(field=field) if field.type is FieldType.PHASE:
-            phases = _phases(node)
-            return bool(phases & LIVE), bool(phases & TERMINAL)
-    return True, True
+            return frozenset(_phases(node))
+    return _ALL_PHASES
+
+
+def sides(phases: frozenset[Phase]) -> tuple[Sql, ...]:
+    """Parts of the tasks that can be in one of these phases, each with an index by creation to itself."""
+    if not phases & TERMINAL:
+        return (LIVE_TASKS,)
+    if phases & LIVE:
+        return (true(),)
+    if Phase.SUCCEEDED in phases:
+        return (ENDED_TASKS,)
+    return tuple(tasks.c.failed_phase == int(phase) for phase in sorted(phases))
 
 
 _INDEXED = frozenset(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import compress
 from typing import NamedTuple
 
 from taskyard.errors import RequestIdReused, SlotQueueFull
 from taskyard_taskdb.domain import admission
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.domain.words import Kind, PendingReason, TimerKind
+from taskyard_taskdb.domain.policy import TaskPolicy
+from taskyard_taskdb.domain.words import Kind, PendingReason, Phase, TimerKind
 from taskyard_taskdb.storage import arrays, counters, idempotency, occupancy, quota, replacement
-from taskyard_taskdb.storage.changes import LOG_LOCK
+from taskyard_taskdb.storage.changes import COPY_FROM, LOG_LOCK, TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.counters import Delta
 from taskyard_taskdb.storage.idempotency import Method, Request
 from taskyard_taskdb.storage.newtask import (
@@ -26,7 +28,7 @@ from taskyard_taskdb.storage.occupancy import Occupancy
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.storage.transitions import Written, database_time
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -43,7 +45,7 @@ class _Planned(NamedTuple):
 
 def is_single(tasks: Sequence[NewTask]) -> bool:
     """Whether `write` needs one statement only, which commits by itself."""
-    return all(task.is_plain for task in tasks)
+    return len(tasks) < COPY_FROM and all(task.is_plain for task in tasks)
 
 
 async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], Written]:
@@ -165,16 +167,64 @@ def _plan(
 async def _insert(
     tx: Tx, planned: Sequence[_Planned], replaced: Mapping[SlotKey, Sequence[str]]
 ) -> dict[int, CreateResult]:
-    row = await tx.fetch_row(statement("insert_tasks"), _columns(planned))
-    assert row is not None
-    last: datetime = row[0]
-    count = len(planned)
-    times = [last - (count - 1 - index) * _MICROSECOND for index in range(count)]
+    times = await (_copy(tx, planned) if len(planned) >= COPY_FROM else _insert_together(tx, planned))
     await _set_timers(tx, planned, times)
     return {
         item.position: Created(item.task, time, item.reason, _replaced_by(item.task, replaced))
         for item, time in zip(planned, times, strict=True)
     }
+
+
+async def _insert_together(tx: Tx, planned: Sequence[_Planned]) -> list[datetime]:
+    """Tasks, queue rows and changes in one statement; returns when each task was created."""
+    row = await tx.fetch_row(statement("insert_tasks"), _columns(planned))
+    assert row is not None
+    return _times(row[0], len(planned))
+
+
+async def _copy(tx: Tx, planned: Sequence[_Planned]) -> list[datetime]:
+    """The same for a large batch: a COPY for each table, which logs the rows of a page together."""
+    times = _times(await database_time(tx), len(planned))
+    columns = _copied_columns(planned, times)
+    await tx.copy(statement("copy_tasks"), arrays.copy_data([columns[name] for name in _COPIED_TASK]))
+    queued = [item.reason is PendingReason.QUEUED for item in planned]
+    if any(queued):
+        kept = [list(compress(columns[name], queued)) for name in _COPIED_QUEUE]
+        await tx.copy(statement("copy_queue"), arrays.copy_data(kept))
+    await insert_changes(tx, [_creation(item, time) for item, time in zip(planned, times, strict=True)])
+    return times
+
+
+def _times(last: datetime, count: int) -> list[datetime]:
+    # A microsecond apart, so that a batch stays FIFO.
+    return [last - (count - 1 - index) * _MICROSECOND for index in range(count)]
+
+
+def _creation(item: _Planned, time: datetime) -> ChangeRow:
+    task = item.task
+    return ChangeRow(
+        time=time,
+        version=1,
+        generation=0,
+        next_attempt_time=item.due_time,
+        attempt=0,
+        retry_count=0,
+        runner_loss_count=0,
+        exit_code=None,
+        resource_kind=TASK,
+        event=ChangeEvent.TASK_CREATED,
+        actor_type=task.creator_type,
+        phase=Phase.PENDING,
+        previous_phase=0,
+        pending_reason=item.reason,
+        tenant_id=task.tenant_id,
+        resource_id=task.task_id,
+        actor_id=task.creator_id,
+        runner_id=None,
+        error_code=None,
+        request_id=task.request_id or None,
+        details=None,
+    )
 
 
 def _replaced_by(task: NewTask, replaced: Mapping[SlotKey, Sequence[str]]) -> tuple[str, ...]:
@@ -227,6 +277,89 @@ _TASK_COLUMNS: tuple[tuple[str, arrays.Encoder], ...] = (
 )
 
 
+# The columns of copy_tasks and copy_queue, in their order.
+_COPIED_TASK = (
+    "create_time",
+    "update_time",
+    "ready_time",
+    "not_before",
+    "phase",
+    "pending_reason",
+    "class_id",
+    "total_deadline",
+    "uid",
+    "max_retries",
+    "kind",
+    "priority",
+    "creator_type",
+    "restart",
+    "overlap",
+    "on_runner_lost",
+    "timed",
+    "tenant_id",
+    "task_id",
+    "task_type",
+    "task_type_tenant",
+    "pinned_runner",
+    "slot",
+    "entity_type",
+    "entity_id",
+    "parent_task_id",
+    "creator_id",
+    "traceparent",
+    "spec",
+    "policy",
+    "callback",
+    "annotations",
+    "labels",
+)
+_COPIED_QUEUE = ["class_id", "create_time", "priority", "tenant_id", "pinned_runner", "task_id"]
+
+
+def _copied_columns(planned: Sequence[_Planned], times: Sequence[datetime]) -> dict[str, list[bytes]]:
+    fields = list(zip(*(item.task for item in planned), strict=True))
+    policies = [item.task.policy for item in planned]
+    columns = {
+        name: arrays.elements(encode, fields[index])
+        for index, (name, encode) in enumerate(_TASK_COLUMNS)
+        if name not in ("uid", "labels")
+    }
+    created = arrays.timestamps(times).elements
+    deadlines = [
+        None if policy.total_timeout is None else time + policy.total_timeout
+        for policy, time in zip(policies, times, strict=True)
+    ]
+    ready = [
+        time if item.reason is PendingReason.QUEUED else None
+        for item, time in zip(planned, times, strict=True)
+    ]
+    # An id that was drawn with its task's name is not stored twice.
+    uids = [
+        None if t.uid.hex() == t.task_id.replace("-", "") else t.uid for t in (item.task for item in planned)
+    ]
+    return columns | {
+        "uid": arrays.elements(arrays.uuids, uids),
+        "labels": arrays.elements(arrays.jsonbs, [item.task.labels for item in planned]),
+        "create_time": created,
+        "update_time": created,
+        "ready_time": arrays.elements(arrays.timestamps, ready),
+        "not_before": arrays.elements(arrays.timestamps, [item.due_time for item in planned]),
+        "phase": arrays.elements(arrays.smallints, [Phase.PENDING.value] * len(planned)),
+        "pending_reason": arrays.elements(arrays.smallints, [item.reason for item in planned]),
+        "total_deadline": arrays.elements(arrays.timestamps, deadlines),
+        "max_retries": arrays.elements(arrays.integers, [policy.max_retries for policy in policies]),
+        "restart": arrays.elements(arrays.smallints, [policy.restart for policy in policies]),
+        "overlap": arrays.elements(arrays.smallints, [policy.overlap for policy in policies]),
+        "on_runner_lost": arrays.elements(arrays.smallints, [policy.on_runner_lost for policy in policies]),
+        "timed": arrays.elements(arrays.bools, [_is_timed(policy) for policy in policies]),
+        "policy": arrays.elements(arrays.byteas, [item.task.packed_policy for item in planned]),
+    }
+
+
+def _is_timed(policy: TaskPolicy) -> bool:
+    return policy.queue_timeout is not None or policy.total_timeout is not None
+
+
 def _columns(planned: Sequence[_Planned]) -> dict[str, object]:
     fields = list(zip(*(item.task for item in planned), strict=True))
     columns = {name: encode(fields[index]) for index, (name, encode) in enumerate(_TASK_COLUMNS)}
@@ -240,9 +373,7 @@ def _columns(planned: Sequence[_Planned]) -> dict[str, object]:
         "overlap": arrays.smallints([policy.overlap for policy in policies]),
         "on_runner_lost": arrays.smallints([policy.on_runner_lost for policy in policies]),
         "max_retries": arrays.integers([policy.max_retries for policy in policies]),
-        "timed": arrays.bools(
-            [policy.queue_timeout is not None or policy.total_timeout is not None for policy in policies]
-        ),
+        "timed": arrays.bools([_is_timed(policy) for policy in policies]),
         "pending_reason": arrays.smallints([item.reason for item in planned]),
         "not_before": arrays.timestamps([item.due_time for item in planned]),
         "total_timeout": arrays.intervals([policy.total_timeout for policy in policies]),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.effect import EndRun
 from taskyard_taskdb.domain.task import LeaseState, TaskState
 from taskyard_taskdb.domain.transition import Transition
-from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.domain.words import ActorType, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
@@ -39,6 +39,14 @@ def endings(steps: Steps) -> list[Ending]:
         for effect in transition.effects
         if isinstance(effect, EndRun)
     ]
+
+
+def told_ends(steps: Iterable[Steps]) -> Iterator[tuple[str, RunState]]:
+    """The runs that their holders have ended: by whom, and how."""
+    for step in steps:
+        for ending in endings(step):
+            if ending.by_holder:
+                yield ending.lease.runner_id, ending.effect.state
 
 
 def _ending(steps: Steps, transition: Transition, effect: EndRun) -> Ending:

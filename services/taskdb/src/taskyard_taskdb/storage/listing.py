@@ -10,9 +10,7 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy import (
     ColumnElement,
-    FromClause,
     Select,
-    SmallInteger,
     and_,
     column,
     func,
@@ -27,14 +25,16 @@ from sqlalchemy.dialects.postgresql import psycopg as postgresql
 
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.words import TERMINAL, Phase
+from taskyard_taskdb.storage import end_window
 from taskyard_taskdb.storage.condition import (
     ENDED_TASKS,
-    LIVE_TASKS,
     condition,
     in_phases,
     is_selective,
-    sides,
+    possible_phases,
 )
+from taskyard_taskdb.storage.condition import sides as sides_of
+from taskyard_taskdb.storage.live import live_tasks
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.schema import leases, tasks
 from taskyard_taskdb.storage.tasks import COLUMNS, Key, TaskRecord, record
@@ -89,8 +89,14 @@ async def list_page(tx: Tx, query: Query, after: Position | None, size: int) -> 
 
     Where no index narrows the filter down, a page ends after SCAN_LIMIT tasks, however few of them match.
     """
-    edge = None if _is_narrow(query) else await _edge(tx, query, after)
-    found = await _read(tx, query, _keys(query, after, edge, size + 1))
+    sides, found_by_key = await _sides(tx, query)
+    if query.order.by_end:
+        edge = await _end_edge(tx, query, after, size + 1)
+    elif found_by_key or _is_narrow(query):
+        edge = None
+    else:
+        edge = await _edge(tx, query, sides, after)
+    found = await _read(tx, query, _keys(query, sides, after, edge, size + 1))
     if len(found) <= size:
         return Page(found, edge)
     last = found[size - 1]
@@ -116,15 +122,24 @@ async def _read(tx: Tx, query: Query, keys: Select[Any]) -> list[TaskRecord]:
 
 def _is_narrow(query: Query) -> bool:
     """Whether an index leads to the matching tasks, or whoever asks may wait."""
-    if query.condition is None or query.tenant_id is None or query.order.by_end:
+    if query.condition is None or query.tenant_id is None:
         return True
     return is_selective(query.condition.root)
 
 
-async def _edge(tx: Tx, query: Query, after: Position | None) -> Position | None:
+async def _end_edge(tx: Tx, query: Query, after: Position | None, size: int) -> Position | None:
+    """Where a span of time from `after` on ends that has enough ended tasks; None at the last one."""
+    near = None if after is None else after.time
+    far = await end_window.far_edge(tx, query.tenant_id, near, query.order.descending, size)
+    return None if far is None else _edge_at(far, query.order.descending)
+
+
+async def _edge(
+    tx: Tx, query: Query, sides: Sequence[ColumnElement[bool]], after: Position | None
+) -> Position | None:
     """Where SCAN_LIMIT tasks from `after` on end; None if there are not as many."""
     times = []
-    for side in _sides(query):
+    for side in sides:
         found = select(tasks.c.create_time).where(tasks.c.tenant_id == query.tenant_id, side)
         if after is not None:
             found = found.where(_behind(_order(query), after, query.order.descending))
@@ -132,10 +147,12 @@ async def _edge(tx: Tx, query: Query, after: Position | None) -> Position | None
         times += [row[0] for row in await _fetch(tx, *_render(last))]
     if not times:
         return None
+    return _edge_at(max(times) if query.order.descending else min(times), query.order.descending)
+
+
+def _edge_at(time: datetime, descending: bool) -> Position:
     # Tasks of the same instant are on the near side of the edge, whatever their ids.
-    if query.order.descending:
-        return Position(max(times), "", "")
-    return Position(min(times), _AFTER_ALL_IDS, "")
+    return Position(time, "", "") if descending else Position(time, _AFTER_ALL_IDS, "")
 
 
 async def count(tx: Tx, query: Query) -> int:
@@ -152,7 +169,8 @@ async def count(tx: Tx, query: Query) -> int:
 async def find_cancellable(tx: Tx, query: Query, limit: int) -> list[Key]:
     """Live tasks that match and have not been asked to cancel."""
     asked = func.coalesce(leases.c.requested_action, 0) == 1
-    return await _find(tx, _matching(query).where(and_(LIVE_TASKS, ~asked)), limit)
+    live, _ = await live_tasks(tx, query.tenant_id)
+    return await _find(tx, _matching(query).where(and_(live, ~asked)), limit)
 
 
 async def find_retryable(tx: Tx, query: Query, limit: int) -> list[Key]:
@@ -178,23 +196,34 @@ def _matching(query: Query) -> Select[Any]:
     return found
 
 
-def _keys(query: Query, after: Position | None, edge: Position | None, limit: int) -> Select[Any]:
+def _keys(
+    query: Query,
+    sides: Sequence[ColumnElement[bool]],
+    after: Position | None,
+    edge: Position | None,
+    limit: int,
+) -> Select[Any]:
     """The keys of a page.
 
-    No index spans live and ended tasks, tenants, or the ends of several phases: each part has a page of its
-    own, of which the first rows are taken together.
+    No index spans several phases of failed tasks, or tenants: each part has a page of its own, of which the
+    first rows are taken together.
     """
-    parts = [_part(query, side, after, edge, limit) for side in _sides(query)]
+    parts = [_part(query, side, after, edge, limit) for side in sides]
     if len(parts) == 1:
         return parts[0]
     together = sqlalchemy.union_all(*(part.subquery().select() for part in parts)).subquery()
     return _sorted(select(*together.c), together.c, query.order.descending, limit)
 
 
-def _sides(query: Query) -> Sequence[ColumnElement[bool]]:
+async def _sides(tx: Tx, query: Query) -> tuple[Sequence[ColumnElement[bool]], bool]:
+    """The parts of the list, and whether their tasks are few and looked up by their keys."""
     if query.order.by_end:
-        return (ENDED_TASKS,)
-    return sides(query.condition.root if query.condition is not None else None) or (LIVE_TASKS,)
+        return (ENDED_TASKS,), False
+    phases = possible_phases(query.condition.root if query.condition is not None else None)
+    if phases & TERMINAL:
+        return sides_of(phases), False
+    live, found_by_key = await live_tasks(tx, query.tenant_id)
+    return (live,), found_by_key
 
 
 def _part(
@@ -206,11 +235,12 @@ def _part(
         found = found.where(_behind(order, after, query.order.descending))
     if edge is not None:
         found = found.where(_behind(order, edge, not query.order.descending))
-    if query.tenant_id is not None and not query.order.by_end:
+    if query.tenant_id is not None or query.order.by_end:
         return _sorted(found, order, query.order.descending, limit)
-    groups, same_group = _groups(query)
-    page = _sorted(found.where(same_group), order, query.order.descending, limit).lateral("page")
-    merged = select(*page.c).select_from(groups.join(page, true()))
+    tenants = table("tenants", column("tenant_id"))
+    own = found.where(tasks.c.tenant_id == tenants.c.tenant_id)
+    page = _sorted(own, order, query.order.descending, limit).lateral("page")
+    merged = select(*page.c).select_from(tenants.join(page, true()))
     return _sorted(merged, page.c, query.order.descending, limit)
 
 
@@ -228,20 +258,6 @@ def _sorted(
 def _behind(order: Sequence[ColumnElement[Any]], after: Position, descending: bool) -> ColumnElement[bool]:
     place, last = tuple_(*order), tuple_(*map(literal, (after.time, after.tenant_id, after.task_id)))
     return place < last if descending else place > last
-
-
-def _groups(query: Query) -> tuple[FromClause, ColumnElement[bool]]:
-    """A row per tenant and, for an order by end, per phase; and what ties a task to its row."""
-    phases = sqlalchemy.values(column("phase", SmallInteger), name="phases").data(
-        [(int(p),) for p in TERMINAL]
-    )
-    if query.tenant_id is not None:
-        return phases, tasks.c.phase == phases.c.phase
-    tenants = table("tenants", column("tenant_id"))
-    if not query.order.by_end:
-        return tenants, tasks.c.tenant_id == tenants.c.tenant_id
-    both = and_(tasks.c.tenant_id == tenants.c.tenant_id, tasks.c.phase == phases.c.phase)
-    return tenants.join(phases, true()), both
 
 
 def _render(statement: Select[Any]) -> tuple[str, dict[str, Any]]:

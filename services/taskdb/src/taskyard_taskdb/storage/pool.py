@@ -60,6 +60,11 @@ class Tx:
         await self._cursor.execute(sql, params, prepare=prepare)
         return await self._cursor.fetchall()
 
+    async def copy(self, sql: str, data: bytes) -> None:
+        """Sends the data to a COPY ... FROM STDIN."""
+        async with self._cursor.copy(sql) as copy:
+            await copy.write(data)
+
     async def fetch_row(self, sql: str, params: Params = None, *, prepare: bool = True) -> Row | None:
         """The first row, or None."""
         await self._cursor.execute(sql, params, prepare=prepare)

@@ -38,11 +38,11 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
-from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.changes import LOG_LOCK
+from taskyard_taskdb.storage import arrays, runner_counts
+from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.poison import POISON, isolate
-from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.runs import EndedRun, find_runs
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.task_rows import Key
@@ -260,19 +260,61 @@ async def _complete_plain(
     first = [reports[groups[key][0]] for key in keys]
     last = [reports[groups[key][-1]] for key in keys]
     rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
-    if rows and rows[0][2] != len(rows):
+    if not rows:
+        return [], []
+    ended, tenants = rows[0][-2:]
+    if ended != len(rows):
         raise StateMoved("a lease stood for a task that had ended")
     timed = [keys[n - 1] for n, is_timed, *_ in rows if is_timed]
     if timed:
         await _clear_timers(tx, timed)
+    await runner_counts.add(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
+    await _log_successes(tx, rows, first, last)
     await failpoints.REPORT_BEFORE_COMMIT.reach()
-    return [keys[n - 1] for n, *_ in rows], (rows[0][3] or []) if rows else []
+    return [keys[n - 1] for n, *_ in rows], tenants or []
+
+
+async def _log_successes(
+    tx: Tx, rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]
+) -> None:
+    """The changes of plain successes: the end, and before it the start that came along with it."""
+    changes: list[ChangeRow] = []
+    for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
+        report = last[n - 1]
+        starts = first[n - 1].said is Said.STARTED
+        # What the two have in common, then what each says: by position, as this is the hottest loop there is.
+        ids = (*report.key, report.runner_id, report.runner_id, None, None, None)
+        counts = (None, attempt, retry_count, runner_loss_count)
+        if starts:
+            changes.append(ChangeRow(now, version + 1, report.generation, *counts, None, TASK, *_START, *ids))
+        changes.append(
+            ChangeRow(
+                now, version + 1 + starts, report.generation, *counts, report.exit_code, TASK, *_SUCCESS, *ids
+            )
+        )
+    await insert_changes(tx, changes)
+
+
+# Event, actor, phase, phase before, pending reason.
+_START = (
+    ChangeEvent.TASK_STARTED.value,
+    ActorType.RUNNER.value,
+    Phase.RUNNING.value,
+    Phase.SCHEDULED.value,
+    0,
+)
+_SUCCESS = (
+    ChangeEvent.TASK_SUCCEEDED.value,
+    ActorType.RUNNER.value,
+    Phase.SUCCEEDED.value,
+    Phase.RUNNING.value,
+    0,
+)
 
 
 def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:
     starts = [report if report.said is Said.STARTED else None for report in first]
     return {
-        "log_lock": LOG_LOCK,
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "task_ids": arrays.texts([key[1] for key in keys]),
         "generations": arrays.bigints([report.generation for report in last]),
@@ -285,9 +327,6 @@ def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[R
         "exit_codes": arrays.integers([report.exit_code for report in last]),
         "checkpoints": arrays.bigints([start.checkpoint_sequence if start else 0 for start in starts]),
         "log_sequences": arrays.bigints([report.log_sequence for report in last]),
-        "started_event": ChangeEvent.TASK_STARTED.value,
-        "succeeded_event": ChangeEvent.TASK_SUCCEEDED.value,
-        "actor_type": ActorType.RUNNER.value,
     }
 
 

@@ -27,6 +27,7 @@ tasks = Table(
     Column("start_time", _time),
     Column("end_time", _time),
     Column("phase", SmallInteger),
+    Column("failed_phase", SmallInteger),
     Column("attempt", Integer),
     Column("retry_count", Integer),
     Column("priority", SmallInteger),

@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import psycopg as postgresql
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.stats import Stats
 from taskyard_taskdb.domain.words import Phase
-from taskyard_taskdb.storage.condition import LIVE_TASKS, condition, sides
+from taskyard_taskdb.storage.condition import condition, possible_phases, sides
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.schema import leases, tasks
 from taskyard_taskdb.storage.task_stats import MOST_GROUPS, StatsQuery
@@ -75,8 +75,8 @@ def _add(stats: Stats, row: tuple[Any, ...]) -> None:
 
 
 def _found(query: StatsQuery, chosen: filters.Filter | None) -> Select[Any]:
-    """The tasks, one more than may be; live and ended ones have an index each."""
-    halves = sides(chosen.root if chosen else None) or (LIVE_TASKS,)
+    """The tasks, one more than may be; failed ones have an index by phase."""
+    halves = sides(possible_phases(chosen.root if chosen else None))
     parts = [_part(query, chosen, half) for half in halves]
     if len(parts) == 1:
         return parts[0].limit(MOST_TASKS + 1)

@@ -84,7 +84,8 @@ class TaskRecord:
 
 
 # Of a query over `tasks t LEFT JOIN leases l ... LEFT JOIN sessions s ...`.
-COLUMNS = """t.tenant_id, t.task_id, t.uid, coalesce(l.version, t.version), t.create_time,
+COLUMNS = """t.tenant_id, t.task_id, coalesce(t.uid, t.task_id::uuid), coalesce(l.version, t.version),
+    t.create_time,
     CASE WHEN l.task_id IS NULL THEN t.update_time
         ELSE greatest(t.update_time, l.schedule_time, l.start_time) END,
     coalesce(l.phase, t.phase), CASE WHEN l.task_id IS NULL THEN t.pending_reason ELSE 0 END,

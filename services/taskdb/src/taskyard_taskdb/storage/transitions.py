@@ -27,6 +27,7 @@ from taskyard_taskdb.storage import (
     counters,
     leases,
     quarantines,
+    runner_counts,
     slots,
     task_status,
     timers,
@@ -135,6 +136,7 @@ async def write(
         _count(step, counts)
     if delta is None:
         written.tenants = await counters.add(tx, counts)
+    await runner_counts.add(tx, leases.told_ends(steps))
     changes = [change_row(step.before, change) for step in (*steps, *promoted) for change in step.changes()]
     written.changed = bool(changes)
     await insert_changes(tx, changes)

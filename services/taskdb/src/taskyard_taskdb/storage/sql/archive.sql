@@ -34,12 +34,20 @@ CROSS JOIN LATERAL (
 ) t
 
 -- name: archived_runs
--- Locks nothing; primary keys of the archive's partitions.
-SELECT r.generation, r.attempt, r.runner_id, r.state, r.schedule_time, r.start_time, r.end_time, r.exit_code,
-    r.error, r.progress, r.start_checkpoint, r.task_type_revision
-FROM runs_archive r
-WHERE r.tenant_id = %(tenant_id)s AND r.task_id = %(task_id)s AND r.generation < %(before)s
-ORDER BY r.generation DESC
+-- Locks nothing; primary keys of the archive's partitions. The only run of a plain success is in the row of its task.
+(
+    SELECT r.generation, r.attempt, r.runner_id, r.state, r.schedule_time, r.start_time, r.end_time, r.exit_code,
+        r.error, r.progress, r.start_checkpoint, r.task_type_revision
+    FROM runs_archive r
+    WHERE r.tenant_id = %(tenant_id)s AND r.task_id = %(task_id)s AND r.generation < %(before)s
+    UNION ALL
+    SELECT t.generation, t.attempt, t.last_runner_id, 3::smallint, t.schedule_time, t.start_time, t.end_time,
+        t.exit_code, t.error, t.progress, coalesce(t.run_start_checkpoint, 0), t.task_type_revision
+    FROM tasks_archive t
+    WHERE t.tenant_id = %(tenant_id)s AND t.task_id = %(task_id)s AND t.generation < %(before)s
+        AND t.run_lease_id IS NOT NULL
+)
+ORDER BY generation DESC
 LIMIT %(limit)s
 
 -- name: delete_archived

@@ -3,7 +3,7 @@
 SELECT id, time, tenant_id, resource_kind, resource_id, version, event, phase, previous_phase, pending_reason,
     generation, attempt, retry_count, runner_loss_count, next_attempt_time, exit_code, runner_id, error_code,
     actor_type, actor_id, request_id, details
-FROM changes WHERE id > %(after)s AND time > %(since)s
+FROM change_log WHERE id > %(after)s AND time > %(since)s
 ORDER BY id LIMIT %(limit)s;
 
 -- name: read_changes_of_all
@@ -11,7 +11,7 @@ ORDER BY id LIMIT %(limit)s;
 SELECT id, time, tenant_id, resource_kind, resource_id, version, event, phase, previous_phase, pending_reason,
     generation, attempt, retry_count, runner_loss_count, next_attempt_time, exit_code, runner_id, error_code,
     actor_type, actor_id, request_id, details
-FROM changes WHERE id > %(after)s AND id <= %(until)s AND time > %(since)s
+FROM change_log WHERE id > %(after)s AND id <= %(until)s AND time > %(since)s
 ORDER BY id LIMIT %(limit)s;
 
 -- name: read_changes_of_tenant
@@ -19,7 +19,7 @@ ORDER BY id LIMIT %(limit)s;
 SELECT id, time, tenant_id, resource_kind, resource_id, version, event, phase, previous_phase, pending_reason,
     generation, attempt, retry_count, runner_loss_count, next_attempt_time, exit_code, runner_id, error_code,
     actor_type, actor_id, request_id, details
-FROM changes WHERE id > %(after)s AND id <= %(until)s AND time > %(since)s AND tenant_id = %(tenant)s
+FROM change_log WHERE id > %(after)s AND id <= %(until)s AND time > %(since)s AND tenant_id = %(tenant)s
 ORDER BY id LIMIT %(limit)s;
 
 -- name: last_change_id
@@ -52,5 +52,5 @@ SELECT hashtextextended(
 SELECT id, time, tenant_id, resource_kind, resource_id, version, event, phase, previous_phase, pending_reason,
     generation, attempt, retry_count, runner_loss_count, next_attempt_time, exit_code, runner_id, error_code,
     actor_type, actor_id, request_id, details
-FROM changes WHERE id = ANY(%(ids)s) AND time >= %(since)s
+FROM change_log WHERE id = ANY(%(ids)s) AND time >= %(since)s
 ORDER BY id DESC;

@@ -25,7 +25,7 @@ stored AS (
         tenant_id, task_id, task_type, task_type_tenant, pinned_runner, slot, entity_type, entity_id, parent_task_id, creator_id,
         traceparent, spec, policy, callback, annotations, labels)
     SELECT now, CASE pending_reason WHEN 1 THEN now END, not_before, 1, pending_reason, class_id, now,
-        now + total_timeout, uid, max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost, timed,
+        now + total_timeout, CASE WHEN uid::text <> task_id THEN uid END, max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost, timed,
         tenant_id, task_id, task_type, task_type_tenant, pinned_runner, slot, entity_type, entity_id, parent_task_id, creator_id,
         traceparent, spec, policy, callback, annotations, labels::jsonb
     FROM input
@@ -56,3 +56,15 @@ SELECT statement_timestamp()
 SELECT t.tenant_id, t.task_id
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
 JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id
+
+-- name: copy_tasks
+-- As insert_tasks, for large batches; a taken id fails it.
+COPY tasks (create_time, update_time, ready_time, next_attempt_time, phase, pending_reason, class_id, total_deadline, uid,
+    max_retries, kind, priority, creator_type, restart, overlap, on_runner_lost, timed, tenant_id, task_id, task_type,
+    task_type_tenant, pinned_runner, slot, entity_type, entity_id, parent_task_id, creator_id, traceparent, spec, policy, callback,
+    annotations, labels)
+FROM STDIN (FORMAT binary)
+
+-- name: copy_queue
+-- Appends to lanes; the rows are new, nothing waits.
+COPY queue (class_id, ready_time, priority, tenant_id, pinned_runner, task_id) FROM STDIN (FORMAT binary)

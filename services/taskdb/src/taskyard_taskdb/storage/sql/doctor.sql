@@ -12,9 +12,9 @@ WHERE l.tenant_id = k.tenant_id AND l.task_id = k.id AND NOT EXISTS (
     SELECT FROM tasks t WHERE t.tenant_id = l.tenant_id AND t.task_id = l.task_id AND t.end_time IS NULL)
 
 -- name: doctor_running_without_lease
--- Locks nothing: tasks that say they run, on no lease; tasks_live.
+-- Locks nothing: tasks that say they run, on no lease; tasks_held.
 SELECT t.tenant_id, t.task_id FROM tasks t
-WHERE t.end_time IS NULL AND t.phase IN (2, 3) AND t.kind <> 6
+WHERE t.held_time IS NOT NULL AND t.phase IN (2, 3) AND t.kind <> 6
     AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
 
 -- name: doctor_redistribute
@@ -39,7 +39,7 @@ FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.
 WHERE l.phase IN (2, 3) AND coalesce(l.expire_time, s.expire_time) < statement_timestamp() - interval '5 minutes'
 
 -- name: doctor_claimable_without_queue
--- Locks nothing: tasks that could be claimed and have no queue row; tasks_live, primary keys.
+-- Locks nothing: tasks that could be claimed and have no queue row; scans tasks, primary keys.
 SELECT t.tenant_id, t.task_id
 FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
 WHERE t.end_time IS NULL AND t.kind <> 6 AND CASE WHEN l.task_id IS NULL
@@ -111,9 +111,9 @@ WHERE q.tenant_id = k.tenant_id AND q.task_id = k.id AND NOT EXISTS (
             ELSE l.phase = 5 AND l.requested_action = 0 END)
 
 -- name: doctor_waiting_without_timer
--- Locks nothing: delayed and retried tasks that nothing will wake; tasks_live, primary key of timers.
+-- Locks nothing: delayed and retried tasks that nothing will wake; tasks_held, primary key of timers.
 SELECT t.tenant_id, t.task_id FROM tasks t
-WHERE t.end_time IS NULL AND t.phase = 1 AND t.pending_reason IN (2, 3)
+WHERE t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason IN (2, 3)
     AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
     AND NOT EXISTS (
         SELECT FROM timers d WHERE d.tenant_id = t.tenant_id AND d.task_id = t.task_id AND d.kind = 1)

@@ -44,7 +44,7 @@ ORDER BY tenant_id = 'system'
 LIMIT 1
 
 -- name: explain_executing
--- Locks nothing; leases_by_claim, primary key of tasks. The types of the tasks that each runner holds.
+-- Locks nothing; leases_by_runner, primary key of tasks. The types of the tasks that each runner holds.
 SELECT l.runner_id, array_agg(DISTINCT t.task_type)
 FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
 WHERE t.task_type = ANY (%(task_types)s::text[])

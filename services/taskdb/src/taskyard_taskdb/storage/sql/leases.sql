@@ -4,7 +4,7 @@ INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time,
     start_checkpoint, attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
     claim_request_id, slot)
 SELECT c.generation, c.lease_id, c.version, c.session_epoch, c.schedule_time, c.expire_time, c.task_type_revision,
-    c.start_checkpoint, c.attempt, c.phase, t.overlap, t.on_runner_lost, t.plain, t.timed, t.tenant_id, t.task_id,
+    nullif(c.start_checkpoint, 0), c.attempt, c.phase, t.overlap, t.on_runner_lost, t.plain, t.timed, t.tenant_id, t.task_id,
     c.runner_id, c.claim_request_id, t.slot
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
         %(versions)s::bigint[], %(epochs)s::bigint[], %(schedule_times)s::timestamptz[],
@@ -23,7 +23,7 @@ SET version = c.version, phase = c.phase, attempt = c.attempt, session_epoch = c
     expire_time = c.expire_time, start_time = c.start_time, sign_time = c.sign_time,
     progress_time = c.progress_time, deadline_time = c.deadline_time, deadline_code = c.deadline_code,
     requested_action = c.requested_action, action_deadline = c.action_deadline, action = c.action::jsonb,
-    start_checkpoint = c.start_checkpoint, progress = c.progress, details = c.details
+    start_checkpoint = nullif(c.start_checkpoint, 0), progress = c.progress, details = c.details
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
         %(old_versions)s::bigint[], %(versions)s::bigint[], %(phases)s::smallint[], %(attempts)s::integer[],
         %(epochs)s::bigint[], %(expire_times)s::timestamptz[], %(start_times)s::timestamptz[],
@@ -72,12 +72,12 @@ SELECT * FROM unnest(%(runner_ids)s::text[], %(tenant_ids)s::text[], %(task_ids)
 ON CONFLICT DO NOTHING
 
 -- name: find_runs
--- Locks nothing: what became of runs that hold no lease any more; primary key of runs.
+-- Locks nothing: what became of runs that hold no lease any more; primary keys of runs and tasks.
 SELECT r.tenant_id, r.task_id, r.generation, r.lease_id, r.runner_id, r.state, r.start_time IS NOT NULL AS started
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[])
     AS k (tenant_id, task_id, generation)
 CROSS JOIN LATERAL (
-    SELECT * FROM runs
-    WHERE runs.tenant_id = k.tenant_id AND runs.task_id = k.task_id AND runs.generation = k.generation
+    SELECT * FROM ended_runs e
+    WHERE e.tenant_id = k.tenant_id AND e.task_id = k.task_id AND e.generation = k.generation
     OFFSET 0
 ) r

@@ -9,7 +9,7 @@ FROM unnest(%(tenants)s::text[], %(tasks)s::text[], %(generations)s::bigint[], %
     WITH ORDINALITY AS i (tenant_id, task_id, generation, lease_id, position)
 LEFT JOIN leases l ON l.tenant_id = i.tenant_id AND l.task_id = i.task_id AND l.generation = i.generation
     AND l.lease_id = i.lease_id AND l.runner_id = %(runner)s
-LEFT JOIN runs r ON r.tenant_id = i.tenant_id AND r.task_id = i.task_id AND r.generation = i.generation
+LEFT JOIN ended_runs r ON r.tenant_id = i.tenant_id AND r.task_id = i.task_id AND r.generation = i.generation
     AND r.lease_id = i.lease_id AND r.runner_id = %(runner)s AND r.end_time > now() - interval '10 minutes'
 ORDER BY i.position;
 
@@ -66,6 +66,6 @@ SELECT coalesce(l.phase, t.phase), extract(epoch FROM now() - t.end_time)::float
 FROM tasks t
 LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
 LEFT JOIN LATERAL (
-    SELECT generation, log_sequence FROM runs
+    SELECT generation, log_sequence FROM ended_runs
     WHERE tenant_id = t.tenant_id AND task_id = t.task_id ORDER BY generation DESC LIMIT 1) r ON true
 WHERE t.tenant_id = %(tenant)s AND t.task_id = %(task)s;

@@ -19,7 +19,8 @@ SELECT class_id FROM placement_classes WHERE tenant_id = %s AND class_id = ANY (
 DELETE FROM placement_classes WHERE tenant_id = %s AND class_id = ANY (%s::bigint[]) AND create_time = now()
 
 -- name: delete_dead_classes
--- Scans the tenant's live tasks by tasks_live; deletes classes that none of them has.
+-- Scans tasks_by_creation from the tenant's oldest live task on; deletes classes that no live task has.
 DELETE FROM placement_classes p
 WHERE p.tenant_id = %(tenant)s AND p.create_time < now() - %(age)s::interval
-    AND p.class_id NOT IN (SELECT t.class_id FROM tasks t WHERE t.tenant_id = %(tenant)s AND t.end_time IS NULL)
+    AND p.class_id NOT IN (SELECT t.class_id FROM tasks t WHERE t.tenant_id = %(tenant)s
+        AND t.end_time IS NULL AND t.create_time >= oldest_live(%(tenant)s))

@@ -21,7 +21,7 @@ CROSS JOIN LATERAL (
 ) r
 
 -- name: find_claims
--- Locks nothing: what runners still hold of an earlier call with this request id; leases_by_claim. The caller has
+-- Locks nothing: what runners still hold of an earlier call with this request id; leases_by_runner. The caller has
 -- serialised repeats in a statement before.
 SELECT i.n, l.tenant_id, l.task_id, l.lease_id, l.generation, l.attempt, t.spec, t.labels,
     t.total_deadline - statement_timestamp() AS total_left, t.traceparent, t.checkpoint_sequence,
@@ -108,7 +108,7 @@ WITH found AS MATERIALIZED (
     DELETE FROM leases USING found WHERE leases.ctid = found.at
     RETURNING found.n, leases.tenant_id, leases.task_id, leases.generation, leases.version, leases.attempt,
         leases.phase, leases.lease_id, leases.schedule_time, leases.start_time, leases.task_type_revision,
-        leases.start_checkpoint, leases.runner_id, leases.progress
+        coalesce(leases.start_checkpoint, 0) AS start_checkpoint, leases.runner_id, leases.progress
 ), recorded AS (
     INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
         start_checkpoint, attempt, state, tenant_id, task_id, runner_id, progress)
@@ -151,19 +151,18 @@ WITH log AS MATERIALIZED (
     WHERE old_generation IS NOT NULL OR NOT queue_paused AND (total_bytes <= %(max_bytes)s OR n = 1)
 ), granted AS (
     INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time, expire_time, task_type_revision,
-        start_checkpoint, attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
-        claim_request_id, slot)
+        attempt, phase, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id, claim_request_id, slot)
     SELECT generation, lease_id, version, session_epoch, statement_timestamp(),
-        statement_timestamp() + lease_duration, task_type_revision, 0, attempt,
+        statement_timestamp() + lease_duration, task_type_revision, attempt,
         %(scheduled)s::smallint, overlap, on_runner_lost, plain, timed, tenant_id, task_id, runner_id,
         %(request_id)s, slot
     FROM claimed
 ), logged AS (
     INSERT INTO changes (time, version, generation, attempt, retry_count, runner_loss_count, event, actor_type,
         phase, previous_phase, tenant_id, resource_id, actor_id, runner_id)
-    SELECT statement_timestamp(), version, generation, attempt, retry_count, runner_loss_count,
-        %(event)s::smallint, %(actor_type)s::smallint, %(scheduled)s::smallint, previous_phase, tenant_id, task_id,
-        %(actor_id)s, runner_id
+    SELECT statement_timestamp(), version, generation, nullif(attempt, 0), nullif(retry_count, 0),
+        nullif(runner_loss_count, 0), %(event)s::smallint, %(actor_type)s::smallint, %(scheduled)s::smallint,
+        previous_phase, tenant_id, task_id, %(actor_id)s, runner_id
     FROM log, claimed
 ), counted AS (
     UPDATE tenant_counters c SET pending = c.pending - n.waited, leased = c.leased + n.count

@@ -1,12 +1,11 @@
 -- name: complete_plain
--- Success of plain runs, alone or together with their start: deletes the lease under its guard, records the run, ends
--- the task and logs. A lease that another transaction has locked is waited for; one that has changed since the snapshot
--- is judged as it is now or left to Python. Callers sort by key: the index scans follow the arrays. Counters of limited
--- tenants come last, and these tenants are returned. Primary keys.
-WITH log AS MATERIALIZED (
-    SELECT pg_advisory_xact_lock_shared(%(log_lock)s)
-), item AS MATERIALIZED (
-    SELECT *
+-- Success of plain runs, alone or together with their start: deletes the lease under its guard, ends the task and
+-- returns what its changes say. The only run of a task is kept in its row, a later one is recorded in runs. A lease
+-- that another transaction has locked is waited for; one that has changed since the snapshot is judged as it is now or
+-- left to Python. Callers sort by key: the index scans follow the arrays. Counters of limited tenants come last, and
+-- these tenants are returned. Primary keys.
+WITH item AS MATERIALIZED (
+    SELECT *, statement_timestamp() AS now
     FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
             %(runner_ids)s::text[], %(starts)s::boolean[], %(start_times)s::timestamptz[],
             %(end_times)s::timestamptz[], %(results)s::bytea[], %(exit_codes)s::integer[],
@@ -22,52 +21,39 @@ WITH log AS MATERIALIZED (
         AND l.generation = i.generation AND l.lease_id = i.lease_id AND l.runner_id IS NOT DISTINCT FROM i.runner_id
         AND plain AND requested_action = 0
         AND phase = CASE WHEN i.starts THEN 2 ELSE 3 END
-    RETURNING i.n, l.tenant_id, l.task_id, l.generation, l.lease_id, l.runner_id, timed, version, i.starts,
+    RETURNING i.n, now, l.tenant_id, l.task_id, l.generation, l.lease_id, l.runner_id, timed, version, i.starts,
         schedule_time,
         CASE WHEN i.starts
-            THEN least(greatest(coalesce(i.start_time, statement_timestamp()), l.schedule_time), statement_timestamp())
+            THEN least(greatest(coalesce(i.start_time, now), l.schedule_time), now)
             ELSE l.start_time END AS start_time,
         i.end_time AS told_end_time,
         CASE WHEN i.starts THEN l.attempt + 1 ELSE l.attempt END AS attempt,
-        CASE WHEN i.starts THEN i.start_checkpoint ELSE l.start_checkpoint END AS start_checkpoint,
+        CASE WHEN i.starts THEN i.start_checkpoint ELSE coalesce(l.start_checkpoint, 0) END AS start_checkpoint,
         task_type_revision, progress, details, i.result, i.exit_code, i.log_sequence
 ), closed AS (
-    SELECT *, least(greatest(coalesce(told_end_time, statement_timestamp()), start_time), statement_timestamp())
-        AS end_time
-    FROM ended
-), recorded AS (
-    INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
-        start_checkpoint, attempt, exit_code, state, tenant_id, task_id, runner_id, progress, log_sequence)
-    SELECT generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
-        start_checkpoint, attempt, exit_code, 3, tenant_id, task_id, runner_id, progress, log_sequence
-    FROM closed
+    SELECT *, least(greatest(coalesce(told_end_time, now), start_time), now) AS end_time FROM ended
 ), finished AS (
     UPDATE tasks t
     SET phase = 10, pending_reason = 0, version = e.version + CASE WHEN e.starts THEN 2 ELSE 1 END,
-        generation = e.generation, attempt = e.attempt, update_time = statement_timestamp(),
+        generation = e.generation, attempt = e.attempt, update_time = e.now,
         schedule_time = e.schedule_time, start_time = e.start_time, end_time = e.end_time,
         next_attempt_time = NULL, result = e.result, exit_code = coalesce(e.exit_code, t.exit_code), error = NULL,
         error_code = NULL, last_runner_id = e.runner_id, progress = e.progress,
-        details = coalesce(e.details, t.details)
+        details = coalesce(e.details, t.details),
+        run_lease_id = CASE e.generation WHEN 1 THEN e.lease_id END, task_type_revision = e.task_type_revision,
+        run_start_checkpoint = nullif(e.start_checkpoint, 0), run_log_sequence = e.log_sequence
     FROM closed e
     CROSS JOIN LATERAL (
         SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = e.tenant_id AND x.task_id = e.task_id OFFSET 0
     ) x
     WHERE t.ctid = x.at AND t.end_time IS NULL
-    RETURNING e.n, e.timed, e.starts, e.version, e.generation, e.attempt, e.exit_code, e.runner_id, t.tenant_id,
-        t.task_id, t.retry_count, t.runner_loss_count
-), logged AS (
-    INSERT INTO changes (time, version, generation, attempt, retry_count, runner_loss_count, exit_code, event,
-        actor_type, phase, previous_phase, tenant_id, resource_id, actor_id, runner_id)
-    SELECT statement_timestamp(), f.version + step.n, f.generation, f.attempt, f.retry_count, f.runner_loss_count,
-        CASE WHEN step.phase = 10 THEN f.exit_code END, step.event, %(actor_type)s::smallint, step.phase,
-        step.previous_phase, f.tenant_id, f.task_id, f.runner_id, f.runner_id
-    FROM log, finished f
-    CROSS JOIN LATERAL (
-        SELECT 1 AS n, %(started_event)s::smallint AS event, 3 AS phase, 2 AS previous_phase WHERE f.starts
-        UNION ALL
-        SELECT CASE WHEN f.starts THEN 2 ELSE 1 END, %(succeeded_event)s::smallint, 10, 3
-    ) step
+    RETURNING e.*, retry_count, runner_loss_count, run_lease_id
+), recorded AS (
+    INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, task_type_revision,
+        start_checkpoint, attempt, exit_code, state, tenant_id, task_id, runner_id, progress, log_sequence)
+    SELECT generation, lease_id, schedule_time, start_time, end_time, task_type_revision, start_checkpoint, attempt,
+        exit_code, 3, tenant_id, task_id, runner_id, progress, log_sequence
+    FROM finished WHERE run_lease_id IS NULL
 ), counted AS (
     UPDATE tenant_counters c SET leased = leased - count
     FROM (
@@ -77,4 +63,6 @@ WITH log AS MATERIALIZED (
     WHERE tenant_id = id
     RETURNING tenant_id
 )
-SELECT n, timed, (SELECT count(*) FROM ended), (SELECT array_agg(tenant_id) FROM counted) FROM finished
+SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, (SELECT count(*) FROM ended),
+    (SELECT array_agg(tenant_id) FROM counted)
+FROM finished

@@ -3,7 +3,7 @@
 SELECT runner_id, scope, delete_time IS NOT NULL FROM runners WHERE runner_id = ANY (%(runner_ids)s::text[])
 
 -- name: held_task_types
--- Locks nothing; leases_by_claim, primary key of tasks.
+-- Locks nothing; leases_by_runner, primary key of tasks.
 SELECT l.tenant_id, l.task_id, t.task_type
 FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
 WHERE l.runner_id = ANY (%(runner_ids)s::text[]) AND t.task_type <> ''
@@ -52,7 +52,7 @@ WHERE runner_id > %(after)s AND (%(deleted)s OR delete_time IS NULL)
 ORDER BY runner_id LIMIT %(page)s
 
 -- name: runner_tasks
--- Locks nothing. What these runners hold, the oldest first; leases_by_claim.
+-- Locks nothing. What these runners hold, the oldest first; leases_by_runner.
 SELECT l.runner_id, l.tenant_id, l.task_id FROM leases l
 WHERE l.runner_id = ANY (%(runner_ids)s::text[]) AND l.phase IN (2, 3)
 ORDER BY l.runner_id, coalesce(l.start_time, l.schedule_time), l.tenant_id, l.task_id
@@ -72,7 +72,7 @@ RETURNING version
 
 -- name: forget_dead_runners
 -- Soft-deletes a page of runners whose session ended long ago and who hold nothing, skipping what says hello meanwhile.
--- Their processes may come back at any time. Sessions are few; primary keys, leases_by_claim.
+-- Their processes may come back at any time. Sessions are few; primary keys, leases_by_runner.
 WITH dead AS (
     SELECT r.runner_id
     FROM runners r JOIN sessions s ON s.runner_id = r.runner_id
@@ -91,7 +91,7 @@ RETURNING r.runner_id, r.version, statement_timestamp()
 
 -- name: note_drained
 -- Notes which runners hold nothing any more since they are to be drained, a page of them, skipping what says hello
--- meanwhile; runners are few, leases_by_claim.
+-- meanwhile; runners are few, leases_by_runner.
 WITH drained AS (
     SELECT r.runner_id FROM runners r
     WHERE r.drain IS NOT NULL AND r.drained_time IS NULL AND r.delete_time IS NULL
@@ -102,3 +102,17 @@ WITH drained AS (
 UPDATE runners r SET drained_time = statement_timestamp(), update_time = statement_timestamp(), version = version + 1
 FROM drained WHERE r.runner_id = drained.runner_id
 RETURNING r.runner_id, r.version, statement_timestamp()
+
+-- name: count_outcomes
+-- Adds to the counters of runners, locked in key order behind every other row of the transaction; primary key of runners.
+UPDATE runners r
+SET completed_count = r.completed_count + c.completed, failed_count = r.failed_count + c.failed
+FROM (
+    SELECT * FROM unnest(%(runner_ids)s::text[], %(completed)s::bigint[], %(failed)s::bigint[])
+    AS i (runner_id, completed, failed)
+    ORDER BY i.runner_id COLLATE "C"
+) c
+CROSS JOIN LATERAL (
+    SELECT x.runner_id FROM runners x WHERE x.runner_id = c.runner_id FOR NO KEY UPDATE
+) x
+WHERE r.runner_id = x.runner_id

@@ -79,7 +79,7 @@ WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id 
 RETURNING i.n
 
 -- name: leases_of_runner
--- Locks nothing: the tasks that a runner holds by record; leases_by_claim.
+-- Locks nothing: the tasks that a runner holds by record; leases_by_runner.
 SELECT tenant_id, task_id FROM leases WHERE runner_id = %(runner_id)s
 
 -- name: runner_news

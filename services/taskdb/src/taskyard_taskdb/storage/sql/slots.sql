@@ -18,7 +18,7 @@ SELECT t.tenant_id, t.task_id, t.create_time, t.kind, t.class_id, t.priority, t.
 FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
 CROSS JOIN LATERAL (
     SELECT * FROM tasks
-    WHERE tasks.tenant_id = k.tenant_id AND tasks.slot = k.slot AND tasks.end_time IS NULL
+    WHERE tasks.tenant_id = k.tenant_id AND tasks.live_slot = k.slot
         AND tasks.phase = 1 AND tasks.pending_reason = 4
     ORDER BY tasks.priority DESC, tasks.create_time, tasks.task_id
     LIMIT 1
@@ -31,7 +31,7 @@ SELECT k.tenant_id, k.slot
 FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
 WHERE EXISTS (
     SELECT FROM tasks
-    WHERE tasks.tenant_id = k.tenant_id AND tasks.slot = k.slot AND tasks.end_time IS NULL
+    WHERE tasks.tenant_id = k.tenant_id AND tasks.live_slot = k.slot
         AND tasks.phase = 1 AND tasks.pending_reason = 4)
 
 -- name: set_heads
@@ -54,7 +54,7 @@ SELECT k.tenant_id, k.slot,
         FROM (
             SELECT task_id, row_number() OVER (ORDER BY priority DESC, create_time, task_id) AS position
             FROM tasks
-            WHERE tenant_id = k.tenant_id AND slot = k.slot AND end_time IS NULL
+            WHERE tenant_id = k.tenant_id AND live_slot = k.slot
             ORDER BY priority DESC, create_time, task_id
             LIMIT %(limit)s
         ) t

@@ -9,7 +9,7 @@ ORDER BY l.tenant_id, l.task_id LIMIT %(page)s
 
 -- name: disconnected_leases
 -- Locks nothing: leases to redistribute because the stream of their session is gone for a while; sessions are scanned,
--- leases_by_claim.
+-- leases_by_runner.
 SELECT l.tenant_id, l.task_id, l.generation
 FROM sessions s JOIN leases l ON l.runner_id = s.runner_id AND l.session_epoch = s.epoch
 WHERE s.disconnect_time <= statement_timestamp() - %(patience)s::interval AND NOT s.closed
@@ -82,10 +82,10 @@ ORDER BY s.tenant_id, s.slot LIMIT %(page)s
 
 -- name: headless_waiters
 -- Locks nothing: slots that are waited for and have no row; tasks_by_slot is scanned, which holds live tasks only.
-SELECT DISTINCT t.tenant_id, t.slot
+SELECT DISTINCT t.tenant_id, t.live_slot
 FROM tasks t
-WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.phase = 1 AND t.pending_reason = 4
-    AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.slot)
+WHERE t.live_slot IS NOT NULL AND t.phase = 1 AND t.pending_reason = 4
+    AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.live_slot)
 LIMIT %(page)s
 
 -- name: slot_holders

@@ -7,7 +7,7 @@ SELECT last_id FROM task_stats_place FOR UPDATE SKIP LOCKED;
 -- holder of the place only. A task that several changes of the page move counts once, from its first phase to its last.
 WITH page AS MATERIALIZED (
     SELECT id, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
-    FROM changes
+    FROM change_log
     WHERE id > %(after)s AND id <= %(until)s AND resource_kind = 1 AND event <> 23
 ), moved AS MATERIALIZED (
     SELECT tenant_id, resource_id, (array_agg(previous_phase ORDER BY id))[1] AS former,
@@ -77,10 +77,11 @@ WHERE quarter >= %(start)s AND quarter < %(end)s AND (%(tenant)s::text IS NULL O
 GROUP BY 1, 2, kind, step;
 
 -- name: oldest_pending
--- No lock. tasks_live from its beginning: as far as the first task that waits, past those that are leased or paused.
+-- No lock. tasks_by_creation from the oldest live task on: as far as the first task that waits.
 SELECT extract(epoch FROM clock_timestamp() - t.create_time)::float8
 FROM tasks t
-WHERE t.tenant_id = %(tenant)s AND t.end_time IS NULL AND t.phase = 1 AND (%(type)s::text IS NULL OR t.task_type = %(type)s)
+WHERE t.tenant_id = %(tenant)s AND t.create_time >= oldest_live(%(tenant)s) AND t.end_time IS NULL AND t.phase = 1
+    AND (%(type)s::text IS NULL OR t.task_type = %(type)s)
     AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
 ORDER BY t.create_time LIMIT 1;
 
@@ -90,7 +91,7 @@ SELECT extract(epoch FROM clock_timestamp() - min(o.create_time))::float8
 FROM tenants n
 CROSS JOIN LATERAL (
     SELECT t.create_time FROM tasks t
-    WHERE t.tenant_id = n.tenant_id AND t.end_time IS NULL AND t.phase = 1
+    WHERE t.tenant_id = n.tenant_id AND t.create_time >= oldest_live(n.tenant_id) AND t.end_time IS NULL AND t.phase = 1
         AND (%(type)s::text IS NULL OR t.task_type = %(type)s)
         AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
     ORDER BY t.create_time LIMIT 1) o;

@@ -55,9 +55,16 @@ ORDER BY tenant_id, task_type LIMIT %(size)s
 DELETE FROM task_types WHERE tenant_id = %s AND task_type = %s
 
 -- name: count_tasks_of_type
--- Locks nothing. Live tasks that took this type, up to a limit; tasks_live_by_type.
+-- Locks nothing. Live tasks that took this type, up to a limit; tasks_by_type from each tenant's oldest live task on.
 SELECT count(*) FROM (
-    SELECT FROM tasks WHERE task_type_tenant = %s AND task_type = %s AND end_time IS NULL LIMIT 1000
+    SELECT FROM (VALUES (%s::text, %s::text)) AS y (tenant_id, task_type)
+    CROSS JOIN tenants n
+    CROSS JOIN LATERAL (
+        SELECT FROM tasks t
+        WHERE t.tenant_id = n.tenant_id AND t.task_type = y.task_type AND t.task_type <> ''
+            AND t.create_time >= oldest_live(n.tenant_id) AND t.task_type_tenant = y.tenant_id AND t.end_time IS NULL
+    ) live
+    LIMIT 1000
 ) counted
 
 -- name: read_type_revisions

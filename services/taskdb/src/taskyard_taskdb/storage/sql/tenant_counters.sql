@@ -1,13 +1,14 @@
 -- name: begin_counting
--- The first count of a tenant, in a statement of its own behind the lock of all writers; tasks_live and primary keys.
+-- The first count of a tenant, in a statement of its own behind the lock of all writers; tasks_held and primary keys.
 INSERT INTO tenant_counters (tenant_id, max_concurrent_tasks, max_queue_depth, rate_limit_per_sec, rate_burst, tokens,
     pending, leased)
 SELECT %(tenant_id)s, %(max_concurrent_tasks)s, %(max_queue_depth)s, %(rate_limit_per_sec)s, %(rate_burst)s,
     greatest(%(rate_burst)s, 1), pending, leased
 FROM (
-    SELECT count(*) FILTER (WHERE t.phase = 1 AND l.task_id IS NULL) AS pending, count(l.task_id) AS leased
-    FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
-    WHERE t.tenant_id = %(tenant_id)s AND t.end_time IS NULL
+    SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease)
+        + (SELECT count(*) FROM tasks t
+            WHERE t.tenant_id = %(tenant_id)s AND t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason <> 1) AS pending,
+        (SELECT count(*) FROM leases l WHERE l.tenant_id = %(tenant_id)s) AS leased
 ) counted
 
 -- name: set_limits
@@ -62,19 +63,21 @@ FROM tenant_counters
 WHERE tenant_id = ANY (%(tenant_ids)s::text[])
 
 -- name: recount_tenant
--- Locks nothing. What a tenant's counters have to be; tasks_live and primary keys.
-SELECT count(*) FILTER (WHERE t.phase = 1 AND l.task_id IS NULL) AS pending, count(l.task_id) AS leased
-FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
-WHERE t.tenant_id = %s AND t.end_time IS NULL
+-- Locks nothing. What a tenant's counters have to be; tasks_held and primary keys.
+SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease)
+        + (SELECT count(*) FROM tasks t
+            WHERE t.tenant_id = %(tenant_id)s AND t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason <> 1) AS pending,
+        (SELECT count(*) FROM leases l WHERE l.tenant_id = %(tenant_id)s) AS leased
 
 -- name: off_counters
--- Locks nothing. Tenants whose counters differ from a recount, which is exact behind the lock of all writers only; tasks_live.
+-- Locks nothing. Tenants whose counters differ from a recount, which is exact behind the lock of all writers only; tasks_held.
 SELECT c.tenant_id, c.pending, c.leased, n.pending, n.leased
 FROM tenant_counters c
 CROSS JOIN LATERAL (
-    SELECT count(*) FILTER (WHERE t.phase = 1 AND l.task_id IS NULL) AS pending, count(l.task_id) AS leased
-    FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
-    WHERE t.tenant_id = c.tenant_id AND t.end_time IS NULL
+    SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = c.tenant_id AND NOT q.has_lease)
+        + (SELECT count(*) FROM tasks t
+            WHERE t.tenant_id = c.tenant_id AND t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason <> 1) AS pending,
+        (SELECT count(*) FROM leases l WHERE l.tenant_id = c.tenant_id) AS leased
 ) n
 WHERE (c.pending, c.leased) <> (n.pending, n.leased)
 

@@ -47,9 +47,6 @@ CREATE TABLE task_type_revisions (
     PRIMARY KEY (tenant_id, task_type, revision),
     FOREIGN KEY (tenant_id, task_type) REFERENCES task_types ON DELETE CASCADE
 );
--- Who uses a type; a task without a registered type has no entry.
-CREATE INDEX tasks_live_by_type ON tasks (task_type_tenant, task_type)
-    WHERE task_type_tenant IS NOT NULL AND end_time IS NULL;
 """
 
 COUNTERS = """
@@ -102,7 +99,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("DROP INDEX tasks_live_by_type")
     op.execute("DROP TABLE tenant_counters, task_type_revisions, task_types")
     op.execute(
         "ALTER TABLE tenants DROP CONSTRAINT tenant_id_length, DROP CONSTRAINT tenant_display_name_length"

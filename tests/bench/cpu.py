@@ -1,0 +1,47 @@
+"""CPU time of processes, which tells what a task costs even on a machine that others use as well."""
+
+import os
+from pathlib import Path
+
+import psycopg
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def of_process(pid: int) -> float:
+    """Seconds that a process has used, in all its threads."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def of_server(connection: psycopg.Connection) -> float:
+    """Seconds that a PostgreSQL server on this host has used, with its children and those that ended."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    assert row is not None
+    postmaster = int(_stat(row[0])[1])
+    fields = _stat(postmaster)
+    ended = (int(fields[13]) + int(fields[14])) / _TICKS
+    return of_process(postmaster) + ended + sum(of_process(pid) for pid in _children(postmaster))
+
+
+def resident_bytes(pid: int) -> int:
+    """The memory of a process that is in use now."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if int(_stat(int(folder.name))[1]) == parent:
+                    found.append(int(folder.name))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/<pid>/stat behind the name, which may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
