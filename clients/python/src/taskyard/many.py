@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from taskyard import errors
+from taskyard.patience import Patience
 from taskyard.status import from_status
 from taskyard.stream import Stream
 from taskyard.task import Event, EventType, Task
@@ -26,25 +27,37 @@ def chunks(names: Iterable[str], size: int = MAX_NAMES) -> Iterable[list[str]]:
         yield chunk
 
 
-async def ended_batches(names: Iterable[str], fetch: Fetch, watch: Watch) -> AsyncGenerator[Sequence[Task]]:
-    """Each task once it has ended; one that is missing, now or later, raises errors.NotFound."""
+async def ended_batches(
+    names: Iterable[str], fetch: Fetch, watch: Watch, patience: float
+) -> AsyncGenerator[Sequence[Task]]:
+    """Each task once it has ended, over outages; one that is missing, now or later, is errors.NotFound."""
     for chunk in chunks(dict.fromkeys(names)):
-        found = await fetch(chunk)
-        done = [task for task in found if task.phase.terminal]
-        if done:
-            yield done
-        live = {task.name for task in found if not task.phase.terminal}
-        if not live:
-            continue
-        stream = watch(sorted(live))
-        try:
-            async for events in stream.batches:
-                done = [event.task for event in events if _ended(event) and event.task.name in live]
-                live.difference_update(task.name for task in done)
-                if done:
+        live = set(chunk)
+        patient = Patience(patience)
+        while live:
+            try:
+                async for done in _ended_of(live, fetch, watch):
+                    patient.refresh()
                     yield done
-        finally:
-            await stream.aclose()
+            except errors.TaskyardError as error:
+                await patient.wait(error)
+
+
+async def _ended_of(live: set[str], fetch: Fetch, watch: Watch) -> AsyncGenerator[list[Task]]:
+    """What has ended of `live`, which loses it; until nothing is left or the connection breaks."""
+    done = [task for task in await fetch(sorted(live)) if task.phase.terminal]
+    live.difference_update(task.name for task in done)
+    yield done
+    if not live:
+        return
+    stream = watch(sorted(live))
+    try:
+        async for events in stream.batches:
+            done = [event.task for event in events if _ended(event) and event.task.name in live]
+            live.difference_update(task.name for task in done)
+            yield done
+    finally:
+        await stream.aclose()
 
 
 def _ended(event: Event) -> bool:

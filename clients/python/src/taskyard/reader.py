@@ -157,7 +157,8 @@ class Reader:
         def watch(names: Sequence[str]) -> Stream[Event]:
             return self.watch(*names, snapshot=True, until_terminal=True)
 
-        return Stream(ended_batches((self._name(task) for task in tasks), fetch, watch))
+        names = (self._name(task) for task in tasks)
+        return Stream(ended_batches(names, fetch, watch, self._patience))
 
     async def explain(self, subject: str | Task | NewTask) -> Explanation:
         """Why a task does not run, or whether one that was not created would."""
