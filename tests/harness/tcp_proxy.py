@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 CHUNK = 64 * 1024
 
 
 class TcpProxy:
-    """Carries connections to `target`. A direction is open while its event is set; what is read while it is
-    closed waits in the proxy, as it would in a network that drops packets until it is healed.
+    """Carries connections to `target`, host:port or the path of a socket.
+
+    A direction is open while its event is set; what is read while it is closed waits in the proxy, as it
+    would in a network that drops packets until it is healed.
     """
 
     def __init__(self, target: str) -> None:
-        host, _, port = target.rpartition(":")
-        self._target = (host, int(port))
+        self.target = target
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.forth = asyncio.Event()
         self.back = asyncio.Event()
         self.connections = 0
+        self._fatal_words: bytes | None = None
         self.heal()
 
     @property
@@ -39,8 +41,13 @@ class TcpProxy:
         if back:
             self.back.clear()
 
+    def lose_answers_to(self, words: bytes) -> None:
+        """Carry nothing back from the moment at which a client has said these words."""
+        self._fatal_words = words
+
     def heal(self) -> None:
         """Carry everything again."""
+        self._fatal_words = None
         self.forth.set()
         self.back.set()
 
@@ -63,22 +70,43 @@ class TcpProxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         try:
-            far_reader, far_writer = await asyncio.open_connection(*self._target)
+            far_reader, far_writer = await self._reach_target()
         except OSError:
             writer.transport.abort()
             return
         self._writers |= {writer, far_writer}
         try:
             await asyncio.gather(
-                _carry(reader, far_writer, self.forth), _carry(far_reader, writer, self.back)
+                _carry(reader, far_writer, self.forth, self._listen),
+                _carry(far_reader, writer, self.back, _ignore),
             )
         finally:
             self._writers -= {writer, far_writer}
 
+    def _listen(self, said: bytes) -> None:
+        if self._fatal_words is not None and self._fatal_words in said:
+            self.blackhole(forth=False)
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_open: asyncio.Event) -> None:
+    async def _reach_target(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self.target.startswith("/"):
+            return await asyncio.open_unix_connection(self.target)
+        host, _, port = self.target.rpartition(":")
+        return await asyncio.open_connection(host, int(port))
+
+
+def _ignore(said: bytes) -> None:
+    """What is said in this direction has no consequence."""
+
+
+async def _carry(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    is_open: asyncio.Event,
+    listen: Callable[[bytes], None],
+) -> None:
     with suppress(OSError):
         while data := await reader.read(CHUNK):
+            listen(data)
             await is_open.wait()
             writer.write(data)
             await writer.drain()

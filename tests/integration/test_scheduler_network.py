@@ -148,7 +148,7 @@ async def test_fault_24_a_draining_scheduler_hands_its_runners_over_without_losi
         async with working(agent):
             held = await client.create(command("true", "hold"))
             await agent.holding.wait()
-            proxy._target = (second.address.partition(":")[0], second.port)
+            proxy.target = second.address
             assert await asyncio.to_thread(first.terminate) == 0
             await agent.connected(2)
             agent.release.set()
