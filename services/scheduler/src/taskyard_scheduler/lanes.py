@@ -82,15 +82,11 @@ class LaneBoard:
         if (found := self.agenda.share(tenant)) is not None:
             found.stall(self._clock() + STALL_SECONDS)
 
-    def drained(self, tenant: str, lanes: Iterable[LaneId], asked_version: int) -> bool:
-        """A claim found these lanes empty; those heard of since it was sent may have work again.
-
-        Whether any lane went away.
-        """
+    def drained(self, tenant: str, lanes: Iterable[LaneId], asked_version: int) -> None:
+        """A claim found these lanes empty; those heard of since it was sent may have work again."""
         found = self.agenda.tenants.get(tenant)
         if found is None:
-            return False
+            return
         gone = [key for key in lanes if (lane := found.lanes.get(key)) and lane.heard <= asked_version]
         for lane_id in gone:
             self.agenda.remove(tenant, lane_id)
-        return bool(gone)

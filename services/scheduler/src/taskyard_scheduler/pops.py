@@ -47,7 +47,10 @@ def _lane_pop(listed: ListedLane, accounted: bool) -> LanePop:
 
 
 def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_version: int) -> set[str]:
-    """Take over what a claim says about the lanes it named; the tenants for whom it changed anything."""
+    """Take over what a claim says about the lanes it named; the tenants for whom asking again may give more.
+
+    A lane that was found empty is gone, or was heard of since the claim was sent and may have work again.
+    """
     if result.error.code:
         # The session is over, which says nothing about the tenants.
         return {tenant.tenant for tenant in plan.tenants}
@@ -61,7 +64,8 @@ def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_ver
     for tenant in plan.tenants:
         ids = [listed.lane.id for listed in tenant.lanes]
         empty = [lane_id for lane_id in ids if asked[lane_id] <= reported[lane_id]]
-        if board.drained(tenant.tenant, empty, asked_version):
+        if empty:
+            board.drained(tenant.tenant, empty, asked_version)
             changed.add(tenant.tenant)
     return changed
 

@@ -59,8 +59,10 @@ class TenantAgenda:
         self._reset()
 
     def put(self, lane: Lane) -> bool:
-        """A lane has work; whether it had none before."""
+        """A lane has work; whether it had none before. What could not be claimed may be claimable now."""
         known = self.lanes.get(lane.id)
+        if self._stalled_until:
+            self.stall(0.0)
         if known is None:
             self.lanes[lane.id] = lane
             self._reset()
