@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd
+.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd blocking
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ longlog: setup ## follow and list a log of 1,000,000 lines (LINES=...), and see 
 
 crowd: setup ## 2,000 runners connect, idle and reconnect at once; their heartbeats stay on time
 	@TASKYARD_CROWD=2000 .venv/bin/python -m pytest -q -s tests/integration/test_scheduler_crowd.py -k fault_26
+
+blocking: setup ## 100 functions that block, each in a host of its own, delay no heartbeat
+	@TASKYARD_BLOCKING=100 .venv/bin/python -m pytest -q services/runner/tests/test_function_hosts.py -k blocking_functions
 
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"

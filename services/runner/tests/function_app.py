@@ -219,3 +219,10 @@ async def large(size: int) -> str:
 @app.task("unserialisable")
 async def unserialisable() -> object:
     return object()
+
+
+@app.task("nap")
+def nap(seconds: float) -> int:
+    """Blocks for a moment."""
+    time.sleep(seconds)
+    return os.getpid()

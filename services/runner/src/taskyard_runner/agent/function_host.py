@@ -26,7 +26,9 @@ _MESSAGE_LIMIT = 64 << 20
 _FOR_EVER = 10 * 365 * 86400.0
 # A line of runs in an exclusive host is as long as this takes, and at most so many.
 _LINE_SECONDS = 0.01
-_DEEPEST = 64
+_DEEPEST = 100
+# A host that has had work for this long and says nothing is held up, even if it cannot say so.
+_SILENT_SECONDS = 0.25
 _PLAIN = HostClass(shared=False)
 
 
@@ -73,8 +75,10 @@ class FunctionHost:
         self.first_rss = 0
         self.done_count = 0
         self.idle_since = boottime()
+        # When it was last given work, or told an end.
+        self.last_moved = self.idle_since
         # How long its runs take, smoothed; unknown before the first.
-        self.pace = 1.0
+        self.pace: float | None = None
         self.acks: list[str] = []
         # The run on whose account it is being killed.
         self.culprit: FunctionRun | None = None
@@ -92,13 +96,22 @@ class FunctionHost:
     @property
     def depth(self) -> int:
         """How many runs it may be given: a line of short ones saves the way to the agent and back."""
-        if self.place.shared or self.place != _PLAIN:
+        if self.place != _PLAIN or self.pace is None:
             return 1
-        return max(1, min(_DEEPEST, int(_LINE_SECONDS / max(self.pace, 1e-6))))
+        return max(1, min(_DEEPEST, int(_LINE_SECONDS / self.pace)))
 
     def note_pace(self, seconds: float) -> None:
-        """A run took so long."""
-        self.pace = seconds if seconds > self.pace else 0.8 * self.pace + 0.2 * seconds
+        """A run took so long. One that was long by chance is forgotten after a few short ones."""
+        known = seconds if self.pace is None else self.pace
+        self.pace = max(1e-6, seconds, (known + seconds) / 2)
+
+    def rate(self, now: float) -> float:
+        """Runs per second that it can be expected to take."""
+        head = self.head
+        held_up = head is not None and head.started
+        if self.pace is None or held_up or now - self.last_moved > _SILENT_SECONDS:
+            return 0.0
+        return 1 / self.pace
 
     def send(self, message: Message) -> None:
         """Tell the host, if it is connected; one that is not asks when it comes back."""

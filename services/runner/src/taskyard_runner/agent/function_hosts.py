@@ -22,8 +22,8 @@ from taskyard_runner.warden.protocol import Message
 _HELLO_SECONDS = 60.0
 # A host that does not say within this what it runs is hung, and the next agent cannot wait for it.
 _ADOPTION_SECONDS = 10.0
-# While hosts finish runs at least this often, more of them would not help.
-_BUSY_SECONDS = 0.02
+# About what it takes to start a host: work that the others have done by then needs none.
+_START_SECONDS = 0.2
 _IDLE_SECONDS = 30.0
 _TRIM_SECONDS = 5.0
 _FIRST_BACKOFF = 1.0
@@ -88,7 +88,7 @@ class Hosts:
         self._problem = ""
         self._failures = 0
         self._start_after = 0.0
-        self._last_done: dict[HostClass, float] = {}
+        self._looking: asyncio.TimerHandle | None = None
         self._server: asyncio.AbstractServer | None = None
         self._code = boottime()
 
@@ -210,10 +210,15 @@ class Hosts:
             if sum(not host.stalled for host in hosts) < self._config.shared_count:
                 self.start(place)
         elif len(hosts) < self._config.capacity and starting < min(waiting, os.cpu_count() or 1):
-            if len(hosts) == starting or now - self._last_done.get(place, 0.0) >= _BUSY_SECONDS:
+            if waiting >= _START_SECONDS * sum(host.rate(now) for host in hosts):
                 self.start(place)
             else:
-                loop.call_later(_BUSY_SECONDS, self._party.wake)
+                self._look_again()
+
+    def _look_again(self) -> None:
+        """Hosts that were expected to do the work may be held up by then, without a word."""
+        if self._looking is None or self._looking.when() <= asyncio.get_running_loop().time():
+            self._looking = asyncio.get_running_loop().call_later(_START_SECONDS, self._party.wake)
 
     def retire(self, host: FunctionHost, why: str) -> None:
         """Give it no more work; it leaves when it has none."""
@@ -295,7 +300,7 @@ class Hosts:
     def _note_health(self, host: FunctionHost, message: Message) -> None:
         done = message.get("done")
         if done:
-            self._last_done[host.place] = host.idle_since = boottime()
+            host.idle_since = host.last_moved = boottime()
             host.done_count += len(done)
             if self._config.max_tasks and host.done_count >= self._config.max_tasks and not host.retired:
                 self.retire(host, f"{host.done_count} runs")

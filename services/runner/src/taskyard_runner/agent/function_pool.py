@@ -192,6 +192,7 @@ class FunctionPool:
             self._tell({"op": "guard", "host": host.name, "runs": guards})
         if rows:
             self._given += len(rows)
+            host.last_moved = now
             host.send({"op": "run", "rows": rows})
 
     # -- what hosts tell
@@ -230,9 +231,10 @@ class FunctionPool:
 
     def _make_way(self, host: FunctionHost, run: FunctionRun) -> None:
         """A run that takes its time must not hold up those behind it, nor a stop that came meanwhile."""
-        host.note_pace(1.0)
-        if not host.place.shared and len(host.runs) > 1:
-            host.send({"op": "return"})
+        if not host.place.shared:
+            if len(host.runs) > 1:
+                host.send({"op": "return"})
+            self.wake()
         if run.reason is not None and host.culprit is None:
             self.stop(run, run.reason, run.grace)
 

@@ -1,0 +1,36 @@
+"""How much work a function host is given, and how much is expected of it."""
+
+from __future__ import annotations
+
+from taskyard_runner.agent.function_host import FunctionHost
+from taskyard_runner.executors.function import HostClass
+
+
+def host(*runs: float, place: HostClass | None = None) -> FunctionHost:
+    """A host whose runs took so long."""
+    made = FunctionHost("host-1", place or HostClass(shared=False), "token", 0.0)
+    for seconds in runs:
+        made.note_pace(seconds)
+    return made
+
+
+def test_a_host_of_which_nothing_is_known_is_given_one_run_and_trusted_with_none() -> None:
+    assert host().depth == 1
+    assert host().rate(host().last_moved) == 0
+
+
+def test_short_runs_make_a_line_and_a_long_one_ends_it() -> None:
+    assert host(0.0001).depth == 100
+    assert host(0.0001, 0.1).depth == 1
+    assert host(0.1, *[0.0001] * 12).depth > 50
+
+
+def test_work_that_must_not_overlap_or_has_limits_stands_in_no_line() -> None:
+    assert host(0.0001, place=HostClass(shared=False, forbid=True)).depth == 1
+    assert host(0.0001, place=HostClass(shared=False, memory_mb=64)).depth == 1
+
+
+def test_a_silent_host_promises_nothing() -> None:
+    quick = host(0.001)
+    assert round(quick.rate(quick.last_moved + 0.1)) == 1000
+    assert quick.rate(quick.last_moved + 1.0) == 0
