@@ -7,6 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -19,21 +20,17 @@ from tests.harness.keys import make_key
 from tests.harness.postgres import PostgresServer
 from tests.harness.taskdb_process import taskdb_process
 
-# Ended before the retention of 90 days, so that all of them are due.
-TASKS = fill.TASKS.replace("interval '1 day'", "interval '91 days'")
-RUNS = """
-INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, attempt, state, tenant_id, task_id, runner_id)
-SELECT 1, 1, end_time, end_time, end_time, 1, 3, tenant_id, task_id, 'bench' FROM tasks WHERE end_time IS NOT NULL
-"""
+# Beyond the retention of 90 days, so that all of them are due.
+AGE = timedelta(days=91)
 CLAIM = 20
 PAUSE_SECONDS = 0.05
 
 
-async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """Claims at a steady pace, first alone, then while the archive fills."""
     count, seconds = (20_000, 5.0) if quick else (1_000_000, 30.0)
     with migrated(server) as url:
-        await asyncio.to_thread(_fill, url, count)
+        await asyncio.to_thread(fill.deepen, url, pending=0, finished=count, age=AGE)
         with taskdb_process(url, directory) as taskdb:
             load = Load(taskdb.address, url)
             epoch = await load.open_session(make_key(url, "runner").split("_")[1])
@@ -87,20 +84,6 @@ async def _move(url: str) -> float:
     with contextlib.suppress(ProcessLookupError):
         assert await process.wait() == 0
     return time.perf_counter() - began
-
-
-def _fill(url: str, count: int) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        for first in range(0, count, fill.STEP):
-            values = {
-                "phase": 10,
-                "prefix": "old-",
-                "first": first,
-                "last": min(first + fill.STEP, count) - 1,
-            }
-            connection.execute(TASKS, values)
-        connection.execute(RUNS)
-        connection.execute("VACUUM ANALYZE tasks, runs")
 
 
 def _p99(values: list[float]) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 
-from tests.bench import fill, raw
+from tests.bench import raw
 from tests.bench.database import migrated, wal_position
 from tests.bench.measure import Figure, Report, median
 from tests.bench.taskdb import Load
@@ -15,7 +15,7 @@ from tests.harness.postgres import PostgresServer
 from tests.harness.taskdb_process import taskdb_process
 
 
-async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """Measure limits and services in turn, so that both see the same machine."""
     runs, count = (1, 2000) if quick else (3, 30_000)
     lifecycles, copies, batches, drains, singles, empties, wal = [], [], [], [], [], [], []
@@ -68,57 +68,3 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
     report.add(
         Figure("WAL of create + run", per_task, "bytes", tuple(wal), goal="2,200", met=per_task <= 2200)
     )
-    if depth:
-        await compare_depths(server, directory, report, count)
-        await hold_snapshot(server, directory, report, 200_000)
-
-
-async def compare_depths(server: PostgresServer, directory: Path, report: Report, count: int) -> None:
-    """The same work on an empty and on a deep database, in turns: 1M unmatched pending, 5M finished."""
-    with migrated(server) as shallow, migrated(server) as deep:
-        await asyncio.to_thread(fill.deepen, deep, pending=1_000_000, finished=5_000_000)
-        rates: dict[str, list[tuple[float, float, float]]] = {shallow: [], deep: []}
-        for _ in range(3):
-            for url in (shallow, deep):
-                rates[url].append(await _hot_path(url, directory, count))
-        for index, name in enumerate(("batch create", "pop + report", "single create")):
-            before = median([run[index] for run in rates[shallow]])
-            after = median([run[index] for run in rates[deep]])
-            ratio = after / before
-            runs = tuple(run[index] for run in rates[deep])
-            figure = Figure(
-                f"{name}, deep", after, "tasks/s", runs, ratio, "empty database", "0.75", ratio >= 0.75
-            )
-            report.add(figure)
-
-
-async def _hot_path(url: str, directory: Path, count: int) -> tuple[float, float, float]:
-    with taskdb_process(url, directory) as taskdb:
-        load = Load(taskdb.address, url)
-        epoch = await load.open_session(make_key(url, "runner").split("_")[1])
-        created = await load.batch_creates(count)
-        _, drained, _ = await load.drain(epoch, count)
-        single = await load.single_creates(count // 10)
-        await load.drain(epoch, count // 10)
-        await load.channel.close()
-        return created, drained, single
-
-
-async def hold_snapshot(server: PostgresServer, directory: Path, report: Report, count: int) -> None:
-    """Claims while another session holds a snapshot open, so that no dead row can be removed."""
-    with migrated(server) as url, taskdb_process(url, directory) as taskdb:
-        load = Load(taskdb.address, url)
-        epoch = await load.open_session(make_key(url, "runner").split("_")[1])
-        await load.batch_creates(20_000)
-        _, _, before = await load.drain(epoch, 20_000)
-        with psycopg.connect(url) as holder:
-            holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            holder.execute("SELECT count(*) FROM queue")
-            for _ in range(count // 20_000):
-                await load.batch_creates(20_000)
-                _, _, after = await load.drain(epoch, 20_000)
-        ratio = median(after) / median(before)
-        name = "claim of 500 with a snapshot held open"
-        value, met = median(after) * 1000, ratio <= 2.0
-        report.add(Figure(name, value, "ms", tuple(after), ratio, "without", "2.0", met))
-        await load.channel.close()

@@ -48,7 +48,7 @@ VARIANTS: dict[str, tuple[Callable[[int], NewTask], int]] = {
 }
 
 
-async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """Measure every variant against the plain drain."""
     count, rounds = (2000, 1) if quick else (20_000, 3)
     with migrated_template(server, upgrade) as template:

@@ -38,7 +38,7 @@ FLAGS = (
 BATCH = 100
 
 
-async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """The runner by itself for both kinds of function, then everything together."""
     runs, count = (1, 4000) if quick else (3, 40_000)
     for name, title in (("noop", "async"), ("noop-sync", "plain")):

@@ -20,9 +20,8 @@ _STATEMENT = re.compile(r"LOG:\s+(execute|statement)")
 RUNNERS = 100
 
 
-async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """Count for a while after everybody has connected."""
-    del depth
     runners, seconds = (10, 10.0) if quick else (RUNNERS, 60.0)
     with migrated_template(server, upgrade) as template, control_plane(server, template) as plane:
         agents = [HonestAgent(plane.runner(f"idle-{n}")) for n in range(runners)]

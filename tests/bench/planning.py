@@ -1,15 +1,18 @@
 """Planning with very many tenants: time of a tick and memory of the scheduler's knowledge.
 
-`.venv/bin/python -m tests.bench.planning` runs it in a process of its own, because it measures that process.
+It runs in a process of its own, because it measures that process: `python -m tests.bench.planning`.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
 import random
 import statistics
+import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from taskyard.v1 import lease_service_pb2, runner_pb2
@@ -17,6 +20,8 @@ from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.domain.plan import Offer, RunnerPlan, Situation, make_plan
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
+from tests.bench.measure import Figure, Report
+from tests.harness.postgres import PostgresServer
 
 RUNNERS, CAPACITY = 100, 10
 TICKS = 200
@@ -108,26 +113,51 @@ class Yard:
         del self._running[:count]
 
 
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tenants", type=int, default=10_000)
-    parser.add_argument("--classes", type=int, default=50)
-    arguments = parser.parse_args()
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
+    """Measure in a process of its own."""
+    del server, directory
+    size = ("--tenants", "200", "--classes", "10") if quick else ()
+    argv = (sys.executable, "-m", "tests.bench.planning", "--json", *size)
+    process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+    told, _ = await process.communicate()
+    assert process.returncode == 0, process.returncode
+    for figure in json.loads(told):
+        report.add(Figure(**figure))
+
+
+def measure(tenants: int, classes: int) -> list[Figure]:
+    """Ticks of a full yard, and what the process holds then."""
     board = LaneBoard(lambda: 0.0)
-    fill(board, arguments.tenants, arguments.classes)
+    fill(board, tenants, classes)
     yard = Yard(board)
     first = yard.tick(0.0)
     ticks = []
     for n in range(TICKS):
         yard.free(FREED)
         ticks.append(yard.tick(0.05 * n))
-    told = f"{arguments.tenants:,} tenants x {arguments.classes} classes, {len(board):,} lanes"
-    print(f"{told}; {RUNNERS} runners x {CAPACITY}, {FREED} places freed per tick")
-    print(f"first tick, all free   {1e3 * first:8.1f} ms")
-    print(f"median tick            {1e3 * statistics.median(ticks):8.1f} ms  goal 20")
-    print(f"99th percentile        {1e3 * sorted(ticks)[int(0.99 * TICKS)]:8.1f} ms")
-    print(f"memory of the process  {resident_mb():8.1f} MB  goal 300")
+    middle, late, memory = statistics.median(ticks), sorted(ticks)[int(0.99 * TICKS)], resident_mb()
+    name = f"plan, {len(board):,} lanes of {tenants:,} tenants"
+    return [
+        Figure(f"{name}, all free", 1e3 * first, "ms"),
+        Figure(f"{name}, median", 1e3 * middle, "ms", goal="20", met=middle <= 0.02),
+        Figure(f"{name}, p99", 1e3 * late, "ms"),
+        Figure(f"{name}, memory", memory, "MB", goal="300", met=memory <= 300),
+    ]
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tenants", type=int, default=10_000)
+    parser.add_argument("--classes", type=int, default=50)
+    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    arguments = parser.parse_args()
+    figures = measure(arguments.tenants, arguments.classes)
+    if arguments.json:
+        print(json.dumps([asdict(figure) for figure in figures]))
+        return
+    for figure in figures:
+        Report().add(figure)
 
 
 if __name__ == "__main__":

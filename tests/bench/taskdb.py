@@ -38,7 +38,9 @@ def task(**fields: Any) -> task_pb2.Task:
 class Load:
     """A caller with every key that the benchmarks need."""
 
-    def __init__(self, address: str, url: str) -> None:
+    def __init__(self, address: str, url: str, *, unmatched: int | None = None) -> None:
+        # A class that no runner matches.
+        self._unmatched = unmatched
         options = [("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20)]
         self.channel = grpc.aio.insecure_channel(address, options)
         self._tenant = (("authorization", f"Bearer {make_key(url, 'tenant', 'default')}"),)
@@ -135,7 +137,7 @@ class Load:
         lanes = [
             lease_service_pb2.LanePop(lane=lane.key)
             for lane in await self.lanes()
-            if lane.tenant == "default"
+            if lane.tenant == "default" and lane.key.class_id != self._unmatched
         ]
         tenants = [lease_service_pb2.TenantPop(tenant="default", max_tasks=batch, lanes=lanes)]
         done, latencies = 0, []

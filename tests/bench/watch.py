@@ -31,7 +31,7 @@ EVERYTHING = 10
 Stub = task_service_pb2_grpc.TaskServiceStub
 
 
-async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool, depth: bool) -> None:
+async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """All figures of watching."""
     watchers, idle, seconds = (100, 500, 5) if quick else (1000, 10_000, 30)
     with migrated(server) as url, taskdb_process(url, directory) as taskdb:
