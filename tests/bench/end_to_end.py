@@ -54,7 +54,8 @@ async def fast_runner(plane: ControlPlane, count: int, *flags: str) -> AsyncIter
     # An id stays taken while the session of its last process lasts.
     name = f"fast-{uuid.uuid4().hex[:8]}"
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.bench.fast_runner", plane.schedulers[0].address, str(count), "--runner-id", name, *flags,
+        sys.executable, "-m", "tests.bench.fast_runner", plane.schedulers[0].address, str(count),
+        "--runner-id", name, *flags,
         env={**os.environ, "TASKYARD_KEY": plane.keys["runner"]},
         stdout=asyncio.subprocess.PIPE,
         limit=1 << 24,
@@ -154,7 +155,7 @@ async def latencies(plane: ControlPlane, report: Report, runs: int, count: int) 
 
 
 async def latency(plane: ControlPlane, count: int) -> tuple[float, float]:
-    """From the call of CreateTask to the arrival of the assignment, on a system that is idle otherwise: p50, p99."""
+    """p50 and p99 from the call of CreateTask to the arrival of the assignment, on an otherwise idle system."""
     load = Load(plane.taskdbs[0].address, plane.url)
     async with fast_runner(plane, count, "--capacity", "100", "--prefetch", "0") as runner:
         start = time.monotonic()
