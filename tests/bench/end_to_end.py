@@ -155,7 +155,7 @@ async def latencies(plane: ControlPlane, report: Report, runs: int, count: int) 
 
 
 async def latency(plane: ControlPlane, count: int) -> tuple[float, float]:
-    """p50 and p99 from the call of CreateTask to the arrival of the assignment, on an otherwise idle system."""
+    """p50 and p99 from the call of CreateTask to the arrival of the assignment, if nothing else is done."""
     load = Load(plane.taskdbs[0].address, plane.url)
     async with fast_runner(plane, count, "--capacity", "100", "--prefetch", "0") as runner:
         start = time.monotonic()
