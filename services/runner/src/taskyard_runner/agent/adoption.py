@@ -11,6 +11,7 @@ from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.function_host import HOST
 from taskyard_runner.agent.leases import Leases
 from taskyard_runner.agent.logs import LogShipper
+from taskyard_runner.agent.progress import progress_of
 from taskyard_runner.agent.run import AgentRun, adopt
 from taskyard_runner.agent.runs import Runs
 from taskyard_runner.agent.selftest import META
@@ -103,7 +104,7 @@ class Adoption:
         last = max(run.checkpoint_sequence, notes.get("checkpoint", 0))
         self._uploads.open(run.lease, run.directory.uploads, last)
         if "progress" in notes:
-            run.held.change(progress=self._runs.progress_of(run, notes["progress"]))
+            run.held.change(progress=progress_of(notes["progress"], self._uploads.last_sequence(run.key)))
         if run.started and not notes.get("started_saved") and not self._runs.start_spooled(run.key):
             self._runs.report_started(run, f"pid {described['pid']}", described["start_time"])
         if described["result"] is not None:

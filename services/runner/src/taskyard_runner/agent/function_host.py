@@ -11,8 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from taskyard.v1.common_pb2 import Resources
+from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.executor import Executor
+from taskyard_runner.agent.leases import Held
 from taskyard_runner.agent.run import AgentRun
-from taskyard_runner.executors.function import HostClass, Row
+from taskyard_runner.executors.function import DEFAULT_GRACE, HostClass, Row, lease_of
 from taskyard_runner.warden.deadline import Deadlines, StopReason
 from taskyard_runner.warden.extinction import MARKER
 from taskyard_runner.warden.linux import boottime
@@ -22,6 +26,8 @@ from taskyard_runner.warden.protocol import Decoder, Message, encode
 HOST = "host"
 CONFIG = "TASKYARD_HOST"
 _MESSAGE_LIMIT = 64 << 20
+# What an adopted lease is taken to last before the session is renewed.
+_ADOPTED_SECONDS = 15.0
 # A host has no lease: only the agent and the end of the warden end it.
 _FOR_EVER = 10 * 365 * 86400.0
 # A line of runs in an exclusive host is as long as this takes, and at most so many.
@@ -49,6 +55,17 @@ class FunctionRun(AgentRun):
     def extra(self) -> dict[str, Any]:
         """What most rows do not have."""
         return self.row[7] or {}
+
+    def read_row(self) -> None:
+        """Take over what the row says about the run."""
+        extra = self.row[7]
+        if extra is None:
+            return
+        self.grace = extra.get("grace", DEFAULT_GRACE)
+        self.checkpoint_sequence = extra.get("checkpoint", 0)
+        if "resources" in extra:
+            cpu, memory, disk = extra["resources"]
+            self.resources = Resources(cpu_millis=cpu, memory_mb=memory, disk_mb=disk)
 
 
 class FunctionHost:
@@ -136,6 +153,24 @@ class FunctionHost:
             "meta": {HOST: asdict(self.place), "token": self.token, "code": self.code},
             "host": True,
         }
+
+
+def known_again(host: FunctionHost, row: Row, runs_directory: str, executor: Executor) -> FunctionRun:
+    """A run that an earlier agent gave to the host."""
+    forbid = bool((row[7] or {}).get("forbid"))
+    run = FunctionRun(
+        Held(lease_of(row), row[0], boottime() + _ADOPTED_SECONDS, guarded=forbid),
+        RunDirectory(runs_directory, row[0]),
+        DEFAULT_GRACE,
+        executor=executor,
+        ordered=True,
+        row=row,
+        place=host.place,
+        host=host,
+    )
+    run.read_row()
+    run.has_files = run.directory.root.exists()
+    return run
 
 
 class Connection(asyncio.Protocol):

@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from taskyard import tracing
-from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT, Resources
-from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST, RELEASE_REASON_UNSUPPORTED, Assignment, RunReport
+from taskyard.v1.common_pb2 import Resources
+from taskyard.v1.lease_pb2 import RELEASE_REASON_UNSUPPORTED, Assignment
 from taskyard_kit.logs import get_log
-from taskyard_runner.agent import outcome
+from taskyard_runner.agent import function_outcome
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.directory import RunDirectory
 from taskyard_runner.agent.ended import Ended
-from taskyard_runner.agent.function_host import FunctionHost, FunctionRun
+from taskyard_runner.agent.function_deadlines import RunDeadlines
+from taskyard_runner.agent.function_host import FunctionHost, FunctionRun, known_again
 from taskyard_runner.agent.function_hosts import Hosts
 from taskyard_runner.agent.leases import Held, Leases
 from taskyard_runner.agent.preparation import Download
@@ -27,15 +28,11 @@ from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.run import AgentRun
 from taskyard_runner.agent.runs import Runs
 from taskyard_runner.executors import function
-from taskyard_runner.executors.function import DEFAULT_GRACE, DEFAULT_ORPHAN, HostClass, Row
-from taskyard_runner.warden.cgroup import Limits
-from taskyard_runner.warden.deadline import Deadlines, StopReason
+from taskyard_runner.executors.function import DEFAULT_GRACE, HostClass, Row
+from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.linux import boottime
-from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.protocol import Message
 
-# What an adopted lease is taken to last before the session is renewed.
-_ADOPTED_SECONDS = 15.0
 _NO_RESOURCES = Resources()
 
 log = get_log(__name__)
@@ -70,6 +67,7 @@ class FunctionPool:
         # Names of runs differ from those of earlier agents, without a random number each.
         self._prefix = f"f{secrets.token_hex(5)}-"
         self._numbers = itertools.count(1)
+        self._deadlines = RunDeadlines(runs)
         # Set by who makes both.
         self.hosts: Hosts
 
@@ -100,23 +98,12 @@ class FunctionPool:
             run.span = tracing.start_span("run", traceparent, "consumer", attributes)
             traceparent = tracing.traceparent_of(run.span)
         run.row = function.describe(label, assignment, name, total_until, traceparent)
-        self._apply(run)
+        run.read_row()
         self._runs.take(run)
         if assignment.HasField("checkpoint"):
             run.preparing = self._runs.spawn(self._restore(run, assignment))
         else:
             self._queue(run)
-
-    def _apply(self, run: FunctionRun) -> None:
-        """What a row says about its run."""
-        extra = run.row[7]
-        if extra is None:
-            return
-        run.grace = extra.get("grace", DEFAULT_GRACE)
-        run.checkpoint_sequence = extra.get("checkpoint", 0)
-        if "resources" in extra:
-            cpu, memory, disk = extra["resources"]
-            run.resources = Resources(cpu_millis=cpu, memory_mb=memory, disk_mb=disk)
 
     async def _restore(self, run: FunctionRun, assignment: Assignment) -> None:
         async def fetch() -> bool:
@@ -225,9 +212,7 @@ class FunctionPool:
     def _begun(self, host: FunctionHost, run: FunctionRun, when: float) -> None:
         if not run.started:
             self._runs.begun(run, host.handle, when)
-        run.deadlines = Deadlines(_order(run), run.held.until)
-        run.deadlines.begin(boottime() - max(0.0, time.time() - when))
-        self._arm(run)
+        self._deadlines.begin(run, when)
 
     def _make_way(self, host: FunctionHost, run: FunctionRun) -> None:
         """A run that takes its time must not hold up those behind it, nor a stop that came meanwhile."""
@@ -271,7 +256,7 @@ class FunctionPool:
             host.note_pace(end - begin)
             host.kept.add(name)
             run.has_files = run.has_files or wrote
-            ended.append(Ended(run, _report(run, told), begin, end, host.handle, wrote))
+            ended.append(Ended(run, function_outcome.told(run, told), begin, end, host.handle, wrote))
         self._runs.conclude_all(ended)
         self.hosts.leave_if_idle(host)
         self.wake()
@@ -279,8 +264,7 @@ class FunctionPool:
     def _leave(self, run: FunctionRun) -> None:
         """It is no longer in its host."""
         self._given -= 1
-        if run.timer is not None:
-            run.timer.cancel()
+        self._deadlines.end(run)
         if run.place.forbid:
             self._tell({"op": "unguard", "runs": [run.name]})
 
@@ -299,7 +283,11 @@ class FunctionPool:
             wrote = os.path.exists(run.directory.journal)
             run.has_files = run.has_files or wrote
             begin, end = result.get("start_time") or time.time(), result["end_time"]
-            ended.append(Ended(run, _lost(run, result, to_blame=to_blame), begin, end, host.handle, wrote))
+            ended.append(
+                Ended(
+                    run, function_outcome.lost(run, result, to_blame=to_blame), begin, end, host.handle, wrote
+                )
+            )
         self._runs.conclude_all(ended)
 
     # -- executor of the runs
@@ -359,28 +347,6 @@ class FunctionPool:
             self.hosts.leave_if_idle(host)
         self._acking = set()
 
-    # -- deadlines
-
-    def _arm(self, run: FunctionRun) -> None:
-        assert run.deadlines is not None
-        if run.timer is not None:
-            run.timer.cancel()
-        run.deadlines.lease_until = run.held.until
-        delay = max(0.0, run.deadlines.next_due()[0] - boottime())
-        run.timer = asyncio.get_running_loop().call_later(min(delay, 3600.0), self._check, run)
-
-    def _check(self, run: FunctionRun) -> None:
-        assert run.deadlines is not None
-        if run.ended or run.reason is not None:
-            return
-        run.deadlines.lease_until = run.held.until
-        when, reason = run.deadlines.next_due()
-        if when > boottime():
-            self._arm(run)
-        elif reason != StopReason.LEASE_EXPIRED or not run.place.forbid:
-            # The end of a lease that forbids overlap is the warden's to enforce.
-            self._runs.stop(run, reason, run.deadlines.grace(reason))
-
     # -- after an earlier agent
 
     def host_ready(self, host: FunctionHost, hello: Message) -> None:
@@ -395,7 +361,7 @@ class FunctionPool:
                 self._adopt_ended(host, row, told)
 
     def _adopt(self, host: FunctionHost, row: Row, when: float | None) -> None:
-        run = self._known_again(host, row)
+        run = known_again(host, row, self._runs_directory, self)
         if self._leases.get(run.key) is not None:
             host.send({"op": "stop", "run": run.name, "reason": StopReason.ABORT})
             return
@@ -411,7 +377,7 @@ class FunctionPool:
             self._begun(host, run, when)
 
     def _adopt_ended(self, host: FunctionHost, row: Row, told: list[Any]) -> None:
-        run = self._known_again(host, row)
+        run = known_again(host, row, self._runs_directory, self)
         spooled = self._leases.get(run.key)
         if spooled is None:
             self._runs.take(run)
@@ -429,63 +395,3 @@ class FunctionPool:
             self._runs.close_logs(run)
         else:
             self._ack(host, run.name)
-
-    def _known_again(self, host: FunctionHost, row: Row) -> FunctionRun:
-        forbid = bool((row[7] or {}).get("forbid"))
-        run = FunctionRun(
-            Held(function.lease_of(row), row[0], boottime() + _ADOPTED_SECONDS, guarded=forbid),
-            RunDirectory(self._runs_directory, row[0]),
-            DEFAULT_GRACE,
-            executor=self,
-            ordered=True,
-            row=row,
-            place=host.place,
-            host=host,
-        )
-        self._apply(run)
-        run.has_files = run.directory.root.exists()
-        return run
-
-
-def _order(run: FunctionRun) -> Order:
-    extra = run.extra
-    return Order(
-        run=run.name,
-        argv=(),
-        env={},
-        cwd="",
-        token="",
-        limits=Limits(),
-        lease_until=run.held.until,
-        forbid_overlap=run.place.forbid,
-        orphan_seconds=extra.get("orphan", DEFAULT_ORPHAN),
-        attempt_seconds=extra.get("attempt"),
-        total_until=extra.get("total_until"),
-        silence_seconds=extra.get("silence"),
-        grace_seconds=run.grace,
-        cleanup=(),
-        meta={},
-    )
-
-
-def _report(run: FunctionRun, told: dict[str, Any] | None) -> RunReport | None:
-    """What a function's end comes to: its own outcome, unless it answered a stop."""
-    if run.reason == StopReason.ABORT:
-        return None
-    if told is not None and "stopped" in told:
-        reason = run.reason or StopReason.SHUTDOWN
-        return outcome.judge({"stop_reason": reason}, run.directory.result, run.directory.error)
-    return function.report_of(told)
-
-
-def _lost(run: FunctionRun, result: Message, *, to_blame: bool) -> RunReport | None:
-    """What the end of its host means for a run."""
-    if run.reason == StopReason.ABORT:
-        return None
-    if not to_blame:
-        told = "its function host ended on account of another run"
-        return outcome.released(RELEASE_REASON_LOST, told)
-    if not result.get("stop_reason") and outcome.exit_code(result) == 0:
-        told = "the function ended its process"
-        return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", told)
-    return outcome.judge(result, run.directory.result, run.directory.error)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Progress
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_ABORT,
     LEASE_ACTION_CANCEL,
     LEASE_ACTION_PAUSE,
-    RELEASE_REASON_DRAINED,
     RELEASE_REASON_LOST,
-    RELEASE_REASON_PAUSED,
-    RELEASE_REASON_UNSUPPORTED,
     Assignment,
     LeaseVerdict,
     ReleaseReason,
-    RunCancelled,
     RunReport,
     RunStarted,
 )
@@ -32,7 +26,7 @@ from taskyard.v1.runner_link_service_pb2 import (
 from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
-from taskyard_runner.agent import outcome
+from taskyard_runner.agent import outcome, unstarted
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.ended import Ended, reports_of
 from taskyard_runner.agent.executor import Executor, Taker, WardenExecutor
@@ -41,6 +35,8 @@ from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ENDED
 from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
+from taskyard_runner.agent.progress import progress_of
+from taskyard_runner.agent.reports import Reports
 from taskyard_runner.agent.run import AgentRun, seconds
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
@@ -77,7 +73,6 @@ class Runs:
     ) -> None:
         self._preparation = preparation
         self._leases = leases
-        self._spool = spool
         self._logs = logs
         self._uploads = uploads
         self._tell = tell_warden
@@ -86,8 +81,7 @@ class Runs:
         self.functions: Taker | None = None
         self._by_key: dict[RunKey, AgentRun] = {}
         self._by_name: dict[str, AgentRun] = {}
-        self._outcomes: dict[int, RunKey] = {}
-        self._starts: dict[int, RunKey] = {}
+        self._reports = Reports(spool)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # -- taking work on
@@ -130,24 +124,15 @@ class Runs:
         """What the preparation of a run comes to; None if it failed, which is then reported."""
         try:
             return await work
-        except Unsupported as error:
-            self._end_unstarted(run, outcome.released(RELEASE_REASON_UNSUPPORTED, str(error)))
-        except NotRunnable as error:
-            told = outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", str(error))
-            self._end_unstarted(run, told)
-        except CheckpointUnavailable as error:
-            told = outcome.failed(ERROR_CLASS_TRANSIENT, "CHECKPOINT_UNAVAILABLE", str(error))
-            self._end_unstarted(run, told)
-        except OSError as error:
-            told = outcome.start_failed("prepare", error.errno or 0, f"{error.filename}: {error.strerror}")
-            self._end_unstarted(run, told)
+        except (Unsupported, NotRunnable, CheckpointUnavailable, OSError) as error:
+            self._end_unstarted(run, unstarted.unprepared(error))
         return None
 
     def _end_unstarted(self, run: AgentRun, report: RunReport) -> None:
         """No process was started. A failure counts as an attempt, so it is reported as one."""
         run.ended = run.logs_shipped = True
         if report.WhichOneof("report") == "failed":
-            self._spool_report(run.held, RunReport(started=RunStarted()))
+            self._reports.append(run.held, RunReport(started=RunStarted()))
         self._report(run.held, report)
 
     # -- what the warden tells
@@ -169,11 +154,11 @@ class Runs:
     def report_started(self, run: AgentRun, handle: str, when: float) -> None:
         """Spool the start; the warden notes that it is safe, for the next agent."""
         told = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=handle)
-        future = self._spool_report(run.held, RunReport(started=told, time=timestamp(when)))
+        future = self._reports.append(run.held, RunReport(started=told, time=timestamp(when)))
 
         def saved(done: asyncio.Future[int]) -> None:
             if not done.cancelled():
-                self._starts[done.result()] = run.key
+                self._reports.starts[done.result()] = run.key
                 self._executor(run).note(run, started_saved=True)
 
         future.add_done_callback(saved)
@@ -195,13 +180,13 @@ class Runs:
         kind = str(report.WhichOneof("report")) if report is not None else "aborted"
         _ended.add(1, {"outcome": kind})
         run.end_span(kind)
-        unstarted = not run.started and not result.get("start_error")
-        if report is None or (unstarted and kind == "released"):
+        never_begun = not run.started and not result.get("start_error")
+        if report is None or (never_begun and kind == "released"):
             # Aborted, or never begun because its lease had ended: somebody else has the task.
             self.abandon(run)
             return
         if not run.started:
-            self._spool_report(run.held, RunReport(started=RunStarted()))
+            self._reports.append(run.held, RunReport(started=RunStarted()))
         report.time.CopyFrom(timestamp(result["end_time"]))
         self.spawn(self._deliver(run, report))
         self._changed()
@@ -239,14 +224,14 @@ class Runs:
         for kind, count in kinds.items():
             _ended.add(count, {"outcome": kind})
         if batch:
-            self._spool.append_all(batch, lambda first: self._outcomes_saved(first, places))
+            self._reports.append_all(batch, lambda first: self._outcomes_saved(first, places))
         self._changed()
 
     def _outcomes_saved(self, first: int, places: list[tuple[int, AgentRun]]) -> None:
         for place, run in places:
             OUTCOME_SAVED.hit()
             run.held.outcome_seq = first + place
-            self._outcomes[first + place] = run.held.key
+            self._reports.outcomes[first + place] = run.held.key
             self._executor(run).saved(run)
 
     def open_logs(self, run: AgentRun) -> None:
@@ -291,18 +276,8 @@ class Runs:
     def progressed(self, run: AgentRun, told: Message) -> None:
         """Note what a workload said about its progress."""
         if not run.ended:
-            run.held.change(progress=self.progress_of(run, told))
+            run.held.change(progress=progress_of(told, self._uploads.last_sequence(run.key)))
             self._changed()
-
-    def progress_of(self, run: AgentRun, told: Message) -> Progress:
-        """What a workload said, within the bounds of the contract."""
-        return Progress(
-            percent=min(100, max(0, _whole(told.get("percent")))),
-            message=outcome.cut(str(told.get("message") or ""), 4096),
-            step=max(0, _whole(told.get("step"))),
-            checkpoint_sequence=self._uploads.last_sequence(run.key),
-            observe_time=timestamp(time.time()),
-        )
 
     def find(self, name: str) -> AgentRun | None:
         """The run of this name, if it is still going on."""
@@ -314,7 +289,7 @@ class Runs:
     def _report(self, held: Held, report: RunReport) -> None:
         """Spool the outcome; from now on the lease is only held until it is acknowledged."""
         held.change(HELD_STATE_ENDED)
-        future = self._spool_report(held, report)
+        future = self._reports.append(held, report)
         future.add_done_callback(lambda done: self._outcome_saved(held, done))
         self._changed()
 
@@ -323,7 +298,7 @@ class Runs:
             return
         OUTCOME_SAVED.hit()
         held.outcome_seq = done.result()
-        self._outcomes[done.result()] = held.key
+        self._reports.outcomes[done.result()] = held.key
         run = self._by_key.get(held.key)
         if run is not None:
             self._executor(run).saved(run)
@@ -331,22 +306,14 @@ class Runs:
     def _executor(self, run: AgentRun) -> Executor:
         return run.executor or self.warden
 
-    def _spool_report(self, held: Held, report: RunReport) -> asyncio.Future[int]:
-        report.lease.CopyFrom(held.lease)
-        if not report.HasField("time"):
-            report.time.CopyFrom(timestamp(time.time()))
-        return self._spool.append(report)
-
     def start_spooled(self, key: RunKey) -> bool:
         """Whether the spool holds the report of its start."""
-        return key in self._starts.values()
+        return self._reports.has_start(key)
 
     def recovered(self, report: RunReport) -> None:
         """A report that an earlier agent spooled."""
-        if report.WhichOneof("report") == "started":
-            self._starts[report.seq] = key_of(report.lease)
+        if self._reports.recover(report) == "started":
             return
-        self._outcomes[report.seq] = key_of(report.lease)
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
         self._leases.add(held)
 
@@ -358,10 +325,7 @@ class Runs:
 
     def acknowledged(self, through_seq: int) -> None:
         """Reports up to this one are decided."""
-        for seq in [seq for seq in self._starts if seq <= through_seq]:
-            del self._starts[seq]
-        for seq in [seq for seq in self._outcomes if seq <= through_seq]:
-            key = self._outcomes.pop(seq)
+        for key in self._reports.decided(through_seq):
             run = self._by_key.get(key)
             if run is not None:
                 self._finish(run)
@@ -370,7 +334,7 @@ class Runs:
 
     def rejected(self, seq: int, reason: str) -> None:
         """A report was not applied; if it was a start, the lease is lost."""
-        key = self._starts.get(seq)
+        key = self._reports.starts.get(seq)
         run = self._by_key.get(key) if key is not None else None
         if run is not None:
             log.warning("run_aborted", task=run.lease.task, generation=run.lease.generation, reason=reason)
@@ -414,8 +378,7 @@ class Runs:
             self._finish(run)
             self._leases.disown(run.lease)
         else:
-            told = _UNSTARTED.get(reason, _UNSTARTED[StopReason.DRAIN])
-            self._end_unstarted(run, told())
+            self._end_unstarted(run, unstarted.stopped(reason))
         if run.preparing is not None:
             run.preparing.cancel()
 
@@ -478,17 +441,3 @@ class Runs:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("run_task_failed", error=repr(error))
-
-
-_UNSTARTED: dict[StopReason, Callable[[], RunReport]] = {
-    StopReason.CANCEL: lambda: RunReport(cancelled=RunCancelled()),
-    StopReason.PAUSE: lambda: outcome.released(RELEASE_REASON_PAUSED, "paused before it was started"),
-    StopReason.DRAIN: lambda: outcome.released(RELEASE_REASON_DRAINED, "the runner drains"),
-}
-
-
-def _whole(value: Any) -> int:
-    try:
-        return min(int(value or 0), 2**31 - 1)
-    except (TypeError, ValueError, OverflowError):
-        return 0

@@ -1,0 +1,36 @@
+"""What the end of a function, or of its host, means for a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT
+from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST, RunReport
+from taskyard_runner.agent import outcome
+from taskyard_runner.agent.function_host import FunctionRun
+from taskyard_runner.executors import function
+from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.protocol import Message
+
+
+def told(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
+    """What a function's end comes to: its own outcome, unless it answered a stop."""
+    if run.reason == StopReason.ABORT:
+        return None
+    if answer is not None and "stopped" in answer:
+        reason = run.reason or StopReason.SHUTDOWN
+        return outcome.judge({"stop_reason": reason}, run.directory.result, run.directory.error)
+    return function.report_of(answer)
+
+
+def lost(run: FunctionRun, result: Message, *, to_blame: bool) -> RunReport | None:
+    """What the end of its host means for a run."""
+    if run.reason == StopReason.ABORT:
+        return None
+    if not to_blame:
+        told = "its function host ended on account of another run"
+        return outcome.released(RELEASE_REASON_LOST, told)
+    if not result.get("stop_reason") and outcome.exit_code(result) == 0:
+        told = "the function ended its process"
+        return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", told)
+    return outcome.judge(result, run.directory.result, run.directory.error)

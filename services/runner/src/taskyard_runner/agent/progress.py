@@ -1,0 +1,29 @@
+"""What workloads say about their progress, within the bounds of the contract."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from taskyard.v1.common_pb2 import Progress
+from taskyard_runner.agent.log_lines import timestamp
+from taskyard_runner.agent.outcome import cut
+from taskyard_runner.warden.protocol import Message
+
+
+def progress_of(told: Message, checkpoint_sequence: int) -> Progress:
+    """The progress that a workload told just now."""
+    return Progress(
+        percent=min(100, max(0, _whole(told.get("percent")))),
+        message=cut(str(told.get("message") or ""), 4096),
+        step=max(0, _whole(told.get("step"))),
+        checkpoint_sequence=checkpoint_sequence,
+        observe_time=timestamp(time.time()),
+    )
+
+
+def _whole(value: Any) -> int:
+    try:
+        return min(int(value or 0), 2**31 - 1)
+    except (TypeError, ValueError, OverflowError):
+        return 0
