@@ -288,7 +288,7 @@ async def test_functions_that_block_for_a_moment_do_so_at_the_same_time(
     await start_runner(*APP, "--capacity", "100")
     # Two hosts would come back often enough to look busy, and still take long for so many.
     hosts: set[object] = set()
-    for _ in range(10):
+    for _ in range(30):
         tasks = [peer.task(function("nap", {"seconds": 0.015})) for _ in range(100)]
         peer.send(*tasks)
         hosts |= {output(await peer.outcome(task)) for task in tasks}

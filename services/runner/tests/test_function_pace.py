@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from taskyard_runner.agent.function_host import FunctionHost
 from taskyard_runner.executors.function import HostClass
 
@@ -9,14 +11,23 @@ from taskyard_runner.executors.function import HostClass
 def host(*runs: float, place: HostClass | None = None) -> FunctionHost:
     """A host whose runs took so long."""
     made = FunctionHost("host-1", place or HostClass(shared=False), "token", 0.0)
+    made.ready = True
     for seconds in runs:
         made.note_pace(seconds)
     return made
 
 
-def test_a_host_of_which_nothing_is_known_is_given_one_run_and_trusted_with_none() -> None:
-    assert host().depth == 1
-    assert host().rate(host().last_moved) == 0
+def test_a_host_of_which_nothing_is_known_is_given_one_run_and_no_other_is_started_for_a_moment() -> None:
+    fresh = host()
+    assert fresh.depth == 1
+    assert fresh.rate(fresh.last_moved) == math.inf
+    assert fresh.rate(fresh.last_moved + 1.0) == 0
+
+
+def test_nothing_is_expected_of_a_host_before_its_hello() -> None:
+    starting = host()
+    starting.ready = False
+    assert starting.rate(starting.last_moved) == 0
 
 
 def test_short_runs_make_a_line_and_a_long_one_ends_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import secrets
 import sys
@@ -123,12 +124,12 @@ class FunctionHost:
         self.pace = max(1e-6, seconds, (known + seconds) / 2)
 
     def rate(self, now: float) -> float:
-        """Runs per second that it can be expected to take."""
+        """Runs per second that it can be expected to take: any number, until its first says otherwise."""
         head = self.head
         held_up = head is not None and head.started
-        if self.pace is None or held_up or now - self.last_moved > _SILENT_SECONDS:
+        if not self.ready or held_up or now - self.last_moved > _SILENT_SECONDS:
             return 0.0
-        return 1 / self.pace
+        return math.inf if self.pace is None else 1 / self.pace
 
     def send(self, message: Message) -> None:
         """Tell the host, if it is connected; one that is not asks when it comes back."""
