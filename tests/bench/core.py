@@ -18,11 +18,18 @@ from tests.harness.taskdb_process import taskdb_process
 async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """Measure limits and services in turn, so that both see the same machine."""
     runs, count = (1, 2000) if quick else (3, 30_000)
-    lifecycles, copies, batches, drains, singles, empties, wal = [], [], [], [], [], [], []
-    for _ in range(runs):
+    lifecycles, claims, copies, batches, drains, singles, empties, wal = [], [], [], [], [], [], [], []
+
+    async def measure_limits() -> None:
         with migrated(server) as url:
-            lifecycles.append(await asyncio.to_thread(raw.lifecycle_rate, url, count))
+            lifecycle = await asyncio.to_thread(raw.lifecycle_rate, url, count)
+            lifecycles.append(lifecycle.whole)
+            claims.append(lifecycle.run)
             copies.append(await asyncio.to_thread(raw.copy_rate, url, count))
+
+    for _ in range(runs):
+        # Before and after, because the machine's speed swings.
+        await measure_limits()
         with migrated(server) as url, taskdb_process(url, directory) as taskdb:
             load = Load(taskdb.address, url)
             key_id = make_key(url, "runner").split("_")[1]
@@ -36,7 +43,11 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
             empties.append(await load.empty_calls(count // 10))
             singles.append(await load.single_creates(count // 10))
             await load.channel.close()
+        await measure_limits()
+        told = f"raw {lifecycles[-1]:,.0f}, batch create {batches[-1]:,.0f}, pop + report {drains[-1]:,.0f}"
+        print(f"  {told}, single create {singles[-1]:,.0f} tasks/s", flush=True)
     lifecycle = report.add(Figure("raw SQL lifecycle", median(lifecycles), "tasks/s", tuple(lifecycles)))
+    claim = report.add(Figure("raw SQL claim + complete", median(claims), "tasks/s", tuple(claims)))
     copy = report.add(Figure("raw COPY of a create's rows", median(copies), "tasks/s", tuple(copies)))
     empty = report.add(Figure("empty unary call, 50 callers", median(empties), "calls/s", tuple(empties)))
     created = median(batches)
@@ -50,6 +61,8 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
     report.add(
         Figure("pop + report", drained, "tasks/s", tuple(drains), ratio, "lifecycle", "0.6", ratio >= 0.6)
     )
+    ratio = drained / claim.value
+    report.add(Figure("pop + report", drained, "tasks/s", tuple(drains), ratio, "raw claim + complete"))
     single = median(singles)
     ratio = single / empty.value
     report.add(

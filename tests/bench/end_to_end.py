@@ -79,8 +79,7 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
     costs: dict[str, list[float]] = {part: [] for part in PARTS}
     with migrated_template(server, upgrade) as template:
         for _ in range(runs):
-            with migrated(server) as url:
-                limits.append(await asyncio.to_thread(raw.lifecycle_rate, url, count))
+            limits.append(await _limit(server, count))
             with control_plane(server, template) as plane:
                 drains.append(await drain(plane, count))
             with control_plane(server, template) as plane:
@@ -88,6 +87,8 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
                 sustained.append(rate)
                 for part, seconds in spent.items():
                     costs[part].append(1e6 * seconds / count)
+            # Before and after, because the machine's speed swings.
+            limits.append(await _limit(server, count))
             told = f"raw {limits[-1]:,.0f}, drain {drains[-1]:,.0f}, create + run {sustained[-1]:,.0f}"
             print(f"  {told} tasks/s", flush=True)
         limit = report.add(Figure("raw SQL lifecycle", median(limits), "tasks/s", tuple(limits)))
@@ -105,6 +106,11 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
             report.add(Figure(f"CPU of create + run, {part}", median(values), "us", tuple(values)))
         with control_plane(server, template) as plane:
             await latencies(plane, report, runs, 200 if quick else 2000)
+
+
+async def _limit(server: PostgresServer, count: int) -> float:
+    with migrated(server) as url:
+        return (await asyncio.to_thread(raw.lifecycle_rate, url, count)).whole
 
 
 async def drain(plane: ControlPlane, count: int) -> float:

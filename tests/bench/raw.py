@@ -1,49 +1,73 @@
-"""What PostgreSQL itself can do with the same rows: the limits that the services are compared with."""
+"""What PostgreSQL itself can do with the same rows: the limits that the services are compared with.
+
+One connection writes what taskdb writes for tasks that are created, claimed, started and completed, in the same
+way: creates and the changes of outcomes by COPY, the claim as one statement, the outcome kept in the task's row.
+"""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from uuid import UUID
+from typing import NamedTuple
 
 import psycopg
 
 from taskyard.v1 import task_pb2
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.pool import PoolOptions, connect_arguments
 
 BATCH = 1000
-CREATE = """
-WITH i AS (SELECT * FROM unnest(%s::text[], %s::uuid[], %s::bytea[]) AS i (task_id, uid, spec)),
-t AS (INSERT INTO tasks (update_time, ready_time, phase, pending_reason, class_id, create_time, uid, max_retries, kind,
-        priority, creator_type, tenant_id, task_id, spec)
-    SELECT now(), now(), 1, 1, 1, now(), uid, 3, 1, 10, 4, 'default', task_id, spec FROM i),
-q AS (INSERT INTO queue (class_id, ready_time, priority, tenant_id, task_id)
-    SELECT 1, now(), 10, 'default', task_id FROM i)
-INSERT INTO changes (time, version, event, actor_type, phase, pending_reason, tenant_id, resource_id)
-SELECT now(), 1, 1, 4, 1, 1, 'default', task_id FROM i
+# Batches that do not count: of catalogues and pages that nobody has touched yet.
+WARM_UP = 2
+RUNNER = "INSERT INTO runners (runner_id, key_id, registration) VALUES ('bench', 'k', '')"
+TASKS = """
+COPY tasks (create_time, update_time, ready_time, phase, pending_reason, class_id, max_retries, kind, priority,
+    creator_type, tenant_id, creator_id, task_id, spec) FROM STDIN (FORMAT binary)
+"""
+QUEUE = "COPY queue (class_id, ready_time, priority, tenant_id, task_id) FROM STDIN (FORMAT binary)"
+CREATIONS = """
+COPY changes (time, version, event, actor_type, phase, pending_reason, tenant_id, actor_id, resource_id)
+FROM STDIN (FORMAT binary)
 """
 CLAIM = """
-WITH c AS (SELECT ctid FROM queue WHERE tenant_id = 'default' AND class_id = 1 AND priority = 10 AND pinned_runner = ''
-        ORDER BY ready_time, task_id LIMIT %s FOR UPDATE SKIP LOCKED),
-q AS (DELETE FROM queue USING c WHERE queue.ctid = c.ctid RETURNING queue.task_id),
-l AS (INSERT INTO leases (generation, lease_id, version, schedule_time, expire_time, attempt, phase, overlap,
-        on_runner_lost, tenant_id, task_id, runner_id, claim_request_id)
-    SELECT 1, 1, 2, now(), now() + interval '15 s', 1, 2, 2, 1, 'default', task_id, 'r', 'c' FROM q),
-g AS (INSERT INTO changes (time, version, event, actor_type, phase, previous_phase, tenant_id, resource_id)
-    SELECT now(), 2, 2, 1, 2, 1, 'default', task_id FROM q)
-SELECT q.task_id, t.spec FROM q JOIN tasks t ON t.tenant_id = 'default' AND t.task_id = q.task_id
+WITH c AS MATERIALIZED (SELECT ctid AS at, task_id FROM queue WHERE tenant_id = 'default' AND class_id = 1
+        AND priority = 10 AND pinned_runner = '' ORDER BY ready_time, task_id LIMIT %s FOR UPDATE SKIP LOCKED),
+q AS (DELETE FROM queue USING c WHERE queue.ctid = c.at),
+l AS (INSERT INTO leases (generation, lease_id, version, session_epoch, schedule_time, expire_time, attempt, phase,
+        overlap, on_runner_lost, plain, tenant_id, task_id, runner_id, claim_request_id)
+    SELECT 1, 1, 2, 1, now(), now() + interval '15 s', 0, 2, 2, 1, true, 'default', task_id, 'bench', 'abcdefghijkl'
+    FROM c),
+g AS (INSERT INTO changes (time, version, generation, event, actor_type, phase, previous_phase, tenant_id, resource_id,
+        actor_id, runner_id)
+    SELECT now(), 2, 1, 2, 1, 2, 1, 'default', task_id, 'bench', 'bench' FROM c)
+SELECT c.task_id, t.spec FROM c CROSS JOIN LATERAL (
+    SELECT spec FROM tasks WHERE tasks.tenant_id = 'default' AND tasks.task_id = c.task_id OFFSET 0) t
 """
 COMPLETE = """
 WITH l AS (DELETE FROM leases USING unnest(%s::text[]) AS i (task_id)
-    WHERE leases.tenant_id = 'default' AND leases.task_id = i.task_id AND leases.lease_id = 1
-    RETURNING leases.task_id, leases.schedule_time),
-r AS (INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, attempt, state, tenant_id, task_id,
-        runner_id)
-    SELECT 1, 1, schedule_time, now(), now(), 1, 3, 'default', task_id, 'r' FROM l),
-t AS (UPDATE tasks SET phase = 10, pending_reason = 0, version = 4, generation = 1, attempt = 1, end_time = now(),
-        update_time = now(), start_time = now() FROM l WHERE tasks.tenant_id = 'default' AND tasks.task_id = l.task_id)
-INSERT INTO changes (time, version, event, actor_type, phase, previous_phase, tenant_id, resource_id)
-SELECT now(), 4, 8, 2, 10, 3, 'default', task_id FROM l
+    CROSS JOIN LATERAL (SELECT x.ctid AS at FROM leases x WHERE x.tenant_id = 'default' AND x.task_id = i.task_id
+        OFFSET 0) x
+    WHERE leases.ctid = x.at AND leases.lease_id = 1 AND leases.generation = 1
+    RETURNING leases.task_id, leases.schedule_time)
+UPDATE tasks SET phase = 10, pending_reason = 0, version = 4, generation = 1, attempt = 1, update_time = now(),
+    schedule_time = l.schedule_time, start_time = now(), end_time = now(), exit_code = 0, last_runner_id = 'bench',
+    run_lease_id = 1
+FROM l CROSS JOIN LATERAL (SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = 'default' AND x.task_id = l.task_id
+    OFFSET 0) x
+WHERE tasks.ctid = x.at AND tasks.end_time IS NULL
 """
+COUNT = "UPDATE runners SET completed_count = completed_count + %s WHERE runner_id = 'bench'"
+OUTCOMES = """
+COPY changes (time, version, generation, attempt, exit_code, event, actor_type, phase, previous_phase, tenant_id,
+    actor_id, runner_id, resource_id) FROM STDIN (FORMAT binary)
+"""
+
+
+class Lifecycle(NamedTuple):
+    """Tasks per second of a whole life, and of its part after the create."""
+
+    whole: float
+    run: float
 
 
 def spec() -> bytes:
@@ -54,45 +78,86 @@ def spec() -> bytes:
     ).SerializeToString()
 
 
-def lifecycle_rate(url: str, count: int) -> float:
-    """Tasks per second through create, claim and complete from one connection, in batches."""
+def lifecycle_rate(url: str, count: int) -> Lifecycle:
+    """Create, claim and complete from one connection, in batches: a transaction for each of the three."""
     stored, ids = spec(), Uuid7()
-    with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
-        connection.execute("SET jit = off")
-        start = time.perf_counter()
-        for _ in range(count // BATCH):
-            drawn = [ids.draw() for _ in range(BATCH)]
-            uids = arrays.uuids([UUID(bytes=one) for one in drawn])
-            rows = (arrays.texts([uuid_text(one) for one in drawn]), uids, arrays.byteas([stored] * BATCH))
-            connection.execute(CREATE, rows)
-            claimed = connection.execute(CLAIM, (BATCH,)).fetchall()
-            connection.execute(COMPLETE, (arrays.texts([row[0] for row in claimed]),))
-        return count / (time.perf_counter() - start)
+    creating = running = 0.0
+    # With taskdb's settings, which keep plans right that are made for empty tables.
+    settings = connect_arguments(PoolOptions())
+    with psycopg.connect(url, autocommit=True, prepare_threshold=0, **settings) as connection:
+        connection.execute(RUNNER)
+        for number in range(-WARM_UP, count // BATCH):
+            if number == 0:
+                creating = running = 0.0
+            start = time.perf_counter()
+            _create(connection, [uuid_text(ids.draw()) for _ in range(BATCH)], stored)
+            created = time.perf_counter()
+            claimed = [row[0] for row in connection.execute(CLAIM, (BATCH,)).fetchall()]
+            assert len(claimed) == BATCH, len(claimed)
+            _complete(connection, claimed)
+            creating += created - start
+            running += time.perf_counter() - created
+    return Lifecycle(count / (creating + running), count / running)
 
 
 def copy_rate(url: str, count: int) -> float:
     """Tasks per second when the rows of a create (task, queue row, change) are only copied in."""
-    stored, now, ids = spec(), datetime.now(UTC), Uuid7()
-    tables = (
-        ("tasks (update_time, ready_time, phase, pending_reason, class_id, create_time, uid, max_retries, kind, priority,"
-         " creator_type, tenant_id, task_id, spec)",
-         ("timestamptz", "timestamptz", "int2", "int2", "int8", "timestamptz", "uuid", "int4", "int2", "int2", "int2",
-          "text", "text", "bytea"),
-         lambda i, u: (now, now, 1, 1, 1, now, u, 3, 1, 10, 4, "default", i, stored)),
-        ("queue (class_id, ready_time, priority, tenant_id, task_id)", ("int8", "timestamptz", "int2", "text", "text"),
-         lambda i, u: (1, now, 10, "default", i)),
-        ("changes (time, version, event, actor_type, phase, pending_reason, tenant_id, resource_id)",
-         ("timestamptz", "int8", "int2", "int2", "int2", "int2", "text", "text"),
-         lambda i, u: (now, 1, 1, 4, 1, 1, "default", i)),
-    )  # fmt: skip
-    with psycopg.connect(url) as connection:
-        start = time.perf_counter()
-        for _ in range(count // BATCH):
-            made = [ids.draw() for _ in range(BATCH)]
-            for table, types, row in tables:
-                with connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)") as copy:
-                    copy.set_types(types)
-                    for one in made:
-                        copy.write_row(row(uuid_text(one), UUID(bytes=one)))
-            connection.commit()
+    stored, ids = spec(), Uuid7()
+    with psycopg.connect(url, autocommit=True) as connection:
+        for number in range(-WARM_UP, count // BATCH):
+            if number == 0:
+                start = time.perf_counter()
+            _create(connection, [uuid_text(ids.draw()) for _ in range(BATCH)], stored)
         return count / (time.perf_counter() - start)
+
+
+def _create(connection: psycopg.Connection, task_ids: list[str], stored: bytes) -> None:
+    now, names = datetime.now(UTC), arrays.texts(task_ids).elements
+    time, tenant, creator = (
+        _same(arrays.timestamps, now),
+        _same(arrays.texts, "default"),
+        _same(arrays.texts, "k"),
+    )
+    small = {value: _same(arrays.smallints, value) for value in (1, 4, 10)}
+    class_id, three = _same(arrays.bigints, 1), _same(arrays.integers, 3)
+    with connection.transaction():
+        _copy(
+            connection, TASKS,
+            [time, time, time, small[1], small[1], class_id, three, small[1], small[10], small[4], tenant, creator,
+             names, _same(arrays.byteas, stored)],
+        )  # fmt: skip
+        _copy(connection, QUEUE, [class_id, time, small[10], tenant, names])
+        version = _same(arrays.integers, 1)
+        _copy(
+            connection, CREATIONS,
+            [time, version, small[1], small[4], small[1], small[1], tenant, creator, names],
+        )  # fmt: skip
+
+
+def _complete(connection: psycopg.Connection, claimed: Sequence[str]) -> None:
+    names = arrays.texts(sorted(claimed))
+    now = _same(arrays.timestamps, datetime.now(UTC)) * 2
+    one, bench = _same(arrays.integers, 1) * 2, _same(arrays.texts, "bench") * 2
+    # A start and an end for each task, one behind the other.
+    pairs = [
+        _pairs(arrays.integers, 3, 4), one, one, _pairs(arrays.integers, None, 0), _pairs(arrays.smallints, 3, 8),
+        _pairs(arrays.smallints, 2, 2), _pairs(arrays.smallints, 3, 10), _pairs(arrays.smallints, 2, 3),
+    ]  # fmt: skip
+    twice = [name for name in names.elements for _ in range(2)]
+    with connection.transaction():
+        connection.execute(COMPLETE, (names,))
+        connection.execute(COUNT, (len(claimed),))
+        _copy(connection, OUTCOMES, [now, *pairs, _same(arrays.texts, "default") * 2, bench, bench, twice])
+
+
+def _copy(connection: psycopg.Connection, statement: str, columns: Sequence[Sequence[bytes]]) -> None:
+    with connection.cursor().copy(statement) as copy:
+        copy.write(arrays.copy_data(columns))
+
+
+def _same(encode: arrays.Encoder, value: object) -> list[bytes]:
+    return encode([value]).elements * BATCH
+
+
+def _pairs(encode: arrays.Encoder, first: object, second: object) -> list[bytes]:
+    return encode([first, second]).elements * BATCH
