@@ -24,7 +24,7 @@ DAMAGES = (
     "UPDATE slots SET head_task_id = 'waiting'",
     "UPDATE tasks SET version = version + 1 WHERE task_id = 'queued'",
     "UPDATE changes SET previous_phase = 1 WHERE resource_id = 'done' AND event = 8",
-    "UPDATE tasks SET phase = 13 WHERE task_id = 'done'",
+    "UPDATE tasks SET phase = 13, run_lease_id = NULL WHERE task_id = 'done'",
     "INSERT INTO changes (time, version, generation, attempt, event, actor_type, phase, previous_phase, "
     "tenant_id, resource_id) VALUES (now(), 5, 1, 1, 12, 3, 13, 10, 'default', 'done')",
     "UPDATE tasks SET run_lease_id = NULL WHERE task_id = 'done'",

@@ -300,7 +300,8 @@ async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_
     await die(taskdb, "dead", timedelta(days=8))
     await die(taskdb, "lately", timedelta(days=6))
     job = RunnerJob(taskdb.pool, timedelta(days=7))
-    assert await run_job(taskdb.pool, job, by_hand) == 1
+    # The leader's own job may have come first.
+    await run_job(taskdb.pool, job, by_hand)
     assert await run_job(taskdb.pool, job, by_hand) == 0
     assert await listed(admin) == ["alive", "lately"]
     assert await listed(admin, show_deleted=True) == ["alive", "dead", "lately"]

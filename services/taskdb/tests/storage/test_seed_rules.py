@@ -102,19 +102,19 @@ def test_database_refuses_leases_and_checkpoints_that_break_the_rules(
 @pytest.mark.parametrize(
     ("query", "index"),
     [
-        # Pending by creation, waiting of one lane by rank, expired leases by session.
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND end_time IS NULL ORDER BY create_time "
-         "LIMIT 100", "tasks_live"),
+        # Pending by creation: what is claimable is in the queue, what is held back has an index of its own.
+        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND held_time IS NOT NULL ORDER BY held_time "
+         "LIMIT 100", "tasks_held"),
         ("SELECT task_id FROM queue WHERE tenant_id = 'd' ORDER BY tenant_id, class_id LIMIT 100",
          "queue_pkey"),
         ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND entity_type = 'planner' AND entity_id = 'p'",
          "tasks_by_entity"),
         ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND task_type = 'f' AND task_type <> ''",
          "tasks_by_type"),
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND phase = 11 AND end_time < now() "
-         "AND end_time IS NOT NULL", "tasks_ended"),
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND slot = 's' AND slot IS NOT NULL "
-         "AND end_time IS NULL ORDER BY priority DESC, create_time LIMIT 1", "tasks_by_slot"),
+        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND failed_phase = 11 ORDER BY create_time",
+         "tasks_failed"),
+        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND live_slot = 's' "
+         "ORDER BY priority DESC, create_time LIMIT 1", "tasks_by_slot"),
     ],
 )  # fmt: skip
 def test_queries_of_the_replaced_systems_use_an_index(

@@ -5,7 +5,8 @@ INSERT INTO tenant_counters (tenant_id, max_concurrent_tasks, max_queue_depth, r
 SELECT %(tenant_id)s, %(max_concurrent_tasks)s, %(max_queue_depth)s, %(rate_limit_per_sec)s, %(rate_burst)s,
     greatest(%(rate_burst)s, 1), pending, leased
 FROM (
-    SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease)
+    SELECT (SELECT count(*) FROM queue q JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
+            WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease AND t.phase = 1)
         + (SELECT count(*) FROM tasks t
             WHERE t.tenant_id = %(tenant_id)s AND t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason <> 1) AS pending,
         (SELECT count(*) FROM leases l WHERE l.tenant_id = %(tenant_id)s) AS leased
@@ -64,7 +65,8 @@ WHERE tenant_id = ANY (%(tenant_ids)s::text[])
 
 -- name: recount_tenant
 -- Locks nothing. What a tenant's counters have to be; tasks_held and primary keys.
-SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease)
+SELECT (SELECT count(*) FROM queue q JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
+            WHERE q.tenant_id = %(tenant_id)s AND NOT q.has_lease AND t.phase = 1)
         + (SELECT count(*) FROM tasks t
             WHERE t.tenant_id = %(tenant_id)s AND t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason <> 1) AS pending,
         (SELECT count(*) FROM leases l WHERE l.tenant_id = %(tenant_id)s) AS leased
@@ -74,7 +76,8 @@ SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = %(tenant_id)s AND NOT q
 SELECT c.tenant_id, c.pending, c.leased, n.pending, n.leased
 FROM tenant_counters c
 CROSS JOIN LATERAL (
-    SELECT (SELECT count(*) FROM queue q WHERE q.tenant_id = c.tenant_id AND NOT q.has_lease)
+    SELECT (SELECT count(*) FROM queue q JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
+            WHERE q.tenant_id = c.tenant_id AND NOT q.has_lease AND t.phase = 1)
         + (SELECT count(*) FROM tasks t
             WHERE t.tenant_id = c.tenant_id AND t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason <> 1) AS pending,
         (SELECT count(*) FROM leases l WHERE l.tenant_id = c.tenant_id) AS leased
