@@ -19,6 +19,7 @@ from taskyard_scheduler.domain.fairness import (
     HALF_LIFE_SECONDS,
     UNLIMITED,
     Account,
+    Standings,
     TenantShare,
     Turns,
     decay,
@@ -31,9 +32,16 @@ from taskyard_scheduler.domain.plan import Offer, Situation, make_plan
 TELL_SECONDS = 2.0
 
 
+def standings(accounts: dict[str, Account]) -> Standings:
+    made = Standings()
+    for tenant, found in accounts.items():
+        made.put(tenant, found, 0.0)
+    return made
+
+
 def divide(free: int, accounts: dict[str, Account], demands: dict[str, int]) -> dict[str, int]:
     """Who gets how much, by turns."""
-    turns = Turns(accounts.items(), free, 0.0)
+    turns = Turns(standings(accounts), free, 0.0)
     left, parts = dict(demands), dict.fromkeys(demands, 0)
     while turns and free > 0:
         tenant, count = turns.next()
@@ -76,13 +84,54 @@ def test_a_single_place_goes_to_the_tenant_that_used_least_for_its_weight() -> N
 def test_what_was_used_long_before_is_held_against_nobody_for_long() -> None:
     capacity = 100
     accounts = {"glutton": account(1, usage=1e9), "newcomer": account(1)}
-    turns = Turns(accounts.items(), capacity, 0.0)
+    turns = Turns(standings(accounts), capacity, 0.0)
     served = 0
     while turns.next()[0] == "newcomer":
         served += turns.next()[1]
         turns.served(turns.next()[1])
     # Two tenants of one weight: half of the debt's time of the whole capacity, in places of AHEAD_SECONDS.
     assert served <= DEBT_SECONDS * capacity / 2 / AHEAD_SECONDS + 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_turns_from_kept_standings_are_those_from_fresh_ones(seed: int) -> None:
+    rng = random.Random(seed)
+    kept, accounts, now = Standings(), dict[str, Account](), 0.0
+    for _ in range(200):
+        now = max(0.0, now + rng.uniform(-0.1, 5.0))
+        for tenant in [*kept.taken, *(f"t{rng.randrange(30)}" for _ in range(3))]:
+            found = Account(
+                rng.choice((1, 10)), rng.choice((0.0, 5.0, 900.0)), rng.randrange(3), now - rng.random()
+            )
+            accounts[tenant] = found
+            kept.put(tenant, found, now)
+        kept.taken.clear()
+        gone = f"t{rng.randrange(30)}"
+        accounts.pop(gone, None)
+        kept.remove(gone)
+        fresh = Standings()
+        for tenant, found in accounts.items():
+            fresh.put(tenant, found, now)
+        assert kept.weight == fresh.weight
+        assert order(Turns(kept, 10, now), 10) == order(Turns(fresh, 10, now), 10)
+
+
+def order(turns: Turns, count: int) -> list[tuple[str, int]]:
+    """The first turns, each taken as a whole."""
+    found: list[tuple[str, int]] = []
+    while turns and len(found) < count:
+        found.append(turns.next())
+        turns.served(found[-1][1])
+    return found
+
+
+def test_a_stalled_tenant_has_its_turn_again_when_its_time_has_come() -> None:
+    agenda = Agenda()
+    agenda.put(lane(1, tenant="a"), 0.0)
+    agenda.tenants["a"].stall(5.0)
+    assert agenda.standings(0, 4.0).best(4.0) is None
+    best = agenda.standings(0, 5.0).best(5.0)
+    assert best is not None and best[1] == "a"
 
 
 def test_use_loses_half_of_its_worth_in_five_minutes() -> None:

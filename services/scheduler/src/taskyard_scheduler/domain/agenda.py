@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from taskyard_scheduler.domain.fairness import UNLIMITED, Account, TenantShare, lane_offset
+from taskyard_scheduler.domain.fairness import UNLIMITED, Account, Standings, TenantShare, lane_offset
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass
 
@@ -41,11 +42,24 @@ class LiveLane(NamedTuple):
 
 
 class TenantAgenda:
-    """One tenant's lanes, its share, and which of the lanes are live, worked out when it is asked for."""
+    """One tenant's lanes, its share, and which of the lanes are live, worked out when it is asked for.
 
-    __slots__ = ("_live", "_ordered", "_stalled_until", "account", "blocked_until", "lanes", "share")
+    It adds its name to `changed` whenever its place in the order of turns may be another.
+    """
 
-    def __init__(self, share: TenantShare, now: float) -> None:
+    __slots__ = (
+        "_changed",
+        "_live",
+        "_ordered",
+        "_stalled_until",
+        "account",
+        "blocked_until",
+        "lanes",
+        "share",
+    )
+
+    def __init__(self, share: TenantShare, now: float, changed: set[str]) -> None:
+        self._changed = changed
         self.lanes: dict[LaneId, Lane] = {}
         self._live: list[LiveLane] | None = None
         self._ordered = False
@@ -79,7 +93,8 @@ class TenantAgenda:
 
     def claim(self, count: int) -> None:
         """So many of its tasks were claimed, or, if negative, ended."""
-        self.account.held = max(0, self.account.held + count)
+        self.account = replace(self.account, held=max(0, self.account.held + count))
+        self._changed.add(self.share.tenant)
         if self.share.claimable != UNLIMITED:
             self.share = replace(self.share, claimable=max(0, self.share.claimable - count))
             self._block()
@@ -102,6 +117,7 @@ class TenantAgenda:
         """Until when its turn does not come; for ever while nothing of it may be claimed at all."""
         closed = self.share.paused or self.share.claimable == 0 or self._live == []
         self.blocked_until = math.inf if closed else self._stalled_until
+        self._changed.add(self.share.tenant)
 
     def live(self, classes: Mapping[int, PlacementClass], matches: Matches, strict: bool) -> list[LiveLane]:
         """The lanes that somebody may take, best first."""
@@ -147,20 +163,40 @@ class Agenda:
         # Tenants without work: their share is kept for when they have some.
         self._resting: dict[str, TenantAgenda] = {}
         self._revivals = 0
+        self._changed: set[str] = set()
+        self._standings = Standings()
+        # Until when tenants are blocked; some of it is out of date, which is seen when its time has come.
+        self._blocked: list[tuple[float, str]] = []
 
-    def accounts(self, revivals: int, now: float) -> list[tuple[str, Account]]:
+    def standings(self, revivals: int, now: float) -> Standings:
         """The tenants whose turn may come; `revivals` are those of the matches."""
         if revivals != self._revivals:
             self._revivals = revivals
             for found in self.tenants.values():
                 found.revive()
-        return [(name, found.account) for name, found in self.tenants.items() if found.blocked_until <= now]
+        while self._blocked and self._blocked[0][0] <= now:
+            self._changed.add(heapq.heappop(self._blocked)[1])
+        self._changed.update(self._standings.taken)
+        self._standings.taken.clear()
+        for name in self._changed:
+            self._rank(name, now)
+        self._changed.clear()
+        return self._standings
+
+    def _rank(self, tenant: str, now: float) -> None:
+        found = self.tenants.get(tenant)
+        if found is not None and found.blocked_until <= now:
+            self._standings.put(tenant, found.account, now)
+            return
+        self._standings.remove(tenant)
+        if found is not None and found.blocked_until < math.inf:
+            heapq.heappush(self._blocked, (found.blocked_until, tenant))
 
     def tenant(self, tenant: str, now: float) -> TenantAgenda:
         """The agenda of a tenant, which has or is about to get work."""
         found = self.tenants.get(tenant)
         if found is None:
-            found = self._resting.pop(tenant, None) or TenantAgenda(TenantShare(tenant), now)
+            found = self._resting.pop(tenant, None) or self._new(TenantShare(tenant), now)
             self.tenants[tenant] = found
         return found
 
@@ -172,7 +208,7 @@ class Agenda:
         """taskdb described a tenant."""
         found = self.share(share.tenant)
         if found is None:
-            self._resting[share.tenant] = TenantAgenda(share, now)
+            self._resting[share.tenant] = self._new(share, now)
         else:
             found.tell(share, now)
 
@@ -194,10 +230,16 @@ class Agenda:
 
     def clear(self) -> None:
         """Forget everything."""
+        self._changed.clear()
+        self._blocked.clear()
+        self._standings = Standings()
         self.classes.clear()
         self.tenants.clear()
         self.busy.clear()
         self._resting.clear()
+
+    def _new(self, share: TenantShare, now: float) -> TenantAgenda:
+        return TenantAgenda(share, now, self._changed)
 
     def _leave(self, class_id: int) -> None:
         self.busy[class_id] -= 1

@@ -8,7 +8,8 @@ one moment is divided by weight.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+import itertools
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ class TenantShare:
     held: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Account:
     """A tenant's use of capacity: what taskdb told last, and what it claimed and ended since."""
 
@@ -52,14 +53,9 @@ class Account:
     held: int
     told_time: float
 
-
-class Turn(NamedTuple):
-    """A tenant in the order of turns; the smallest goes first."""
-
-    rank: float
-    standing: float
-    tenant: str
-    weight: int
+    def standing(self, now: float) -> float:
+        """What decides its turn: its use, with what it holds for a little while ahead, over its weight."""
+        return (self.usage + self.held * (AHEAD_SECONDS + now - self.told_time)) / self.weight
 
 
 def decay(usage: float, held: float, seconds: float) -> float:
@@ -75,42 +71,124 @@ def lane_offset(priority: int, weight: int, *, strict: bool = False) -> float:
     return priority * weight * POINT_SECONDS
 
 
+class Standings:
+    """Tenants whose turn may come, by standing, kept between plans: a plan looks at those it serves.
+
+    While nothing is told of a tenant its standing only grows, with the time it holds places. So what was
+    worked out earlier is at most what it is now, and only what comes to the top has to be worked out again.
+    """
+
+    def __init__(self) -> None:
+        self.weight = 0
+        # Who was taken out for a turn.
+        self.taken: list[str] = []
+        # The smallest standing first; an entry counts while its account is the one in `_accounts`. The number
+        # keeps accounts from being compared.
+        self._order: list[tuple[float, str, int, Account]] = []
+        self._accounts: dict[str, Account] = {}
+        self._numbers = itertools.count()
+        self._now = -math.inf
+
+    def put(self, tenant: str, account: Account, now: float) -> None:
+        """A tenant's turn may come."""
+        self.remove(tenant)
+        self._accounts[tenant] = account
+        self.weight += account.weight
+        heapq.heappush(self._order, self._entry(tenant, account, now))
+
+    def remove(self, tenant: str) -> None:
+        """A tenant's turn does not come."""
+        known = self._accounts.pop(tenant, None)
+        if known is not None:
+            self.weight -= known.weight
+
+    def take(self, tenant: str) -> None:
+        """It is a tenant's turn: it has to be put back for the next plan."""
+        self.remove(tenant)
+        self.taken.append(tenant)
+
+    def best(self, now: float) -> tuple[float, str, int] | None:
+        """The smallest standing, whose it is, and that tenant's weight."""
+        if now < self._now or len(self._order) > 2 * len(self._accounts) + 1000:
+            self._rebuild(now)
+        self._now = now
+        order = self._order
+        while order:
+            standing, tenant, _, account = order[0]
+            if self._accounts.get(tenant) is not account:
+                heapq.heappop(order)
+            elif account.held and standing < account.standing(now):
+                heapq.heapreplace(order, self._entry(tenant, account, now))
+            else:
+                return standing, tenant, account.weight
+        return None
+
+    def _rebuild(self, now: float) -> None:
+        self._order = [self._entry(tenant, account, now) for tenant, account in self._accounts.items()]
+        heapq.heapify(self._order)
+
+    def _entry(self, tenant: str, account: Account, now: float) -> tuple[float, str, int, Account]:
+        return account.standing(now), tenant, next(self._numbers), account
+
+
+class _Turn(NamedTuple):
+    """A tenant that was served, in the order of turns; the smallest goes first."""
+
+    rank: float
+    standing: float
+    tenant: str
+    weight: int
+
+
 class Turns:
     """Tenants in the order in which they are served: `next` until it is empty, then `served` or `drop`.
 
-    Nobody's standing counts as worse than the best by more than the debt.
+    Nobody's standing counts as worse than the best by more than the debt. Who has had a turn is
+    taken out of the standings.
     """
 
-    def __init__(self, accounts: Iterable[tuple[str, Account]], capacity: int, now: float) -> None:
-        # Plain tuples in the order of Turn, and `standing` written out: there may be very many tenants.
-        ahead = AHEAD_SECONDS + now
-        found = [
-            ((a.usage + a.held * (ahead - a.told_time)) / a.weight, tenant, a.weight)
-            for tenant, a in accounts
-        ]
-        self._order: list[tuple[float, float, str, int]] = []
-        if found:
-            limit = min(found)[0] + DEBT_SECONDS * capacity / sum([entry[2] for entry in found])
-            self._order = [(s if s < limit else limit, s, tenant, weight) for s, tenant, weight in found]
-            heapq.heapify(self._order)
+    def __init__(self, standings: Standings, capacity: int, now: float) -> None:
+        self._standings = standings
+        self._now = now
+        # Those who were served and may be again.
+        self._served: list[_Turn] = []
+        best = standings.best(now)
+        self._limit = best[0] + DEBT_SECONDS * capacity / standings.weight if best else 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._order)
+        return bool(self._served) or self._standings.best(self._now) is not None
 
     def next(self) -> tuple[str, int]:
         """Whose turn it is, and how many places it takes before it is another's."""
-        turn = Turn(*self._order[0])
-        others = [self._order[n][0] for n in (1, 2) if n < len(self._order)]
+        fresh = self._fresh()
+        if fresh is not None and (not self._served or fresh < self._served[0]):
+            self._standings.take(fresh.tenant)
+            heapq.heappush(self._served, fresh)
+            fresh = self._fresh()
+        turn = self._served[0]
+        others = [self._served[n].rank for n in (1, 2) if n < len(self._served)]
+        if fresh is not None:
+            others.append(fresh.rank)
         if not others:
             return turn.tenant, _ALL
         return turn.tenant, 1 + int((min(others) - turn.rank) * turn.weight / AHEAD_SECONDS)
 
+    def _fresh(self) -> _Turn | None:
+        """The best of those who were not served."""
+        best = self._standings.best(self._now)
+        if best is None:
+            return None
+        standing, tenant, weight = best
+        return _Turn(min(standing, self._limit), standing, tenant, weight)
+
     def served(self, count: int) -> None:
         """Whose turn it was took so many places."""
-        turn = Turn(*self._order[0])
+        turn = self._served[0]
         step = count * AHEAD_SECONDS / turn.weight
-        heapq.heapreplace(self._order, turn._replace(rank=turn.rank + step, standing=turn.standing + step))
+        heapq.heapreplace(
+            self._served, _Turn(turn.rank + step, turn.standing + step, turn.tenant, turn.weight)
+        )
 
     def drop(self) -> None:
         """Whose turn it was takes nothing more."""
-        heapq.heappop(self._order)
+        heapq.heappop(self._served)

@@ -140,8 +140,8 @@ def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now
     placing = _Placing(offers, agenda, situation)
     if not placing.open:
         return []
-    accounts = agenda.accounts(situation.matches.revivals, now)
-    turns = Turns(accounts, max(situation.capacity, placing.free), now)
+    standings = agenda.standings(situation.matches.revivals, now)
+    turns = Turns(standings, max(situation.capacity, placing.free), now)
     while turns and placing.free > 0 and placing.open:
         tenant, count = turns.next()
         asked = min(count, placing.free)
