@@ -93,7 +93,6 @@ CREATE TABLE tasks (
         AND ready_time IS NOT NULL AND ready_time = create_time) THEN create_time END) STORED,
     -- How a task ended that did not succeed.
     failed_phase smallint GENERATED ALWAYS AS (CASE WHEN phase > 10 THEN phase END) STORED,
-    PRIMARY KEY (tenant_id, task_id),
     CONSTRAINT ended_task_has_end_time CHECK ((phase >= 10) = (end_time IS NOT NULL)),
     CONSTRAINT failed_task_has_error CHECK (phase NOT IN (11, 12, 14) OR error IS NOT NULL),
     CONSTRAINT retries_within_maximum CHECK (retry_count <= max_retries),
@@ -132,6 +131,9 @@ CREATE INDEX tasks_of_slot ON tasks (tenant_id, slot, create_time) WHERE slot IS
 -- Waiters of a slot in the order in which they are promoted.
 CREATE INDEX tasks_by_slot ON tasks (tenant_id, live_slot, priority DESC, create_time, task_id)
     WHERE live_slot IS NOT NULL;
+-- The last of them: while the table is empty, every index that begins with the tenant seems equally good for a look-up
+-- by key, and PostgreSQL takes the youngest. Generic plans made then are kept until the table is analysed.
+ALTER TABLE tasks ADD PRIMARY KEY (tenant_id, task_id);
 """
 
 RUNS = """
