@@ -110,6 +110,7 @@ class Host:
     # -- runs
 
     def _stop(self, run: str, reason: str) -> None:
+        """Ask a run to end; each kind of host has its own way."""
         raise NotImplementedError
 
     def _open(self, work: Work, function: Function | None) -> BaseContext:

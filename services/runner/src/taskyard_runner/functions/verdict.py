@@ -58,7 +58,7 @@ def describe(error: BaseException) -> str:
     """Class: message"""
     try:
         text = str(error)
-    except Exception:
+    except Exception:  # __str__ is the user's code; the failure is told all the same
         text = "(its text cannot be made)"
     name = type(error).__name__
     return f"{name}: {text}"[:_MAX_MESSAGE] if text else name

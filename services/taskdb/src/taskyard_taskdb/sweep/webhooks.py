@@ -140,6 +140,7 @@ class WebhookSender:
         except (TaskyardError, Deposed) as error:
             logger.info("the turn of receiver %s ended: %s", receiver, error)
         except Exception:
+            # One receiver must not stop the others; its calls stay due.
             logger.exception("the turn of receiver %s failed", receiver)
         finally:
             self._under_way.difference_update(call.id for call, _ in group)
