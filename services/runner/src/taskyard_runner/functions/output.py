@@ -95,7 +95,7 @@ class TaskHandler(logging.Handler):
                 print(text, file=sys.stderr)
             else:
                 run.log(text, _level(record.levelno), logger=record.name)
-        except Exception:  # as every handler of logging: a line that cannot be written must not fail the function
+        except Exception:  # as in every handler: a line that cannot be written must not fail the function
             self.handleError(record)
 
 
