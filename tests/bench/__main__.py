@@ -60,12 +60,13 @@ def main() -> None:
         "--scale",
         type=float,
         default=1.0,
-        help="of depth: the fraction of 1,000,000 pending and 5,000,000 finished tasks",
+        help="a fraction: of 1,000,000 pending and 5,000,000 finished tasks (depth), 1,000,000 (archive)",
     )
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - BENCHES.keys():
         parser.error(f"no benchmark is named {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
-    benches: dict[str, Bench] = {**BENCHES, "depth": functools.partial(depth.run, scale=arguments.scale)}
+    scaled = {name: functools.partial(BENCHES[name], scale=arguments.scale) for name in ("archive", "depth")}
+    benches: dict[str, Bench] = {**BENCHES, **scaled}
     report = Report()
     with tempfile.TemporaryDirectory(prefix="taskyard-bench-", dir="/var/tmp") as name:
         directory = Path(name)

@@ -130,15 +130,24 @@ class Load:
             return list(response.lanes)
         return []
 
-    async def drain(
-        self, epoch: int, limit: int, in_flight: int = 2, batch: int = BATCH // 2
-    ) -> tuple[int, float, list[float]]:
-        """Claim and complete tasks up to `limit` or to the last: how many, per second, claim latencies."""
-        lanes = [
+    async def lane_pops(self) -> list[lease_service_pb2.LanePop]:
+        """The lanes whose work the runner of these benchmarks can take."""
+        return [
             lease_service_pb2.LanePop(lane=lane.key)
             for lane in await self.lanes()
             if lane.tenant == "default" and lane.key.class_id != self._unmatched
         ]
+
+    async def drain(
+        self,
+        epoch: int,
+        limit: int,
+        in_flight: int = 2,
+        batch: int = BATCH // 2,
+        lanes: list[lease_service_pb2.LanePop] | None = None,
+    ) -> tuple[int, float, list[float]]:
+        """Claim and complete tasks up to `limit` or to the last: how many, per second, claim latencies."""
+        lanes = await self.lane_pops() if lanes is None else lanes
         tenants = [lease_service_pb2.TenantPop(tenant="default", max_tasks=batch, lanes=lanes)]
         done, latencies = 0, []
 

@@ -13,16 +13,18 @@ import psycopg
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from services.taskdb.tests.conftest import Caller, RunningTaskDb, run_taskdb
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.yard import started, succeeded
 from taskyard.errors import NotFound
-from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, Schedule, next_run
 from taskyard_taskdb.housekeeping import make_jobs
 from taskyard_taskdb.job_options import JobOptions
-from taskyard_taskdb.storage import archive
+from taskyard_taskdb.storage import archive, keys
 from taskyard_taskdb.storage.leader import Deposed
 from taskyard_taskdb.storage.partitions import month_of
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.sweep import retention
 from taskyard_taskdb.sweep.jobs import Job, JobSweep, run_job
 from taskyard_taskdb.sweep.leader import Office
 
@@ -119,6 +121,48 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
     assert not await quiet.rows(
         "SELECT FROM runs r WHERE NOT EXISTS (SELECT FROM tasks t WHERE t.task_id = r.task_id)"
     )
+
+
+@pytest.mark.seed("S0.89", "S0.91-92", "S2.143")
+async def test_logs_and_audit_outlive_the_move_to_the_archive(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    yard = await make_yard(quiet, await quiet.caller(keys.SCHEDULER, None), caller)
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment))
+    entries = [log_pb2.LogEntry(sequence=n, message=f"line {n}") for n in (1, 2, 3)]
+    batch = lease_pb2.LogBatch(lease=assignment.lease, entries=entries)
+    request = lease_service_pb2.AppendLogsRequest(runner_id=runner.id, batches=[batch])
+    await yard.scheduler.leases.AppendLogs(request)
+    await yard.report(runner, succeeded(assignment))
+    await age(quiet, name, 91 * DAY)
+    before = await quiet.rows("SELECT id, event, version FROM changes ORDER BY id")
+    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 1
+    assert not await quiet.rows("SELECT FROM tasks")
+    page = await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=name))
+    assert [entry.message for entry in page.entries] == ["line 1", "line 2", "line 3"]
+    after = await quiet.rows("SELECT id, event, version FROM changes ORDER BY id")
+    assert after[: len(before)] == before and [row[1:] for row in after[len(before) :]] == [(22, 5)]
+    # And a task without logs is read with none of them.
+    bare = await done(quiet, caller, 91 * DAY)
+    assert not (await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=bare))).entries
+
+
+async def test_pages_of_the_archive_are_told_in_the_log_in_the_order_of_their_moves(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "PAGE", 3)
+    names = [await done(quiet, caller, 91 * DAY) for _ in range(8)]
+    await quiet.fail((await caller.create()).name)
+    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 8
+    told = await quiet.rows(
+        "SELECT resource_id, version, phase, previous_phase, generation, attempt, runner_id, actor_type, "
+        "actor_id FROM change_log WHERE event = 22 ORDER BY id"
+    )
+    assert {row[0] for row in told} == {name.rsplit("/", 1)[1] for name in names} and len(told) == 8
+    assert {row[1:] for row in told} == {(5, 10, 10, 1, 1, "r1", 3, "retention")}
 
 
 async def test_an_archived_task_can_be_deleted(

@@ -14,14 +14,21 @@ from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage import arrays, tasks
-from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
+from taskyard_taskdb.storage.changes import LOG_LOCK, TASK, insert_changes, resource_change
 from taskyard_taskdb.storage.partitions import ensure_months, month_of
-from taskyard_taskdb.storage.pool import Row, Tx
+from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.run_history import RunRecord
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tasks import COLUMNS, JOINS, Key, TaskRecord
 
 SYSTEM = Actor(ActorType.SYSTEM, "retention")
+_KEYS = "unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)"
+_TOLD = {
+    "kind": TASK,
+    "event": ChangeEvent.TASK_ARCHIVED,
+    "actor_type": SYSTEM.type,
+    "actor_id": SYSTEM.id,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +79,9 @@ async def move(tx: Tx, found: Sequence[EndedTask]) -> int:
         return 0
     await ensure_months(tx, "tasks_archive", {month_of(task.end_time) for task in standing})
     await _move_runs(tx, standing)
-    rows = await tx.fetch(await _moving(tx), _keys(standing))
-    await insert_changes(tx, [_archived(row) for row in rows])
-    return len(rows)
+    # After the row locks, and a statement before the one that draws the changes' ids.
+    await tx.execute(statement("lock_log"), (LOG_LOCK,))
+    return await tx.execute(await _moving(tx), _keys(standing) | _TOLD)
 
 
 async def lock(tx: Tx, found: Sequence[EndedTask]) -> set[Key]:
@@ -88,38 +95,48 @@ async def lock(tx: Tx, found: Sequence[EndedTask]) -> set[Key]:
 
 async def _move_runs(tx: Tx, found: Sequence[EndedTask]) -> None:
     """Runs go by their own end; those of one task may lie in several months."""
+    months = [month for (month,) in await tx.fetch(statement("months_of_runs"), _keys(found))]
+    if not months:
+        return
+    await ensure_months(tx, "runs_archive", months)
     names = ", ".join(await _columns(tx, "runs"))
-    gone = """DELETE FROM runs r
-        USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
-        WHERE r.tenant_id = k.tenant_id AND r.task_id = k.task_id RETURNING r.*"""
-    ends = await tx.fetch(
-        """SELECT DISTINCT date_trunc('month', r.end_time, 'UTC')
-        FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
-        JOIN runs r ON r.tenant_id = k.tenant_id AND r.task_id = k.task_id""",
-        _keys(found),
-    )
-    await ensure_months(tx, "runs_archive", [month for (month,) in ends])
     await tx.execute(
-        f"WITH gone AS ({gone}) INSERT INTO runs_archive ({names}) SELECT {names} FROM gone", _keys(found)
+        f"""WITH gone AS (
+            DELETE FROM runs r USING {_KEYS}
+            WHERE r.tenant_id = k.tenant_id AND r.task_id = k.task_id RETURNING r.*
+        )
+        INSERT INTO runs_archive ({names}) SELECT {names} FROM gone""",
+        _keys(found),
     )
 
 
 async def _moving(tx: Tx) -> str:
-    """The statement that moves locked tasks, with the columns that the table has now."""
+    """The statement that moves locked tasks, with the columns that the table has now, and tells of it.
+
+    Nothing of a task passes through this process. Primary keys of tasks and checkpoints.
+    """
     names = await _columns(tx, "tasks")
     values = ", ".join("version + 1" if name == "version" else name for name in names)
-    keys = "unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)"
     return f"""WITH gone AS (
-            DELETE FROM tasks t USING {keys}
+            DELETE FROM tasks t USING {_KEYS}
             WHERE t.tenant_id = k.tenant_id AND t.task_id = k.task_id AND t.end_time IS NOT NULL
             RETURNING t.*
         ), checkpoint AS (
             DELETE FROM checkpoints c USING gone
             WHERE c.tenant_id = gone.tenant_id AND c.task_id = gone.task_id
+        ), archived AS (
+            INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM gone
+            RETURNING tenant_id, task_id, version, phase, generation, attempt, retry_count, runner_loss_count,
+                exit_code, error_code, last_runner_id
         )
-        INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM gone
-        RETURNING tenant_id, task_id, version, phase, generation, attempt, retry_count, runner_loss_count,
-            exit_code, error_code, last_runner_id, statement_timestamp()"""
+        INSERT INTO changes (id, time, version, generation, attempt, retry_count, runner_loss_count,
+            exit_code, resource_kind, event, actor_type, phase, previous_phase, tenant_id, resource_id,
+            actor_id, runner_id, error_code)
+        SELECT nextval('changes_id'), statement_timestamp(), version, nullif(generation, 0),
+            nullif(attempt, 0), nullif(retry_count, 0), nullif(runner_loss_count, 0), exit_code,
+            %(kind)s::smallint, %(event)s::smallint, %(actor_type)s::smallint, phase, phase, tenant_id,
+            task_id, %(actor_id)s, last_runner_id, error_code
+        FROM archived"""
 
 
 async def _columns(tx: Tx, table: str) -> list[str]:
@@ -131,54 +148,14 @@ async def _columns(tx: Tx, table: str) -> list[str]:
     return [f'"{name}"' if not name.isidentifier() else name for (name,) in rows]
 
 
-def _archived(row: Row) -> ChangeRow:
-    tenant_id, task_id, version, phase, generation, attempt, retries, losses, exit_code, code, runner, now = (
-        row
-    )
-    return _change(ChangeEvent.TASK_ARCHIVED, SYSTEM, (tenant_id, task_id), version, phase, now)._replace(
-        generation=generation,
-        attempt=attempt,
-        retry_count=retries,
-        runner_loss_count=losses,
-        exit_code=exit_code,
-        error_code=code,
-        runner_id=runner,
-    )
-
-
-def _change(event: ChangeEvent, actor: Actor, key: Key, version: int, phase: int, now: datetime) -> ChangeRow:
-    return ChangeRow(
-        time=now,
-        version=version,
-        generation=0,
-        next_attempt_time=None,
-        attempt=0,
-        retry_count=0,
-        runner_loss_count=0,
-        exit_code=None,
-        resource_kind=TASK,
-        event=event,
-        actor_type=actor.type,
-        phase=phase,
-        previous_phase=phase,
-        pending_reason=0,
-        tenant_id=key[0],
-        resource_id=key[1],
-        actor_id=actor.id,
-        runner_id=None,
-        error_code=None,
-        request_id=None,
-        details=None,
-    )
-
-
 async def delete(tx: Tx, key: Key, actor: Actor) -> bool:
     """Delete an archived task with its runs and logs; whether there was one."""
     row = await tx.fetch_row(statement("delete_archived"), {"tenant_id": key[0], "task_id": key[1]})
     if row is None:
         return False
     (now,) = (await tx.fetch("SELECT clock_timestamp()"))[0]
-    await insert_changes(tx, [_change(ChangeEvent.TASK_DELETED, actor, key, row[0] + 1, row[1], now)])
+    change = resource_change(ChangeEvent.TASK_DELETED, *key, actor, now, version=row[0] + 1)
+    await insert_changes(tx, [change._replace(phase=row[1], previous_phase=row[1])])
     return True
 
 

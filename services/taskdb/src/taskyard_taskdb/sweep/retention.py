@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 
 from taskyard_taskdb.domain.event import Deleted
@@ -20,9 +22,12 @@ from taskyard_taskdb.sweep.pages import Told, judge
 
 logger = logging.getLogger(__name__)
 
-# Tasks that one reading looks at, and that one transaction moves: about 50 ms, so that claims get their turn.
+# Tasks that one reading looks at, and that one transaction moves: about 30 ms, for which a watch may wait.
 SCAN = 5000
-PAGE = 500
+PAGE = 250
+# What a page is followed by, as a part of the time it took: moves without a pause would have a core and the
+# disk to themselves, and claims would feel it.
+REST = 1.0
 
 
 class RetentionJob:
@@ -44,7 +49,9 @@ class RetentionJob:
                 found, last = await archive.find_ended(tx, after, SCAN, DEFAULT_POLICY.retention)
                 types = await archive.types_to_archive(tx, found)
             for start in range(0, len(found), PAGE):
+                began = time.monotonic()
                 yield await self._leave(stand, found[start : start + PAGE], types)
+                await asyncio.sleep(REST * (time.monotonic() - began))
             if last is None:
                 return
             after = last

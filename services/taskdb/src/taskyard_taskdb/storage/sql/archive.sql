@@ -33,6 +33,13 @@ CROSS JOIN LATERAL (
     FOR UPDATE
 ) t
 
+-- name: months_of_runs
+-- Locks nothing: the months in which the tasks' runs ended, none for those whose only run is in their row. Primary key
+-- of runs.
+SELECT DISTINCT date_trunc('month', r.end_time, 'UTC')
+FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+JOIN runs r ON r.tenant_id = k.tenant_id AND r.task_id = k.task_id
+
 -- name: archived_runs
 -- Locks nothing; primary keys of the archive's partitions. The only run of a plain success is in the row of its task.
 (
