@@ -56,6 +56,8 @@ class Keys:
 
     def __init__(self) -> None:
         self.asked = 0
+        # During an outage it tells nothing; set when it was asked.
+        self.outage: asyncio.Event | None = None
         self.principals = {
             KEYS[Kind.TENANT].id: Principal(Kind.TENANT, KEYS[Kind.TENANT].id, tenant="acme"),
             KEYS[Kind.ADMIN].id: Principal(Kind.ADMIN, KEYS[Kind.ADMIN].id),
@@ -69,6 +71,9 @@ class Keys:
 
     async def verify(self, key: ApiKey) -> Principal | None:
         self.asked += 1
+        if self.outage is not None:
+            self.outage.set()
+            raise errors.StorageUnavailable("not applied")
         await asyncio.sleep(0)
         known = {held.id: held.digest for held in KEYS.values()}
         if key.id not in known or not key.matches(known[key.id]):

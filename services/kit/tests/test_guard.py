@@ -86,6 +86,39 @@ async def test_a_revoked_key_is_refused_once_it_is_forgotten(echo: Running) -> N
         await stub.Say(pb.SayRequest())
 
 
+async def test_open_streams_of_a_revoked_key_end_and_those_of_others_go_on(start_server: StartServer) -> None:
+    interval = timedelta(milliseconds=100)
+    echo = await start_server(key_cache_ttl=timedelta(0), key_check_interval=interval)
+    mine, theirs = echo.stub(), echo.stub(KEYS[Kind.RUNNER].text)
+    stream, waiting, other = mine.Count(pb.SayRequest(text="forever")), mine.Chat(), theirs.Chat()
+    for call in (waiting, other):
+        await call.write(pb.SayRequest(text="here"))
+        assert (await call.read()).text == "here"
+    assert [(await stream.read()).text for _ in range(3)] == ["0", "1", "2"]
+    del echo.keys.principals[KEYS[Kind.TENANT].id]
+    async with asyncio.timeout(20):
+        for call in (stream, waiting):
+            with pytest.raises(errors.Unauthenticated, match="revoked"), translated():
+                await call.read()
+    await other.write(pb.SayRequest(text="still here"))
+    assert (await other.read()).text == "still here"
+    other.cancel()
+
+
+async def test_streams_go_on_while_the_key_store_does_not_answer(start_server: StartServer) -> None:
+    interval = timedelta(milliseconds=100)
+    echo = await start_server(key_cache_ttl=timedelta(0), key_check_interval=interval)
+    stream = echo.stub().Chat()
+    await stream.write(pb.SayRequest(text="here"))
+    assert (await stream.read()).text == "here"
+    echo.keys.outage = asyncio.Event()
+    async with asyncio.timeout(20):
+        await echo.keys.outage.wait()
+    await stream.write(pb.SayRequest(text="still here"))
+    assert (await stream.read()).text == "still here"
+    stream.cancel()
+
+
 async def test_a_request_that_breaks_rules_names_each_field_and_value(echo: Running) -> None:
     request = pb.SayRequest(text="x" * 101, parts=[pb.Part(size=1), pb.Part(size=11)])
     with pytest.raises(errors.FieldInvalid) as caught, translated():

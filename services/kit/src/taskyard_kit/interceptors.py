@@ -11,8 +11,9 @@ import asyncio
 import inspect
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +29,7 @@ from taskyard.errors import (
     PermissionDenied,
     ServerDraining,
     TaskyardError,
+    Unauthenticated,
     Unimplemented,
 )
 from taskyard_kit.auth import Authenticator, Policy, set_principal
@@ -46,31 +48,51 @@ log = get_log(__name__)
 STALL_SECONDS = 60.0
 
 
+@dataclass(slots=True)
+class _Open:
+    """One open call: the authorization it was let in with, None if it needed none, and what ended it."""
+
+    header: str | None
+    error: TaskyardError | None = None
+
+
 class Streams:
-    """The open calls that may last: streams, and those that wait by design; a drain ends them."""
+    """The open calls that may last: streams and waits; a drain or a revoked key ends them."""
 
     def __init__(self) -> None:
-        self._open: dict[asyncio.Task[Any], bool] = {}
+        self._open: dict[asyncio.Task[Any], _Open] = {}
         self.ended = False
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def enter(self) -> asyncio.Task[Any]:
+    def headers(self) -> set[str]:
+        """With what the open calls were let in."""
+        return {call.header for call in self._open.values() if call.header is not None}
+
+    def enter(self, header: str | None) -> asyncio.Task[Any]:
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
-        self._open[task] = False
+        self._open[task] = _Open(header)
         return task
 
-    def leave(self, task: asyncio.Task[Any]) -> bool:
-        """Whether the call was ended by end_all."""
-        return self._open.pop(task, False)
+    def leave(self, task: asyncio.Task[Any]) -> TaskyardError | None:
+        """What ended the call, if it was `end` or `end_all`."""
+        call = self._open.pop(task, None)
+        return None if call is None else call.error
+
+    def end(self, header: str, error: TaskyardError) -> None:
+        """Cancel those that were let in with this header; their callers get the error."""
+        self._end([task for task, call in self._open.items() if call.header == header], error)
 
     def end_all(self) -> None:
         """Cancel every one of them; its caller gets SERVER_DRAINING."""
         self.ended = True
-        for task in list(self._open):
-            self._open[task] = True
+        self._end(list(self._open), ServerDraining())
+
+    def _end(self, tasks: Sequence[asyncio.Task[Any]], error: TaskyardError) -> None:
+        for task in tasks:
+            self._open[task].error = error
             task.cancel()
 
 
@@ -102,7 +124,7 @@ class Guard:
             body = _unary_body(behavior, enter, decode, self._limit(policy), method)
         call = _answered(_observed(method, _logged(method, body)))
         if streaming or policy.waits:
-            call = _tracked(method, self.streams, call)
+            call = _tracked(method, self.streams, call, authorized=not policy.open)
         # Messages of a request stream are decoded, and so validated, where the handler reads them; a single
         # request stays in bytes until the caller is known.
         if handler.request_streaming:
@@ -116,6 +138,20 @@ class Guard:
             else grpc.unary_unary_rpc_method_handler
         )
         return make(call, response_serializer=serialize)
+
+    async def check_keys(self) -> None:
+        """End the streams whose key has been revoked or has expired.
+
+        A key store that does not answer ends nothing: work that goes on does not depend on it.
+        """
+        for header in self.streams.headers():
+            try:
+                await self._authenticator.authenticate(header)
+            except Unauthenticated as error:
+                self.streams.end(header, error)
+            except Exception as error:
+                # Whatever the key store cannot do now: the next check asks again.
+                log.warning("key_not_checked", error=repr(error))
 
     def _limit(self, policy: Policy) -> timedelta | None:
         return None if policy.waits else policy.deadline or self._call_timeout
@@ -223,22 +259,23 @@ def _stream_body(
     return call
 
 
-def _tracked(method: str, streams: Streams, inner: Behavior) -> Behavior:
+def _tracked(method: str, streams: Streams, inner: Behavior, *, authorized: bool) -> Behavior:
     gauge = instrument(RPC_OPEN_STREAMS)
     labels = {"method": method.lstrip("/")}
 
     async def call(incoming: Any, context: Context) -> Any:
         if streams.ended:
             await _fail(context, ServerDraining())
-        task = streams.enter()
+        task = streams.enter(_header(context, "authorization") if authorized else None)
         gauge.add(1, labels)
         try:
             result = await inner(incoming, context)
         except asyncio.CancelledError:
-            if not streams.leave(task):
+            error = streams.leave(task)
+            if error is None:
                 raise
             task.uncancel()
-            await _fail(context, ServerDraining())
+            await _fail(context, error)
         finally:
             streams.leave(task)
             gauge.add(-1, labels)

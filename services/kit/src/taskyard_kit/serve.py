@@ -50,6 +50,12 @@ class ServeSettings(Settings):
     key_cache_ttl: timedelta = setting(
         timedelta(seconds=5), max=timedelta(minutes=5), help="how long a key that was verified is trusted"
     )
+    key_check_interval: timedelta = setting(
+        timedelta(seconds=30),
+        min=timedelta(milliseconds=100),
+        max=timedelta(hours=1),
+        help="how often the keys of open streams are verified again; those of a revoked key end",
+    )
     lame_duck: timedelta = setting(
         timedelta(0),
         max=timedelta(minutes=5),
@@ -98,6 +104,7 @@ class Server:
         self._services: list[str] = []
         self._own: tuple[str, ...] = ()
         self._drain_hooks: list[DrainHook] = []
+        self._checking: asyncio.Task[None] | None = None
 
     def add(self, register: Callable[[Any, Any], None], servicer: object) -> None:
         """Serve a servicer: `server.add(add_TaskServiceServicer_to_server, TaskServicer(...))`."""
@@ -122,6 +129,7 @@ class Server:
         self.port = self._listen()
         await self._server.start()
         self._own = own
+        self._checking = asyncio.create_task(self._check_keys())
         await self.set_health(serving=True)
         log.info("serving", address=self.address, services=list(own))
 
@@ -169,13 +177,24 @@ class Server:
         await goodbyes
         self._guard.streams.end_all()
         await stopping
+        self._end_checks()
         log.info("stopped")
 
     async def stop_now(self) -> None:
         """End every call at once."""
         self.draining.set()
         await self._server.stop(None)
+        self._end_checks()
         log.info("stopped", hurried=True)
+
+    async def _check_keys(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.key_check_interval.total_seconds())
+            await self._guard.check_keys()
+
+    def _end_checks(self) -> None:
+        if self._checking is not None:
+            self._checking.cancel()
 
     async def _say_goodbye(self, limit: float) -> None:
         try:

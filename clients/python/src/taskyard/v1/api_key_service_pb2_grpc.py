@@ -76,7 +76,7 @@ class ApiKeyServiceServicer:
 
     def RevokeApiKey(self, request, context):
         """Makes a key invalid for good: at once on the replica that answers, everywhere else
-        within 10 s.  Idempotent.
+        within 10 s; open streams end within 40 s.  Idempotent.
         Errors: NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

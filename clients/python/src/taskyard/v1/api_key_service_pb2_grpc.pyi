@@ -45,7 +45,7 @@ class ApiKeyServiceStub:
     """
     RevokeApiKey: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]
     """Makes a key invalid for good: at once on the replica that answers, everywhere else
-    within 10 s.  Idempotent.
+    within 10 s; open streams end within 40 s.  Idempotent.
     Errors: NOT_FOUND.
     """
 
@@ -66,7 +66,7 @@ class ApiKeyServiceAsyncStub(ApiKeyServiceStub):
     """
     RevokeApiKey: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]  # type: ignore[assignment]
     """Makes a key invalid for good: at once on the replica that answers, everywhere else
-    within 10 s.  Idempotent.
+    within 10 s; open streams end within 40 s.  Idempotent.
     Errors: NOT_FOUND.
     """
 
@@ -99,7 +99,7 @@ class ApiKeyServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_api_key_service_pb2.RevokeApiKeyResponse, _abc.Awaitable[_api_key_service_pb2.RevokeApiKeyResponse]]:
         """Makes a key invalid for good: at once on the replica that answers, everywhere else
-        within 10 s.  Idempotent.
+        within 10 s; open streams end within 40 s.  Idempotent.
         Errors: NOT_FOUND.
         """
 
