@@ -118,7 +118,7 @@ class TaskDb:
 
     def _add_internal(self, server: Server) -> None:
         """What schedulers use."""
-        self.reports = ReportBatch(self.pool, self.lanes, self.hub)
+        self.reports = ReportBatch(self.pool, self.lanes, self.hub, self.types)
         leases = LeaseServicer(
             self.pool,
             self.lanes,

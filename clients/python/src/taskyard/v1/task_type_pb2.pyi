@@ -81,8 +81,8 @@ class TaskType(_message.Message):
     """
     result_schema: _builtins.bytes
     """JSON Schema of status.result.output; empty = anything.  A result that does not
-    match turns the run into FAILED (PERMANENT, code RESULT_SCHEMA_VIOLATION).  Not checked
-    by this version, which refuses a type that has one.
+    match turns the run into FAILED (PERMANENT, code RESULT_SCHEMA_VIOLATION).  A run is
+    held to the revision it was claimed with; an absent output counts as an empty object.
     """
     allow_execution_override: _builtins.bool
     """Whether a task may bring its own execution."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from taskyard.v1 import task_service_pb2
+from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.event import ExternalReported
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.reports import merge_details, read_error
+from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.validate import check_payload, check_struct
 from taskyard_taskdb.storage.inbox import ReportInbox
+from taskyard_taskdb.storage.task_rows import Key
 
 Request = task_service_pb2.ReportTaskStatusRequest
 
@@ -22,6 +24,7 @@ class ReportMethods(ShowMethods):
     """TaskService.ReportTaskStatus."""
 
     _inbox: ReportInbox
+    _results: ResultChecks
 
     async def ReportTaskStatus(
         self, request: Request, context: Any
@@ -29,7 +32,7 @@ class ReportMethods(ShowMethods):
         key = access.visible_task(request.name)
         _check(request)
         repeatable = repeatable_request(request, request.request_id, key)
-        report = request.SerializeToString()
+        report = (await self._judged(request, key)).SerializeToString()
         if request.enqueue:
             shown = await self._show(key, convert.NAME)
             await self._inbox.store(key, report, access.caller(), repeatable)
@@ -37,6 +40,22 @@ class ReportMethods(ShowMethods):
             await self._inbox.apply(key, report, access.caller(), request.resource_version, repeatable)
             shown = await self._show(key, convert.NAME)
         return task_service_pb2.ReportTaskStatusResponse(task=shown)
+
+    async def _judged(self, request: Request, key: Key) -> Request:
+        """The report, or a failure in place of a success whose result does not match its type's schema."""
+        if request.phase != task_pb2.TASK_PHASE_SUCCEEDED:
+            return request
+        error = await self._results.judge_one(key, request.result)
+        if error is None:
+            return request
+        judged = Request()
+        judged.CopyFrom(request)
+        judged.ClearField("result")
+        judged.phase = task_pb2.TASK_PHASE_FAILED
+        wrong = common_pb2.TaskError(code=error.code, message=error.message)
+        wrong.error_class = common_pb2.ERROR_CLASS_PERMANENT
+        judged.error.CopyFrom(wrong)
+        return judged
 
 
 def _check(request: Request) -> None:

@@ -23,6 +23,8 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
 from taskyard_taskdb.rpc.durations import to_datetime, to_timedelta
+from taskyard_taskdb.rpc.result_schema import ResultChecks
+from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
@@ -36,7 +38,8 @@ _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1
 class ReportBatch:
     """Reports of concurrent calls, in flushes of up to a thousand, one at a time: order is kept."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub) -> None:
+    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, types: TypeCache) -> None:
+        self._checks = ResultChecks(pool, types)
         self._reports = Reports(pool, lanes, merge_details)
         self._hub = hub
         self._calls: Batcher[list[Report], list[Outcome]] = Batcher(
@@ -52,7 +55,8 @@ class ReportBatch:
         await self._calls.close()
 
     async def _flush(self, calls: list[list[Report]]) -> list[list[Outcome]]:
-        outcomes = iter(await self._reports.apply([report for call in calls for report in call]))
+        reports = await self._checks.judge([report for call in calls for report in call])
+        outcomes = iter(await self._reports.apply(reports))
         self._hub.wake()
         return [[next(outcomes) for _ in call] for call in calls]
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from taskyard.errors import AlreadyExists, FieldInvalid, NotEmpty, NotFound, ResourceVersionMismatch
+from taskyard.errors import AlreadyExists, NotEmpty, NotFound, ResourceVersionMismatch
 from taskyard.v1 import task_pb2, task_type_pb2, task_type_service_pb2, task_type_service_pb2_grpc
 from taskyard_kit.auth import require_tenant
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -216,8 +216,6 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
         for index, entity_type in enumerate(definition.entity_types):
             check_text(entity_type, f"task_type.entity_types[{index}]")
         check_definition(definition, "task_type")
-        if definition.result_schema:
-            raise FieldInvalid.of("task_type.result_schema", "results are not checked yet; leave it empty")
         spec = task_pb2.TaskSpec(env=definition.env)
         if definition.HasField("execution"):
             spec.execution.CopyFrom(definition.execution)

@@ -11,6 +11,7 @@ from taskyard_taskdb.rpc.create import CreateMethods
 from taskyard_taskdb.rpc.external import ReportMethods, read_report
 from taskyard_taskdb.rpc.logs import LogReading
 from taskyard_taskdb.rpc.reads import ReadMethods
+from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.stats import StatsCache, StatsMethods
 from taskyard_taskdb.rpc.task_events import TaskEvents
@@ -66,6 +67,7 @@ class TaskServicer(
         self._actions = Actions(pool, after_commit)
         classes = ClassCache(pool)
         self._editor = Editor(pool, classes, after_commit)
+        self._results = ResultChecks(pool, types)
         self._inbox = ReportInbox(pool, read_report, after_commit)
         self._creator = TaskCreator(pool, classes, after_commit)
         self._creates: Batcher[NewTask, CreateResult] = Batcher(

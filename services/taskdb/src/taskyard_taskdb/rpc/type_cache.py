@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from taskyard.v1 import common_pb2, task_type_pb2
 from taskyard_taskdb.domain.names import is_id
+from taskyard_taskdb.rpc.payload_schema import PayloadSchema, compile_schema
 from taskyard_taskdb.rpc.payloads import raw_payload
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage import task_types
@@ -19,6 +20,7 @@ from taskyard_taskdb.storage.tenants import TTL
 _CAPACITY = 2000
 _SYSTEM = "system"
 
+T = TypeVar("T")
 Revision = tuple[str, str, int]
 """Tenant, type and revision."""
 
@@ -31,6 +33,8 @@ class TypeCache:
         self._ttl = ttl.total_seconds()
         self._known: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
         self._configs: OrderedDict[Revision, common_pb2.Payload | None] = OrderedDict()
+        self._results: OrderedDict[Revision, PayloadSchema | None] = OrderedDict()
+        self._checking: tuple[float, Container[str]] = (0.0, ())
 
     async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
         """The rules for a task of this tenant that names this type; None for a mere classification."""
@@ -56,19 +60,42 @@ class TypeCache:
 
     async def configs(self, wanted: Iterable[Revision]) -> dict[Revision, common_pb2.Payload | None]:
         """The configurations of these revisions as runners get them, raw; None where there is none."""
+        return await self._of_revisions(self._configs, wanted, _config)
+
+    async def result_schemas(self, wanted: Iterable[Revision]) -> dict[Revision, PayloadSchema | None]:
+        """The schemas of results that these revisions have; None where there is none."""
+        return await self._of_revisions(self._results, wanted, _result_schema)
+
+    async def _of_revisions(
+        self,
+        remembered: OrderedDict[Revision, T],
+        wanted: Iterable[Revision],
+        read: Callable[[bytes | None], T],
+    ) -> dict[Revision, T]:
         keys = set(wanted)
-        missing = keys - self._configs.keys()
+        told = {key: remembered[key] for key in keys & remembered.keys()}
+        missing = keys - told.keys()
         if missing:
             async with self._pool.reading() as tx:
                 found = await task_types.read_revisions(tx, missing)
             for key in missing:
-                self._configs[key] = _config(found.get(key))
-        told = {key: self._configs[key] for key in keys}
-        _trim(self._configs)
+                told[key] = remembered[key] = read(found.get(key))
+            _trim(remembered)
         return told
+
+    async def checking(self) -> Container[str]:
+        """The tenants whose results may have to match a schema; false if there is none."""
+        due, found = self._checking
+        if due <= time.monotonic():
+            async with self._pool.reading() as tx:
+                tenants = await task_types.checking_tenants(tx)
+            found = _EVERYBODY if _SYSTEM in tenants else tenants
+            self._checking = (time.monotonic() + self._ttl, found)
+        return found
 
     def forget(self, tenant_id: str | None = None) -> None:
         """Look up anew what a change of a tenant's types, or of any, concerns."""
+        self._checking = (0.0, ())
         if tenant_id in (None, _SYSTEM):
             self._expire(list(self._known))
         else:
@@ -84,6 +111,19 @@ def _config(definition: bytes | None) -> common_pb2.Payload | None:
         return None
     parsed = task_type_pb2.TaskType.FromString(definition)
     return raw_payload(parsed.config) if parsed.HasField("config") else None
+
+
+def _result_schema(definition: bytes | None) -> PayloadSchema | None:
+    text = b"" if definition is None else task_type_pb2.TaskType.FromString(definition).result_schema
+    return compile_schema(text, "result_schema") if text else None
+
+
+class _Everybody:
+    def __contains__(self, tenant_id: object) -> bool:
+        return True
+
+
+_EVERYBODY = _Everybody()
 
 
 def _trim(remembered: OrderedDict[Any, Any]) -> None:

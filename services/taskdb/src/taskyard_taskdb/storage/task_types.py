@@ -136,6 +136,24 @@ async def read_revisions(tx: Tx, wanted: Iterable[tuple[str, str, int]]) -> dict
     return {(row[0], row[1], row[2]): row[3] for row in rows}
 
 
+async def checking_tenants(tx: Tx) -> frozenset[str]:
+    """The tenants with a type that has, or had in an earlier revision, a schema of results."""
+    return frozenset(row[0] for row in await tx.fetch(statement("checking_tenants")))
+
+
+async def revisions_of_runs(
+    tx: Tx, runs: Sequence[tuple[str, str, int]]
+) -> dict[tuple[str, str, int], tuple[str, str, int]]:
+    """By tenant, task and generation: which revision of its type a run has or had, if there is one."""
+    params = {
+        "tenant_ids": arrays.texts([run[0] for run in runs]),
+        "task_ids": arrays.texts([run[1] for run in runs]),
+        "generations": arrays.bigints([run[2] for run in runs]),
+    }
+    rows = await tx.fetch(statement("revisions_of_runs"), params)
+    return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in rows}
+
+
 async def disabled_among(tx: Tx, tasks: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Those of these tasks whose type is disabled, and its name."""
     keys = sorted(set(tasks))

@@ -21,7 +21,8 @@ UPDATE task_types
 SET description = %(description)s, definition = %(definition)s, retention = %(retention)s,
     attempt_timeout = %(attempt_timeout)s, checkpoint_interval = %(checkpoint_interval)s,
     max_retries = %(max_retries)s, archive = %(archive)s, disabled = %(disabled)s, queue_paused = %(queue_paused)s,
-    checks_result = %(checks_result)s, runner_id_pattern = %(runner_id_pattern)s, version = version + 1,
+    -- Runs of an earlier revision may still be under way.
+    checks_result = checks_result OR %(checks_result)s, runner_id_pattern = %(runner_id_pattern)s, version = version + 1,
     revision = revision + 1, update_time = clock_timestamp()
 WHERE tenant_id = %(tenant_id)s AND task_type = %(task_type)s
 RETURNING tenant_id, task_type, revision, version, create_time, update_time, definition
@@ -72,6 +73,21 @@ SELECT count(*) FROM (
 SELECT r.tenant_id, r.task_type, r.revision, r.definition
 FROM unnest(%(tenant_ids)s::text[], %(task_types)s::text[], %(revisions)s::bigint[]) AS k (tenant_id, task_type, revision)
 JOIN task_type_revisions r ON r.tenant_id = k.tenant_id AND r.task_type = k.task_type AND r.revision = k.revision
+
+-- name: checking_tenants
+-- Locks nothing; task_types_checking.
+SELECT DISTINCT tenant_id FROM task_types WHERE checks_result
+
+-- name: revisions_of_runs
+-- Locks nothing: which revision of its type a run has, from its lease or, if its end is told again, from what it left;
+-- the newest one where nobody has claimed the task. Primary keys of tasks, task_types, leases and runs.
+SELECT k.tenant_id, k.task_id, k.generation, t.task_type_tenant, t.task_type,
+    coalesce(l.task_type_revision, r.task_type_revision, nullif(t.task_type_revision, 0), y.revision)::bigint
+FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[]) AS k (tenant_id, task_id, generation)
+JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id
+JOIN task_types y ON y.tenant_id = t.task_type_tenant AND y.task_type = t.task_type
+LEFT JOIN leases l ON l.tenant_id = k.tenant_id AND l.task_id = k.task_id AND l.generation = k.generation
+LEFT JOIN runs r ON r.tenant_id = k.tenant_id AND r.task_id = k.task_id AND r.generation = k.generation
 
 -- name: disabled_types
 -- Locks nothing. Which of these tasks are of a type that is disabled; primary keys.

@@ -25,7 +25,7 @@ CREATE TABLE task_types (
     archive boolean NOT NULL DEFAULT false,
     disabled boolean NOT NULL DEFAULT false,
     queue_paused boolean NOT NULL DEFAULT false,
-    -- Results are checked against a schema, and so never by the one statement of plain successes.
+    -- Results are checked against a schema, or were in an earlier revision.
     checks_result boolean NOT NULL DEFAULT false,
     tenant_id text COLLATE "C" NOT NULL REFERENCES tenants ON DELETE CASCADE,
     task_type text COLLATE "C" NOT NULL CONSTRAINT task_type_id CHECK (length(task_type) BETWEEN 1 AND 128),
@@ -35,6 +35,7 @@ CREATE TABLE task_types (
     PRIMARY KEY (tenant_id, task_type)
 );
 CREATE INDEX task_types_by_type ON task_types (task_type);
+CREATE INDEX task_types_checking ON task_types (tenant_id) WHERE checks_result;
 CREATE INDEX task_types_paused ON task_types (tenant_id, task_type) WHERE queue_paused;
 
 -- Every revision there was: a run names the one whose configuration it got.

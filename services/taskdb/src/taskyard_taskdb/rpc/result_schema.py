@@ -1,0 +1,103 @@
+"""Results of tasks against the schema of their type: a success that does not match it is a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+
+from taskyard.errors import FieldViolation
+from taskyard.v1 import task_pb2
+from taskyard_taskdb.domain.event import Failed, runner
+from taskyard_taskdb.domain.task import RunError
+from taskyard_taskdb.domain.words import ErrorClass
+from taskyard_taskdb.rpc import payload_schema
+from taskyard_taskdb.rpc.payload_schema import PayloadSchema
+from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.storage import task_types
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.reports import Report, Said
+from taskyard_taskdb.storage.task_rows import Key
+
+CODE = "RESULT_SCHEMA_VIOLATION"
+# Of what does not match, as much as a message can hold.
+TOLD = 5
+
+Run = tuple[str, str, int]
+"""Tenant, task and generation."""
+
+
+class ResultChecks:
+    """Costs nothing where no type has a schema of results; else a reading per batch of successes."""
+
+    def __init__(self, pool: Pool, types: TypeCache) -> None:
+        self._pool = pool
+        self._types = types
+
+    async def judge(self, reports: Sequence[Report]) -> Sequence[Report]:
+        """The reports, with a failure in place of each success whose result does not match."""
+        checking = await self._types.checking()
+        if not checking:
+            return reports
+        ended = [report for report in reports if report.said is Said.SUCCEEDED]
+        runs = [_run(report) for report in ended if report.key[0] in checking]
+        schemas = await self._schemas(runs)
+        if not schemas:
+            return reports
+        return await asyncio.to_thread(_judge, reports, schemas)
+
+    async def judge_one(self, key: Key, result: task_pb2.TaskResult) -> RunError | None:
+        """What is wrong with the result of a task that no runner holds."""
+        if key[0] not in await self._types.checking():
+            return None
+        schemas = await self._schemas([(*key, 0)])
+        schema = schemas.get((*key, 0))
+        return None if schema is None else await asyncio.to_thread(_error, schema, result)
+
+    async def _schemas(self, runs: Sequence[Run]) -> Mapping[Run, PayloadSchema]:
+        if not runs:
+            return {}
+        async with self._pool.reading() as tx:
+            revisions = await task_types.revisions_of_runs(tx, runs)
+        schemas = await self._types.result_schemas(revisions.values())
+        found = {run: schemas[revision] for run, revision in revisions.items()}
+        return {run: schema for run, schema in found.items() if schema is not None}
+
+
+def _run(report: Report) -> Run:
+    return (*report.key, report.generation)
+
+
+def _judge(reports: Sequence[Report], schemas: Mapping[Run, PayloadSchema]) -> list[Report]:
+    return [_judged(report, schemas) for report in reports]
+
+
+def _judged(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
+    schema = schemas.get(_run(report)) if report.said is Said.SUCCEEDED else None
+    if schema is None:
+        return report
+    error = _error(schema, task_pb2.TaskResult.FromString(report.result or b""))
+    if error is None:
+        return report
+    failed = Failed(
+        actor=runner(report.runner_id),
+        runner_id=report.runner_id,
+        generation=report.generation,
+        lease_id=report.lease_id,
+        time=report.time,
+        error=error,
+        exit_code=report.exit_code,
+    )
+    return report._replace(said=Said.OTHER, result=None, exit_code=None, other=failed)
+
+
+def _error(schema: PayloadSchema, result: task_pb2.TaskResult) -> RunError | None:
+    output = result.output if result.HasField("output") else None
+    try:
+        found = payload_schema.check(schema, output, "result.output")
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        found = (FieldViolation("result.output.raw", f"is not JSON: {error}"[:200], "json_schema"),)
+    if not found:
+        return None
+    told = "; ".join(f"{finding.field}: {finding.description}" for finding in found[:TOLD])
+    return RunError(CODE, ErrorClass.PERMANENT, f"the result does not match the schema of its type: {told}")
