@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd blocking
+.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd webhooks blocking
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ longlog: setup ## follow and list a log of 1,000,000 lines (LINES=...), and see 
 
 crowd: setup ## 2,000 runners connect, idle and reconnect at once; their heartbeats stay on time
 	@TASKYARD_CROWD=2000 .venv/bin/python -m pytest -q -s tests/integration/test_scheduler_crowd.py -k fault_26
+
+webhooks: setup ## a webhook receiver is down for a minute (OUTAGE=...); all of it arrives once it is back, in order
+	@TASKYARD_WEBHOOK_OUTAGE=$(or $(OUTAGE),60) .venv/bin/python -m pytest -q -s services/taskdb/tests/sweep/test_webhooks.py -k stopped_for
 
 blocking: setup ## 100 functions that block, each in a host of its own, delay no heartbeat
 	@TASKYARD_BLOCKING=100 .venv/bin/python -m pytest -q services/runner/tests/test_function_hosts.py -k blocking_functions

@@ -8,6 +8,8 @@ import contextlib
 import hashlib
 import hmac
 import json
+import os
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,7 +21,7 @@ import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task, run_taskdb
 from taskyard.errors import FieldInvalid
-from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard.v1 import admin_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.egress import Address, Egress
 from taskyard_taskdb.domain.event import RetryRequested
 from taskyard_taskdb.domain.task import Actor
@@ -30,6 +32,8 @@ from taskyard_taskdb.storage import webhooks
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.webhooks import Letter, Unreachable, WebhookSender
 from taskyard_taskdb.webhook_client import WebhookClient, resolve
+
+OUTAGE_SECONDS = float(os.environ.get("TASKYARD_WEBHOOK_OUTAGE", "2"))
 
 
 @dataclass
@@ -55,9 +59,15 @@ class Receiver:
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
     port: int = 0
+    arrival: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     def url(self, path: str = "/hook", host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}{path}"
+
+    async def holds(self, count: int) -> None:
+        """Return once so many requests have come."""
+        async with self.arrival:
+            await self.arrival.wait_for(lambda: len(self.requests) >= count)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -73,6 +83,8 @@ class Receiver:
                 await reader.read()
             else:
                 self.requests.append(received)
+                async with self.arrival:
+                    self.arrival.notify_all()
                 moved = f"location: {self.location}\r\n" if self.location else ""
                 writer.write(f"HTTP/1.1 {status} X\r\n{moved}content-length: 0\r\n\r\n".encode())
                 await writer.drain()
@@ -204,6 +216,44 @@ async def test_a_receiver_that_was_down_gets_everything_in_order_per_task(
     assert phases == ["TASK_PHASE_FAILED", "TASK_PHASE_FAILED", "TASK_PHASE_SUCCEEDED"]
     versions = [int(request.task["metadata"]["resourceVersion"]) for request in receiver.requests]
     assert versions == sorted(versions) and len(set(versions)) == 3
+
+
+async def test_a_receiver_that_is_stopped_for_a_while_gets_everything_once_it_is_back(
+    database_url: str,
+) -> None:
+    """The leader sends, and its own waits pass; `make webhooks` stops the receiver for a minute."""
+    tasks, events = 20, ["TASK_PHASE_FAILED", "TASK_PHASE_CANCELLED"]
+    genuine = documented_recipe()
+    async for running in run_taskdb(database_url, webhook_networks="127.0.0.0/8"):
+        caller = await running.caller()
+        request = admin_service_pb2.GetWebhookSecretRequest(parent="tenants/default")
+        secret = (await caller.admin.GetWebhookSecret(request)).secret
+        async with receiving(Receiver()) as before:
+            await ended(running, caller, before.url())
+            await before.holds(1)
+        stopped = time.monotonic()
+        for _ in range(tasks):
+            task = await caller.create(callback=task_pb2.Callback(url=before.url()))
+            await running.fail(task.name)
+            await caller.tasks.RetryTask(task_service_pb2.RetryTaskRequest(name=task.name))
+            await caller.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=task.name))
+        await asyncio.sleep(max(0.0, stopped + OUTAGE_SECONDS - time.monotonic()))
+        assert await running.rows("SELECT count(*), max(attempt) > 0 FROM webhooks") == [(2 * tasks, True)]
+        back = time.monotonic()
+        async with receiving(Receiver(port=before.port)) as receiver:
+            # Waits double from 2 s on: the next attempt comes within as long as the outage was, about.
+            async with asyncio.timeout(30 + 2 * OUTAGE_SECONDS):
+                await receiver.holds(2 * tasks)
+            print(f"down for {back - stopped:.1f} s, all delivered {time.monotonic() - back:.1f} s after it")
+    told: dict[str, list[dict[str, Any]]] = {}
+    for received in receiver.requests:
+        assert genuine(secret, received.headers, received.body)
+        told.setdefault(received.task["name"], []).append(received.task)
+    assert len(told) == tasks
+    for calls in told.values():
+        assert [call["status"]["phase"] for call in calls] == events
+        first, second = (int(call["metadata"]["resourceVersion"]) for call in calls)
+        assert first < second
 
 
 async def test_an_answer_that_is_no_success_is_asked_again_with_the_same_id(
