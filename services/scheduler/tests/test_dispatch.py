@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from services.scheduler.tests.conftest import Site, SiteMaker
 from taskyard import errors, tracing
 from taskyard.v1 import api_key_pb2, common_pb2, lease_service_pb2, runner_pb2, task_pb2
@@ -93,6 +95,7 @@ async def test_a_claim_names_budget_and_cost_where_resources_are_accounted(site:
     assert pop.tenants[0].lanes[0].cost == cost
 
 
+@pytest.mark.seed("S0.87", "S2.135")
 async def test_higher_priority_goes_first_and_offsets_say_so(site: Site) -> None:
     site.taskdb.shares["default"] = lease_service_pb2.TenantShare(
         tenant="default", weight=10, claimable_count=-1

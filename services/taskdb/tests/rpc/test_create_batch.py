@@ -170,7 +170,7 @@ async def test_batch_request_id_needs_the_atomic_mode(tenant: Any, make_task: Ma
     assert refused.value.violations[0].field == "request_id"
 
 
-@pytest.mark.seed("S1.43", "S1.45")
+@pytest.mark.seed("S1.43-45")
 async def test_tasks_of_one_slot_queue_in_the_order_of_the_batch(
     taskdb: Any, tenant: Any, make_task: MakeTask
 ) -> None:

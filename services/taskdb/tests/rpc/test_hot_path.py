@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
-from taskyard.v1 import common_pb2, lease_pb2, task_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, lease_pb2, runner_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.storage import changes, flush
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
@@ -111,7 +111,10 @@ async def test_runs_of_many_successes_are_told_as_those_of_one(yard: Yard, taskd
     assert await taskdb.rows("SELECT FROM runs") == []
 
 
-async def test_a_runners_successes_and_failures_are_counted_once(yard: Yard, taskdb: RunningTaskDb) -> None:
+@pytest.mark.seed("S0.42-43")
+async def test_a_runners_successes_and_failures_are_counted_once(
+    yard: Yard, admin: Caller, taskdb: RunningTaskDb
+) -> None:
     await yard.create(4)
     runner, _ = await yard.hello()
     plain, detailed, broken, again = (await yard.pop(runner, 4)).assignments
@@ -124,6 +127,8 @@ async def test_a_runners_successes_and_failures_are_counted_once(yard: Yard, tas
         await yard.report(runner, started(again), failed(again))
     counts = await taskdb.rows("SELECT completed_count, failed_count FROM runners")
     assert counts == [(2, 2)]
+    shown = await admin.runners.GetRunner(runner_service_pb2.GetRunnerRequest(name=f"runners/{runner.id}"))
+    assert (shown.runner.completed_count, shown.runner.failed_count) == (2, 2)
 
 
 async def test_no_index_stands_in_the_way_of_a_hot_outcome(taskdb: RunningTaskDb) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Runner, Yard, succeeded
 from taskyard.errors import NotFound, PageTokenInvalid, ResumeTokenInvalid
 from taskyard.status import translated
@@ -71,11 +72,14 @@ async def test_pages_return_every_entry_once_and_in_order(yard: Yard) -> None:
 
 
 @pytest.mark.seed("S0.98")
-async def test_a_repeated_batch_is_stored_once(yard: Yard) -> None:
+async def test_a_batch_is_one_row_and_a_repeated_one_is_stored_once(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
     runner, lease = await claimed(yard)
     for first, count in ((1, 10), (1, 10), (6, 10), (16, 2)):
         assert (await append(yard, runner.id, lease, first, count)).code == 0
     assert await listed(yard, lease.task) == list(range(1, 18))
+    assert await taskdb.rows("SELECT count(*) FROM logs") == [(3,)]
 
 
 async def test_entries_below_the_level_are_left_out(yard: Yard) -> None:

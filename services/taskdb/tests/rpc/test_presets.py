@@ -140,14 +140,14 @@ async def test_runner_result_error_and_times_are_told(admin: Caller, yard: Yard,
     await yard.report(runner, started(first), started(second))
     running = await tenant.get(first.lease.task)
     assert running.status.runner == "runners/worker-001-kind" and running.status.HasField("start_time")
-    assert running.metadata.update_time.ToDatetime() >= waiting.metadata.update_time.ToDatetime()
     result = task_pb2.TaskResult(output=common_pb2.Payload(raw=b'{"answer": 42}'))
     result.metrics["steps"] = 7
     await yard.report(runner, succeeded(first, result=result), failed(second, permanent=True))
     good, bad = await tenant.get(first.lease.task), await tenant.get(second.lease.task)
     assert good.status.result == result and not good.status.HasField("error")
     assert good.status.HasField("end_time") and bad.status.error.code == "EXIT_NONZERO"
-    assert bad.metadata.update_time.ToDatetime() >= running.metadata.update_time.ToDatetime()
+    times = [task.metadata.update_time.ToNanoseconds() for task in (waiting, running, good)]
+    assert times == sorted(set(times)) and bad.metadata.update_time.ToNanoseconds() > times[1]
     assert len({task.metadata.resource_version for task in (waiting, running, good)}) == 3
 
 

@@ -59,7 +59,7 @@ async def yards(replicas: list[RunningTaskDb]) -> list[Yard]:
     ]
 
 
-@pytest.mark.seed("S0.83", "S1.46")
+@pytest.mark.seed("S0.83", "S0.87", "S1.46")
 async def test_two_replicas_never_claim_the_same_task(yards: list[Yard]) -> None:
     names = await yards[0].create(60)
     runners = [(await yard.hello(f"r{n}"))[0] for n, yard in enumerate(yards)]

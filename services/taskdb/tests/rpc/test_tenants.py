@@ -275,14 +275,6 @@ async def test_database_refuses_tenants_that_break_the_rules(database_url: str, 
         connection.execute(f"INSERT INTO tenants (tenant_id, display_name, tier) VALUES {values}")
 
 
-@pytest.mark.seed("S2.11")
-async def test_tenants_of_a_tier_are_found_by_an_index(database_url: str) -> None:
-    with psycopg.connect(database_url) as connection:
-        connection.execute("SET enable_seqscan = off")
-        plan = connection.execute("EXPLAIN SELECT tenant_id FROM tenants WHERE tier = 3").fetchall()
-    assert "tenants_by_tier" in str(plan)
-
-
 async def test_usage_tells_what_is_waiting_and_leased(
     admin: Caller, taskdb: RunningTaskDb, tenant: Caller
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the replaced systems ask of storage: indexes for their queries, whole transitions, the leader."""
+"""What the replaced systems ask of storage: whole transitions, the leader, room to grow."""
 
 from __future__ import annotations
 
@@ -15,48 +15,10 @@ from taskyard.v1 import task_pb2
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.retry import delay
 from taskyard_taskdb.domain.words import Jitter
-from taskyard_taskdb.storage import leader
-from taskyard_taskdb.storage.statements import statement
-
-
-async def plan(taskdb: RunningTaskDb, query: str) -> str:
-    """The plan of a query, as a connection of taskdb makes it."""
-    return "\n".join(row[0] for row in await taskdb.rows(f"EXPLAIN {query}"))
-
-
-# The question as each system asks it, in our words.
-QUERIES = {
-    "next pending task": """SELECT task_id FROM queue WHERE tenant_id = 'default' AND class_id = 1
-        AND priority = 10 AND pinned_runner = '' ORDER BY ready_time LIMIT 1 FOR UPDATE SKIP LOCKED""",
-    "pending tasks of a customer": """SELECT task_id FROM tasks WHERE tenant_id = 'default'
-        AND end_time IS NULL AND phase = 1 ORDER BY create_time LIMIT 100""",
-    "a task with its logs": """SELECT t.task_id, l.entries
-        FROM tasks t LEFT JOIN logs l USING (tenant_id, task_id)
-        WHERE t.tenant_id = 'default' AND t.task_id = 'x' ORDER BY l.generation, l.first_sequence""",
-    "expired leases": """SELECT l.task_id FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id
-        WHERE coalesce(l.expire_time, s.expire_time) < now()""",
-    "audit history of a workload": """SELECT event FROM changes WHERE tenant_id = 'default'
-        AND resource_id = 'x' ORDER BY id DESC LIMIT 50""",
-    "tasks by label": """SELECT task_id FROM tasks WHERE tenant_id = 'default'
-        AND labels @> '{"a": "b"}'""",
-}
-
-
-@pytest.mark.seed("S0.87", "S0.95", "S1.59", "S2.135-137")
-@pytest.mark.parametrize("question", QUERIES)
-async def test_each_systems_query_is_answered_by_an_index(taskdb: RunningTaskDb, question: str) -> None:
-    found = await plan(taskdb, QUERIES[question])
-    assert "Index" in found and "Seq Scan" not in found, found
-
-
-@pytest.mark.seed("S0.96")
-async def test_live_tasks_are_found_without_reading_past_ended_ones(taskdb: RunningTaskDb) -> None:
-    # They are queued, leased, or in an index of those that wait for something else.
-    found = await plan(
-        taskdb, statement("live_tasks").replace("%(tenant)s", "'acme'").replace("%(limit)s", "9")
-    )
-    assert "tasks_held" in found and "queue_pkey" in found and "leases_pkey" in found, found
-    assert "Seq Scan" not in found, found
+from taskyard_taskdb.storage import audit, changelog, leader, task_stats
+from taskyard_taskdb.storage.audit import AuditQuery
+from taskyard_taskdb.storage.task_stats import StatsQuery
+from taskyard_taskdb.storage.transitions import database_time
 
 
 @pytest.mark.seed("S1.54-55")
@@ -144,3 +106,23 @@ async def test_a_checkpoint_above_ten_mebibytes_is_refused_by_the_database(taskd
                 "INSERT INTO checkpoints (sequence, generation, size_bytes, tenant_id, task_id, sha256, "
                 "data) VALUES (1, 1, 10485761, 'default', 't', decode(repeat('00', 32), 'hex'), 'x')"
             )
+
+
+@pytest.mark.seed("S2.154")
+async def test_audit_and_statistics_are_answered_in_a_transaction_that_may_not_write(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    """So that a read replica of PostgreSQL can take them."""
+    await taskdb.taskdb.housekeeping.stop()
+    (name,) = await yard.create()
+    async with taskdb.pool.reading() as tx:
+        end = await changelog.settled(tx)
+    assert await task_stats.fold(taskdb.pool, end)
+    async with taskdb.pool.transaction() as tx:
+        await tx.execute("SET TRANSACTION READ ONLY", prepare=False)
+        page = await audit.list_page(tx, AuditQuery("default", None), None, 50)
+        assert name.endswith(page.changes[0].resource_id)
+        day = timedelta(days=1)
+        now = await database_time(tx)
+        (counted,) = await task_stats.read(tx, StatsQuery("default", now - day, now + day))
+        assert counted.total == 1

@@ -1,4 +1,4 @@
-"""Rules of stored tasks, tried by breaking them with SQL, and the queries that need an index."""
+"""Rules of stored tasks, tried by breaking them with SQL."""
 
 from __future__ import annotations
 
@@ -96,30 +96,3 @@ def test_database_refuses_leases_and_checkpoints_that_break_the_rules(
 ) -> None:
     with pytest.raises(psycopg.IntegrityError):
         connection.execute(statement)
-
-
-@pytest.mark.seed("S1.14-17", "S1.44", "S1.56", "S1.59", "S2.135-136")
-@pytest.mark.parametrize(
-    ("query", "index"),
-    [
-        # Pending by creation: what is claimable is in the queue, what is held back has an index of its own.
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND held_time IS NOT NULL ORDER BY held_time "
-         "LIMIT 100", "tasks_held"),
-        ("SELECT task_id FROM queue WHERE tenant_id = 'd' ORDER BY tenant_id, class_id LIMIT 100",
-         "queue_pkey"),
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND entity_type = 'planner' AND entity_id = 'p'",
-         "tasks_by_entity"),
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND task_type = 'f' AND task_type <> ''",
-         "tasks_by_type"),
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND failed_phase = 11 ORDER BY create_time",
-         "tasks_failed"),
-        ("SELECT task_id FROM tasks WHERE tenant_id = 'd' AND live_slot = 's' "
-         "ORDER BY priority DESC, create_time LIMIT 1", "tasks_by_slot"),
-    ],
-)  # fmt: skip
-def test_queries_of_the_replaced_systems_use_an_index(
-    connection: psycopg.Connection, query: str, index: str
-) -> None:
-    connection.execute("SET enable_seqscan = off")
-    plan = str(connection.execute(f"EXPLAIN {query}").fetchall())
-    assert index in plan, plan

@@ -1,0 +1,193 @@
+"""Questions of the replaced systems to tables with thousands of rows: PostgreSQL itself chooses the index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from taskyard_taskdb.storage.statements import statement
+
+# A life of some months in small: 20,000 ended tasks, a few live ones of every sort, and what belongs to them.
+FILL = """
+INSERT INTO tenants (tenant_id, display_name, tier)
+SELECT 'tenant-' || n, 'T', CASE WHEN n % 100 = 0 THEN 3 ELSE 1 END FROM generate_series(1, 5000) n;
+
+INSERT INTO task_types (tenant_id, task_type, definition)
+SELECT 'tenant-' || 1 + n / 10, 'type-' || n, '' FROM generate_series(0, 9999) n;
+
+INSERT INTO tasks (tenant_id, task_id, create_time, update_time, end_time, phase, error, class_id,
+    max_retries, kind, priority, creator_type, spec, task_type, entity_type, entity_id, slot, labels)
+SELECT 'd', 'task-' || lpad(n::text, 6, '0'), t, t, t, CASE WHEN n % 100 = 0 THEN 11 ELSE 10 END,
+    CASE WHEN n % 100 = 0 THEN 'x'::bytea END, 1, 3, 1, 10, 4, repeat('x', 200)::bytea, 'type-' || n % 200,
+    'planner', 'entity-' || n / 4, CASE WHEN n % 10 = 0 THEN 'slot-' || n % 500 END,
+    CASE WHEN n % 10 = 0 THEN jsonb_build_object('run', n::text) END
+FROM (SELECT n, now() - (20000 - n) * interval '10 minutes' AS t FROM generate_series(1, 20000) n) made;
+
+INSERT INTO tasks (tenant_id, task_id, create_time, update_time, ready_time, phase, pending_reason, class_id,
+    max_retries, kind, priority, creator_type, spec, slot)
+SELECT 'd', 'live-' || lpad(n::text, 6, '0'), now(), now(), now(), CASE WHEN n % 20 = 0 THEN 4 ELSE 1 END, 1,
+    n % 5, 3, 1, 10, 4, repeat('x', 200)::bytea, CASE WHEN n % 4 = 0 THEN 'slot-' || n % 40 END
+FROM generate_series(1, 2000) n;
+
+INSERT INTO queue (tenant_id, task_id, class_id, priority, ready_time)
+SELECT tenant_id, task_id, class_id, priority, ready_time FROM tasks WHERE phase = 1 AND slot IS NULL;
+
+INSERT INTO runners (runner_id, key_id, backend_type, registration)
+SELECT 'runner-' || n, 'k', CASE WHEN n % 50 = 0 THEN 'kind' ELSE 'vm' END, ''
+FROM generate_series(1, 5000) n;
+
+INSERT INTO logs (tenant_id, task_id, time, last_time, generation, first_sequence, last_sequence, max_level,
+    entries)
+SELECT tenant_id, task_id, create_time, create_time, 1, 1, 9, 2, repeat('x', 200)::bytea FROM tasks;
+
+INSERT INTO changes (time, event, actor_type, tenant_id, resource_id, version)
+SELECT create_time, event, 3, tenant_id, task_id, event FROM tasks, generate_series(1, 3) event;
+
+INSERT INTO idempotency_keys (create_time, method, tenant_id, request_id, task_id, body_hash)
+SELECT now() - n * interval '10 seconds', 1, 'd', 'request-' || n, 'task', ''
+FROM generate_series(1, 10000) n;
+
+ANALYZE tenants, task_types, tasks, queue, runners, logs, changes, idempotency_keys;
+"""
+SUMMARISE = """
+SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'brin' AND c.relkind = 'i'
+"""
+
+# What is asked, as each system asks it in our words, and the indexes that must answer.
+QUESTIONS = {
+    "next pending task, S0.87": (
+        """SELECT task_id FROM queue WHERE tenant_id = 'd' AND class_id = 1 AND priority = 10
+        AND pinned_runner = '' ORDER BY ready_time LIMIT 1 FOR UPDATE SKIP LOCKED""",
+        "queue_pkey",
+    ),
+    "a runner by its id, S0.47": ("SELECT * FROM runners WHERE runner_id = 'runner-7'", "runners_pkey"),
+    "runners by backend, S0.48": (
+        "SELECT runner_id FROM runners WHERE backend_type = 'kind' AND delete_time IS NULL",
+        "runners_by_backend_type",
+    ),
+    "a task with its logs, S0.89": (
+        """SELECT t.task_id, l.entries FROM tasks t LEFT JOIN logs l USING (tenant_id, task_id)
+        WHERE t.tenant_id = 'd' AND t.task_id = 'task-000042' ORDER BY l.generation, l.first_sequence""",
+        "tasks_pkey",
+        "task_id_generation_first_sequence_idx",
+    ),
+    "tasks of a day, S0.90": (
+        "SELECT count(*) FROM tasks WHERE tenant_id = 'd' AND create_time > now() - interval '1 day'",
+        "tasks_by_creation",
+    ),
+    "tasks by a path into JSON, S0.95": (
+        """SELECT task_id FROM tasks WHERE tenant_id = 'd' AND labels @> '{"run": "70"}'""",
+        "tasks_by_labels",
+    ),
+    "held back by creation, S1.14": (
+        """SELECT task_id FROM tasks WHERE tenant_id = 'd' AND held_time IS NOT NULL
+        ORDER BY held_time LIMIT 100""",
+        "tasks_held",
+    ),
+    "tasks of an entity, S1.15": (
+        """SELECT task_id FROM tasks WHERE tenant_id = 'd' AND entity_type = 'planner'
+        AND entity_id = 'entity-9'""",
+        "tasks_by_entity",
+    ),
+    "tasks of a function, S1.16": (
+        "SELECT task_id FROM tasks WHERE tenant_id = 'd' AND task_type = 'type-9' AND task_type <> ''",
+        "tasks_by_type",
+    ),
+    "failed ones by time, S1.17": (
+        """SELECT task_id FROM tasks WHERE tenant_id = 'd' AND failed_phase = 11
+        AND create_time < now() - interval '7 days' ORDER BY create_time LIMIT 100""",
+        "tasks_failed",
+    ),
+    "ended before a time, S1.17": (
+        "SELECT task_id FROM tasks WHERE end_time < now() - interval '130 days'",
+        "tasks_by_end",
+    ),
+    "the oldest of a busy entity, S1.44": (
+        """SELECT task_id FROM tasks WHERE tenant_id = 'd' AND live_slot = 'slot-8'
+        ORDER BY priority DESC, create_time LIMIT 1""",
+        "tasks_by_slot",
+    ),
+    "pending in the order of their lanes, S1.59, S2.135": (
+        """SELECT task_id FROM queue WHERE tenant_id = 'd' AND class_id = 2 AND priority = 10
+        AND pinned_runner = '' ORDER BY ready_time LIMIT 100""",
+        "queue_pkey",
+    ),
+    "customers of a tier, S2.11": ("SELECT tenant_id FROM tenants WHERE tier = 3", "tenants_by_tier"),
+    "configurations of a customer, S2.27": (
+        "SELECT task_type FROM task_types WHERE tenant_id = 'tenant-70'",
+        "task_types_pkey",
+    ),
+    "configurations by type, S2.28": (
+        "SELECT tenant_id FROM task_types WHERE task_type = 'type-70'",
+        "task_types_by_type",
+    ),
+    "history of a workload, S2.137": (
+        """SELECT event FROM changes WHERE tenant_id = 'd' AND resource_id = 'task-000042'
+        ORDER BY id DESC LIMIT 50""",
+        "resource_id_tenant_id_actor_id_event_idx",
+    ),
+    "request ids before a time, S2.149": (
+        "SELECT FROM idempotency_keys WHERE create_time < now() - interval '1 day'",
+        "idempotency_keys_by_time",
+    ),
+}
+# Of a table with anything in it: the partitions of months to come are empty, and have no cost.
+SCAN = re.compile(r"Seq Scan on \w+(?: \w+)?  \(cost=(?!0\.00\.\.0\.00)")
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[psycopg.Connection]:
+    """A database with some months in it, and PostgreSQL's own settings of the planner."""
+    with psycopg.connect(database_url, autocommit=True) as made:
+        made.execute(FILL.encode())
+        made.execute(SUMMARISE)
+        yield made
+
+
+@pytest.mark.seed("S0.47-48", "S0.87", "S0.89-90", "S0.95", "S1.14-17", "S1.44", "S1.59")
+@pytest.mark.seed("S2.11", "S2.27-28", "S2.135", "S2.137", "S2.149")
+def test_every_question_of_the_replaced_systems_is_answered_by_an_index(
+    connection: psycopg.Connection,
+) -> None:
+    wrong = {}
+    for question, (query, *indexes) in QUESTIONS.items():
+        plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN {query}".encode()).fetchall())
+        if SCAN.search(plan) or not all(index in plan for index in indexes):
+            wrong[question] = plan
+    assert not wrong, "\n".join(f"-- {question}\n{plan}" for question, plan in wrong.items())
+
+
+@pytest.mark.seed("S0.96", "S1.14", "S2.135")
+def test_live_tasks_are_found_without_reading_past_ended_ones(connection: psycopg.Connection) -> None:
+    # They are queued, leased, or in a partial index of those that wait for something else.
+    query = statement("live_tasks").replace("%(tenant)s", "'d'").replace("%(limit)s", "2001")
+    rows = connection.execute(f"EXPLAIN (ANALYZE, TIMING OFF) {query}".encode()).fetchall()
+    plan = "\n".join(row[0] for row in rows)
+    assert "tasks_held" in plan and "Seq Scan on tasks" not in plan, plan
+    partial = connection.execute(
+        "SELECT indexrelid::regclass::text FROM pg_index "
+        "WHERE indrelid = 'tasks'::regclass AND indpred IS NOT NULL"
+    ).fetchall()
+    assert {("tasks_held",), ("tasks_failed",), ("tasks_by_slot",)} <= set(partial)
+
+
+@pytest.mark.seed("S0.48", "S0.88", "S2.66-67", "S2.136")
+def test_times_that_a_heartbeat_changes_are_in_no_index(connection: psycopg.Connection) -> None:
+    """The deviation: health and expiry are read from tables of the live, which heartbeats update in place."""
+    rows = connection.execute(
+        "SELECT DISTINCT c.relname::text, a.attname::text "
+        "FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
+        "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey) "
+        "WHERE c.relname IN ('sessions', 'leases')"
+    ).fetchall()
+    assert set(rows) == {
+        ("sessions", "runner_id"),
+        ("leases", "tenant_id"),
+        ("leases", "task_id"),
+        ("leases", "runner_id"),
+        ("leases", "action_deadline"),
+    }
