@@ -12,6 +12,8 @@ from taskyard_scheduler.domain.agenda import Agenda, Lane, LaneId
 # How long a tenant waits of which nothing could be claimed although its lanes are not empty: its quota is
 # used up, it was paused, or its tasks are locked.
 STALL_SECONDS = 1.0
+# A lane of which not all was counted is taken to have so many times as much.
+UNCOUNTED = 4
 
 
 class LaneBoard:
@@ -52,8 +54,16 @@ class LaneBoard:
             self.agenda.remove(tenant, lane_id)
             return False
         head = message.head_ready_time.seconds + message.head_ready_time.nanos / 1e9
-        self.agenda.put(Lane(tenant, *lane_id, head, max(1, message.backlog), self.version), now)
+        backlog = self._backlog(message, lane_id) if message.more else max(1, message.backlog)
+        self.agenda.put(Lane(tenant, *lane_id, head, backlog, self.version), now)
         return True
+
+    def _backlog(self, message: lease_service_pb2.Lane, lane_id: LaneId) -> int:
+        """What a lane is taken to have of which only some were counted: too much costs a claim that is not
+        filled, too little many small ones."""
+        found = self.agenda.tenants.get(message.tenant)
+        known = found.lanes.get(lane_id) if found is not None else None
+        return max(UNCOUNTED * message.backlog, known.backlog if known is not None else 1)
 
     def claimed(self, tenant: str, lanes: Iterable[Lane], count: int) -> None:
         """Tasks of these lanes were claimed; until taskdb says more, the tenant holds so many more."""

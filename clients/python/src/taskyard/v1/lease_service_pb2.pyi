@@ -713,10 +713,13 @@ class Lane(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     HEAD_READY_TIME_FIELD_NUMBER: _builtins.int
     BACKLOG_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """Tenant id."""
     backlog: _builtins.int
     """Tasks in it, roughly."""
+    more: _builtins.bool
+    """There may be more than the backlog says: only so many were counted."""
     @_builtins.property
     def key(self) -> Global___LaneKey:
         """Lane."""
@@ -732,10 +735,11 @@ class Lane(_message.Message):
         key: Global___LaneKey | None = ...,
         head_ready_time: _timestamp_pb2.Timestamp | None = ...,
         backlog: _builtins.int = ...,
+        more: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["head_ready_time", b"head_ready_time", "key", b"key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["backlog", b"backlog", "head_ready_time", b"head_ready_time", "key", b"key", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["backlog", b"backlog", "head_ready_time", b"head_ready_time", "key", b"key", "more", b"more", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -164,7 +164,7 @@ class _Stream:
 
 def _add_lanes(response: Response, heads: Iterable[LaneHead]) -> None:
     for head in heads:
-        told = response.lanes.add(tenant=head.lane.tenant_id, backlog=head.backlog)
+        told = response.lanes.add(tenant=head.lane.tenant_id, backlog=head.backlog, more=head.more)
         told.key.class_id = head.lane.class_id
         told.key.priority = head.lane.priority
         told.key.pinned_runner = head.lane.pinned_runner

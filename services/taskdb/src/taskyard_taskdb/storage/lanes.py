@@ -21,6 +21,9 @@ from taskyard_taskdb.storage.task_rows import Key
 from taskyard_taskdb.storage.transitions import Written
 
 COUNT_LIMIT = 1000
+# Rows that are counted in all when lanes are read again, and of each at least.
+_COUNTED = 2000
+_COUNTED_EACH = 4
 _SLACK = timedelta(seconds=1)
 # No transaction lasts as long: after this time nothing can be committed below a bound any more.
 _FORGET_SECONDS = 120.0
@@ -173,26 +176,28 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class LaneHead:
-    """A lane, the ready_time of its first task (None: empty) and how many it has, up to COUNT_LIMIT."""
+    """A lane, the ready_time of its first task (None: empty), and how many it has, perhaps more."""
 
     lane: LaneKey
     ready_time: datetime | None
     backlog: int
+    more: bool
 
 
 async def read_all(tx: Tx) -> list[LaneHead]:
     """Every lane that has work."""
     rows = await tx.fetch(statement("all_lanes"), {"count_limit": COUNT_LIMIT})
-    return [LaneHead(LaneKey(*row[:4]), row[4], row[5]) for row in rows]
+    return [LaneHead(LaneKey(*row[:4]), row[4], row[5], row[5] >= COUNT_LIMIT) for row in rows]
 
 
 async def read_heads(tx: Tx, lanes: Iterable[LaneKey], bounds: Mapping[LaneKey, datetime]) -> list[LaneHead]:
-    """The heads of these lanes, empty ones included."""
+    """The heads of these lanes, empty ones included. Of many lanes each is counted a little only."""
     wanted = list(lanes)
+    limit = min(COUNT_LIMIT, max(_COUNTED_EACH, _COUNTED // max(1, len(wanted))))
     after = arrays.timestamps([bounds.get(lane, BEGINNING) for lane in wanted])
-    params = lane_arrays(wanted) | {"after_times": after, "count_limit": COUNT_LIMIT}
+    params = lane_arrays(wanted) | {"after_times": after, "count_limit": limit}
     rows = await tx.fetch(statement("lane_heads"), params)
-    return [LaneHead(wanted[n - 1], ready_time, count) for n, ready_time, count in rows]
+    return [LaneHead(wanted[n - 1], ready_time, count, count >= limit) for n, ready_time, count in rows]
 
 
 def lane_arrays(lanes: Iterable[LaneKey]) -> dict[str, object]:

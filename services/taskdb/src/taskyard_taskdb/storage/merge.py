@@ -16,9 +16,8 @@ from taskyard_taskdb.storage.claim import Amounts, LaneOffer, RunnerWant, Tenant
 from taskyard_taskdb.storage.lane import LaneKey
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
-_FIRST_PAGE = 64
+_FIRST_PAGE = 16
 _LARGEST_PAGE = 2000
-_FEW_LANES = 4
 
 
 class Candidate(NamedTuple):
@@ -123,12 +122,15 @@ class Merge:
         heads = [(await self._rank(offer), n, offer) for n, offer in enumerate(tenant.lanes)]
         heap = [(rank, n, offer) for rank, n, offer in heads if rank is not None]
         heapq.heapify(heap)
-        while heap and runner.tasks > 0 and runner.tenants[tenant.tenant_id] > 0:
+        while heap:
             _, n, offer = heap[0]
             if not runner.affords(offer.cost):
                 heapq.heappop(heap)
                 continue
             self._take(runner, offer, chosen)
+            if runner.tasks <= 0 or runner.tenants[tenant.tenant_id] <= 0:
+                # Before the lane is read on, which nobody needs any more.
+                break
             rank = await self._rank(offer)
             if rank is None:
                 heapq.heappop(heap)
@@ -153,26 +155,6 @@ class Merge:
         short = {lane: page for lane, page in self.pages.items() if not page.rows and not page.exhausted}
         if short:
             await self._read(short)
-
-
-def sole_lanes(wants: Sequence[tuple[int, RunnerWant]]) -> dict[LaneKey, list[tuple[int, int]]] | None:
-    """Position and number of tasks per lane, if every runner has one lane and lanes are few."""
-    found: dict[LaneKey, list[tuple[int, int]]] = {}
-    for position, want in wants:
-        if len(want.tenants) != 1 or len(want.tenants[0].lanes) != 1:
-            return None
-        tenant = want.tenants[0]
-        count = min(want.max_tasks, tenant.max_tasks, _affordable(want, tenant.lanes[0]))
-        found.setdefault(tenant.lanes[0].lane, []).append((position, count))
-    return found if len(found) <= _FEW_LANES else None
-
-
-def _affordable(want: RunnerWant, offer: LaneOffer) -> int:
-    """How many tasks of the lane the budget pays for."""
-    if want.budget is None or offer.cost is None:
-        return want.max_tasks
-    counts = [want.budget.get(name, 0) // amount for name, amount in offer.cost.items() if amount > 0]
-    return min(counts, default=want.max_tasks)
 
 
 def _wants_of(runners: Sequence[_Runner]) -> list[RunnerWant]:

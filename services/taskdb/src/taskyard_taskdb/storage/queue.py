@@ -1,8 +1,9 @@
 """The pop: tasks claimed for many runners in one transaction.
 
 Candidates are chosen unlocked from the heads of lanes, then only those are locked, skipping what another
-transaction has, and taken off the queue. Leases and changes are written in a later statement, whose snapshot
-is younger than the locks; nobody else writes a task whose queue row is ours.
+transaction has, and taken off the queue: in one statement where counts decide (`take`), else as Python says
+(`merge`). Leases and changes are written in a later statement, whose snapshot is younger than the locks;
+nobody else writes a task whose queue row is ours.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from taskyard.errors import SessionSuperseded
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays, counters
+from taskyard_taskdb.storage.bundles import Bundle, waves
 from taskyard_taskdb.storage.changes import LOG_LOCK
 from taskyard_taskdb.storage.claim import Grant, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.keys import RunnerScope
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.lanes import Lanes, lane_arrays
-from taskyard_taskdb.storage.merge import BEGINNING, Candidate, Merge, Page, sole_lanes
+from taskyard_taskdb.storage.merge import Candidate, Merge, Page
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.take import take
 
 # How often a pop looks behind rows that others have locked.
 _ROUNDS = 3
@@ -77,34 +80,31 @@ class _Pop:
         results = [RunnerGrants() for _ in self._wants]
         self._taken, self._skipped, self._limited = [], [], set()
         wants = await self._admit(tx, results)
-        sole = sole_lanes(wants)
+        bundled = waves(wants)
         taken = (
-            await self._merge(tx, wants, results) if sole is None else await self._drain(tx, sole, results)
+            await self._merge(tx, wants, results)
+            if bundled is None
+            else await self._take(tx, bundled, wants, results)
         )
         self._taken = list(taken)
         await self._grant(tx, taken, results)
         return results
 
-    async def _drain(
-        self, tx: Tx, sole: Mapping[LaneKey, Sequence[tuple[int, int]]], results: list[RunnerGrants]
+    async def _take(
+        self,
+        tx: Tx,
+        bundled: Sequence[Sequence[Bundle]],
+        wants: Sequence[tuple[int, RunnerWant]],
+        results: list[RunnerGrants],
     ) -> dict[Candidate, bool]:
-        """Take the heads of lanes that need not be compared: what is found is what is claimed."""
-        taken: dict[Candidate, bool] = {}
-        for lane in sorted(sole):
-            positions = [position for position, count in sole[lane] for _ in range(count)]
-            params = {
-                **lane._asdict(),
-                "after_time": self._lanes.bounds.get(lane, BEGINNING),
-                "at_most": len(positions),
-            }
-            rows = await tx.fetch(statement("take_lane"), params)
-            # The delete does not keep the order.
-            for position, (ready_time, task_id, has_lease) in zip(positions, sorted(rows), strict=False):
-                taken[Candidate(lane, ready_time, task_id, position)] = has_lease
-            if len(rows) < len(positions):
-                for position, _ in sole[lane]:
-                    results[position].drained = [lane]
-        return taken
+        """Let SQL choose and lock in one."""
+        taken = await take(tx, bundled, self._lanes.bounds)
+        self._skipped += taken.skipped
+        empty = taken.empty()
+        for position, want in wants:
+            lanes = (offer.lane for tenant in want.tenants for offer in tenant.lanes)
+            results[position].drained = [lane for lane in lanes if lane in empty]
+        return taken.rows
 
     async def _merge(
         self, tx: Tx, wants: Sequence[tuple[int, RunnerWant]], results: list[RunnerGrants]
