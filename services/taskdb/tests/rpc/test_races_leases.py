@@ -181,6 +181,36 @@ async def test_two_creators_and_a_freer_of_one_slot(
     assert not await replicas[0].rows("SELECT FROM slots")
 
 
+async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
+    replicas: list[RunningTaskDb], yards: list[Yard]
+) -> None:
+    """Each success is told to both replicas, and both create waiters of every slot at that time."""
+    names = [name for n in range(10) for name in await yards[0].create(slot=f"slot-{n}")]
+    runner, _ = await yards[0].hello()
+    assignments = (await yards[0].pop(runner)).assignments
+    assert sorted(a.lease.task for a in assignments) == sorted(names)
+    reports = [report for a in assignments for report in (started(a), succeeded(a))]
+    made, told = await asyncio.gather(
+        asyncio.gather(*(yards[n % 2].create(slot=f"slot-{n % 10}") for n in range(30))),
+        asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4))),
+    )
+    assert all(not result.error.code for results in told for result in results)
+    assert sum(not result.duplicate for results in told for result in results[1::2]) == len(names)
+    waiting = {name for created in made for name in created}
+    while waiting:
+        claimed = list((await yards[0].pop(runner)).assignments)
+        slots = await replicas[0].rows("SELECT slot, count(*) FROM leases GROUP BY slot")
+        assert claimed and all(count == 1 for _, count in slots), "one task of a slot at a time"
+        waiting -= {a.lease.task for a in claimed}
+        await yards[1].report(runner, *(report for a in claimed for report in (started(a), succeeded(a))))
+    assert not await replicas[0].rows("SELECT FROM slots")
+    odd = (
+        "SELECT FROM changes WHERE resource_id IN (SELECT task_id FROM tasks) GROUP BY resource_id "
+        "HAVING count(*) <> max(version) OR count(*) FILTER (WHERE phase = 10) <> 1"
+    )
+    assert not await replicas[0].rows(odd), "no version is told twice, and one end of each task"
+
+
 async def test_a_report_repeated_on_both_replicas_counts_once(
     replicas: list[RunningTaskDb], yards: list[Yard]
 ) -> None:

@@ -18,7 +18,7 @@ from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.words import Phase, ReleaseReason
-from taskyard_taskdb.storage import slots, transitions
+from taskyard_taskdb.storage import reports, slots, transitions
 from taskyard_taskdb.storage.claim import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.lanes import Lanes
@@ -167,6 +167,72 @@ async def a_waiter_that_arrives_while_the_slot_is_freed_is_promoted(pool: Pool) 
     assert [r.key[1] for r in await claim(pool)] == ["waiter"]
 
 
+async def start(pool: Pool, *reports: Report) -> None:
+    """Tell that these runs have started, so that their successes are plain."""
+    await tell(pool, *(report._replace(said=Said.STARTED) for report in reports))
+
+
+async def a_waiter_that_arrives_during_a_plain_success_is_promoted(pool: Pool) -> None:
+    """The creator holds the slot's lock while the one statement of plain successes waits for it."""
+    await make(pool, slot="s")
+    (report,) = await claim(pool)
+    await start(pool, report)
+    waiter = TaskState("acme", "waiter", datetime.now(UTC), class_id=1, slot="s")
+    created = create(waiter, events.Created(), datetime.now(UTC))
+    async with pool.transaction() as tx:
+        await slots.lock(tx, [("acme", "s")])
+        await insert_created(tx, [created])
+        freer = asyncio.create_task(tell(pool, report))
+        await wait_for_locks(pool, 1)
+    await freer
+    assert [r.key[1] for r in await claim(pool)] == ["waiter"]
+
+
+async def a_slot_that_another_task_heads_is_left_to_it(pool: Pool) -> None:
+    """As a failover that lost writes may leave it: the task that ends has lost its slot."""
+    await make(pool, slot="s")
+    (report,) = await claim(pool)
+    await start(pool, report)
+    async with pool.transaction() as tx:
+        await tx.execute("UPDATE slots SET head_task_id = 'other'")
+    await tell(pool, report)
+    async with pool.transaction() as tx:
+        assert await tx.fetch("SELECT slot, head_task_id FROM slots") == [("s", "other")]
+
+
+async def freer_and_creator_lock_slots_in_one_order(pool: Pool) -> None:
+    """The tasks end in an order that is not that of their slots; a third has the slot in the middle."""
+    now = datetime.now(UTC)
+    made = [
+        create(TaskState("acme", f"t{n}", now, class_id=1, slot=slot), events.Created(), now, slot_free=True)
+        for n, slot in enumerate("zma")
+    ]
+    async with pool.transaction() as tx:
+        await insert_created(tx, made)
+    told = await claim(pool, 3)
+    await start(pool, *told)
+    groups = {report.key: [n] for n, report in enumerate(told)}
+
+    async def free() -> None:
+        async with pool.transaction() as tx:
+            await reports._complete_plain(tx, told, groups)
+
+    async def lock() -> None:
+        async with pool.transaction() as tx:
+            await slots.lock(tx, [("acme", slot) for slot in "amz"])
+
+    async with pool.transaction() as tx:
+        await tx.execute("SELECT FROM slots WHERE slot = 'm' FOR UPDATE")
+        work = [asyncio.create_task(free())]
+        await wait_for_locks(pool, 1)
+        work.append(asyncio.create_task(lock()))
+        await wait_for_locks(pool, 2)
+    try:
+        await asyncio.gather(*work)
+    except DeadlockDetected as error:
+        raise AssertionError("a deadlock") from error
+
+
 async def wait_for_locks(pool: Pool, count: int) -> None:
     """Return once so many other transactions of this database are held up."""
     waiting = (
@@ -241,6 +307,21 @@ async def one_statement_for_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots, "have_waiters", nobody)
 
 
+def no_second_look_at_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for waiters in the statement that locks the slots, and free those where it saw none."""
+    seen = (
+        "AND NOT EXISTS (SELECT FROM tasks w WHERE w.tenant_id = k.tenant_id AND w.live_slot = k.slot "
+        "AND w.phase = 1 AND w.pending_reason = 4) AS heads"
+    )
+    without(monkeypatch, "complete_plain", "AS heads", instead=seen)
+
+    async def leave(tx: Tx, keys: list[slots.SlotKey]) -> list[slots.SlotKey]:
+        await tx.execute(statements()["delete_slots"], slots._arrays(keys))
+        return []
+
+    monkeypatch.setattr(slots, "leave", leave)
+
+
 def without(monkeypatch: pytest.MonkeyPatch, name: str, *fragments: str, instead: str = "") -> None:
     """Take fragments out of a named statement; each has to be there."""
     sql = statements()[name]
@@ -264,6 +345,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_stale_decision_is_not_written,
     a_claim_by_another_generation_is_not_ended,
     a_waiter_that_arrives_while_the_slot_is_freed_is_promoted,
+    a_waiter_that_arrives_during_a_plain_success_is_promoted,
+    a_slot_that_another_task_heads_is_left_to_it,
+    freer_and_creator_lock_slots_in_one_order,
     two_that_lock_the_same_tasks_do_not_deadlock,
 )
 
@@ -293,6 +377,18 @@ MUTATIONS: dict[str, tuple[Scenario, Callable[[pytest.MonkeyPatch], object]]] = 
     "one statement for the slot": (
         a_waiter_that_arrives_while_the_slot_is_freed_is_promoted,
         one_statement_for_the_slot,
+    ),
+    "no second look at the slot of a plain success": (
+        a_waiter_that_arrives_during_a_plain_success_is_promoted,
+        no_second_look_at_the_slot,
+    ),
+    "a plain success that frees whatever slot it had": (
+        a_slot_that_another_task_heads_is_left_to_it,
+        lambda patch: without(patch, "complete_plain", " WHERE heads"),
+    ),
+    "slots in the order of their tasks": (
+        freer_and_creator_lock_slots_in_one_order,
+        lambda patch: without(patch, "complete_plain", " ORDER BY tenant_id, slot"),
     ),
     "no lock order": (two_that_lock_the_same_tasks_do_not_deadlock, in_no_order),
 }

@@ -6,7 +6,7 @@ all of them there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
@@ -44,9 +44,10 @@ from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.poison import POISON, isolate
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.runs import EndedRun, find_runs
+from taskyard_taskdb.storage.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import StateMoved, Written, load_for_update, write
+from taskyard_taskdb.storage.transitions import StateMoved, Written, free_slots, load_for_update, write
 
 # status.details: what is stored and what was reported, both serialised, put together.
 MergeDetails = Callable[[bytes | None, bytes], bytes]
@@ -144,10 +145,10 @@ class Reports:
     async def _complete(self, reports: Sequence[Report], plain: Mapping[Key, list[int]]) -> list[Key]:
         """The tasks of plain successes that are done; the others are decided one by one."""
         try:
-            done, limited = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+            done, written = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
         except POISON:
             return []
-        self._lanes.touch_tenants(limited)
+        self._lanes.committed(written)
         await failpoints.REPORT_AFTER_COMMIT.reach()
         return done
 
@@ -254,29 +255,41 @@ def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
 
 async def _complete_plain(
     tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
-) -> tuple[list[Key], list[str]]:
-    """The tasks that are done now, the others being for Python to decide; and their tenants with limits."""
+) -> tuple[list[Key], Written]:
+    """The tasks that are done now, the others being for Python to decide; and whom to tell."""
     keys = sorted(groups)
     first = [reports[groups[key][0]] for key in keys]
     last = [reports[groups[key][-1]] for key in keys]
     rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
     if not rows:
-        return [], []
-    ended, tenants = rows[0][-2:]
+        return [], Written()
+    ended, tenants, heads = rows[0][-3:]
     if ended != len(rows):
         raise StateMoved("a lease stood for a task that had ended")
     timed = [keys[n - 1] for n, is_timed, *_ in rows if is_timed]
     if timed:
         await _clear_timers(tx, timed)
+    written, promotions = await _free_slots(tx, keys, rows, set(heads)) if heads else (Written(), [])
+    written.tenants.update(tenants or ())
     await runner_counts.add(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
-    await _log_successes(tx, rows, first, last)
+    await insert_changes(tx, [*_success_changes(rows, first, last), *promotions])
     await failpoints.REPORT_BEFORE_COMMIT.reach()
-    return [keys[n - 1] for n, *_ in rows], tenants or []
+    return [keys[n - 1] for n, *_ in rows], written
 
 
-async def _log_successes(
-    tx: Tx, rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]
-) -> None:
+async def _free_slots(
+    tx: Tx, keys: Sequence[Key], rows: Sequence[Row], heads: Set[int]
+) -> tuple[Written, list[ChangeRow]]:
+    """Hand on the slots of those that ended and headed one, and what that changes."""
+    freed: dict[SlotKey, str] = {}
+    for n, *_, slot, _, _, _ in rows:
+        if n in heads:
+            tenant_id, task_id = keys[n - 1]
+            freed[(tenant_id, slot)] = task_id
+    return await free_slots(tx, freed)
+
+
+def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]) -> list[ChangeRow]:
     """The changes of plain successes: the end, and before it the start that came along with it."""
     changes: list[ChangeRow] = []
     for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
@@ -292,7 +305,7 @@ async def _log_successes(
                 now, version + 1 + starts, report.generation, *counts, report.exit_code, TASK, *_SUCCESS, *ids
             )
         )
-    await insert_changes(tx, changes)
+    return changes
 
 
 # Event, actor, phase, phase before, pending reason.

@@ -48,6 +48,12 @@ async def settle(tx: Tx, heads: Mapping[SlotKey, str | None], wanted: Mapping[Sl
         await tx.execute(statement("set_heads"), _arrays(moved) | {"head_task_ids": told})
 
 
+async def leave(tx: Tx, keys: Sequence[SlotKey]) -> list[SlotKey]:
+    """Remove those of the locked slots that nobody waits for; the others."""
+    gone = {(row[0], row[1]) for row in await tx.fetch(statement("leave_slots"), _arrays(keys))}
+    return [key for key in keys if key not in gone]
+
+
 async def choose(tx: Tx, free: Sequence[SlotKey]) -> list[TaskState]:
     """The next head of each locked slot that has none: its first waiter, now locked."""
     return [read_task(row) for row in await tx.fetch(statement("choose_heads"), _arrays(free))]

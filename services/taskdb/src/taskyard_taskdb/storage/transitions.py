@@ -276,14 +276,28 @@ async def _settle_slots(tx: Tx, steps: list[Steps]) -> list[Steps]:
 
 async def fill_slots(tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]) -> Written:
     """Give these of the locked slots to their next waiters; what nobody waits for is removed."""
+    written, changes = await _hand_on(tx, heads, free)
+    await insert_changes(tx, changes)
+    return written
+
+
+async def free_slots(tx: Tx, heads: Mapping[SlotKey, str]) -> tuple[Written, list[ChangeRow]]:
+    """Hand on slots whose heads have ended, locked by an earlier statement.
+
+    The changes are for the caller to write, with its own and behind all locks.
+    """
+    awaited = await slots.leave(tx, list(heads))
+    return await _hand_on(tx, heads, awaited) if awaited else (Written(), [])
+
+
+async def _hand_on(
+    tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]
+) -> tuple[Written, list[ChangeRow]]:
     written = Written()
     promoted = await _fill(tx, heads, dict.fromkeys(free))
     await _write_rows(tx, promoted, written, {})
-    await insert_changes(
-        tx, [change_row(step.before, change) for step in promoted for change in step.changes()]
-    )
     written.changed = bool(promoted)
-    return written
+    return written, [change_row(step.before, change) for step in promoted for change in step.changes()]
 
 
 async def _fill(

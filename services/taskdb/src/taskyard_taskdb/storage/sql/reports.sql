@@ -2,8 +2,9 @@
 -- Success of plain runs, alone or together with their start: deletes the lease under its guard, ends the task and
 -- returns what its changes say. The only run of a task is kept in its row, a later one is recorded in runs. A lease
 -- that another transaction has locked is waited for; one that has changed since the snapshot is judged as it is now or
--- left to Python. Callers sort by key: the index scans follow the arrays. Counters of limited tenants come last, and
--- these tenants are returned. Primary keys.
+-- left to Python. Callers sort by key: the index scans follow the arrays. Slots are locked when all tasks are, in key
+-- order, and freed in the next statement; then come the counters of limited tenants, and these tenants are returned.
+-- Primary keys.
 WITH item AS MATERIALIZED (
     SELECT *, statement_timestamp() AS now
     FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
@@ -29,7 +30,7 @@ WITH item AS MATERIALIZED (
         i.end_time AS told_end_time,
         CASE WHEN i.starts THEN l.attempt + 1 ELSE l.attempt END AS attempt,
         CASE WHEN i.starts THEN i.start_checkpoint ELSE coalesce(l.start_checkpoint, 0) END AS start_checkpoint,
-        task_type_revision, progress, details, i.result, i.exit_code, i.log_sequence
+        task_type_revision, progress, details, i.result, i.exit_code, i.log_sequence, slot
 ), closed AS (
     SELECT *, least(greatest(coalesce(told_end_time, now), start_time), now) AS end_time FROM ended
 ), finished AS (
@@ -54,15 +55,22 @@ WITH item AS MATERIALIZED (
     SELECT generation, lease_id, schedule_time, start_time, end_time, task_type_revision, start_checkpoint, attempt,
         exit_code, 3, tenant_id, task_id, runner_id, progress, log_sequence
     FROM finished WHERE run_lease_id IS NULL
+), held AS MATERIALIZED (
+    SELECT k.n, s.head_task_id = k.task_id AS heads
+    FROM (SELECT n, tenant_id, slot, task_id FROM finished WHERE slot IS NOT NULL ORDER BY tenant_id, slot) k
+    CROSS JOIN LATERAL (
+        SELECT head_task_id FROM slots WHERE slots.tenant_id = k.tenant_id AND slots.slot = k.slot FOR UPDATE
+    ) s
 ), counted AS (
     UPDATE tenant_counters c SET leased = leased - count
     FROM (
-        SELECT tenant_id AS id, count(*) FROM finished WHERE EXISTS (SELECT FROM tenant_counters) GROUP BY 1 ORDER BY 1
+        SELECT tenant_id AS id, count(*) FROM finished
+        WHERE EXISTS (SELECT FROM tenant_counters) AND (SELECT count(*) FROM held) >= 0 GROUP BY 1 ORDER BY 1
     ) n
     CROSS JOIN LATERAL (SELECT FROM tenant_counters WHERE tenant_id = id FOR UPDATE) l
     WHERE tenant_id = id
     RETURNING tenant_id
 )
-SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, (SELECT count(*) FROM ended),
-    (SELECT array_agg(tenant_id) FROM counted)
+SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, slot, (SELECT count(*) FROM ended),
+    (SELECT array_agg(tenant_id) FROM counted), (SELECT array_agg(n) FROM held WHERE heads)
 FROM finished

@@ -46,6 +46,26 @@ WHERE s.tenant_id = c.tenant_id AND s.slot = c.slot
 DELETE FROM slots s USING unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS c (tenant_id, slot)
 WHERE s.tenant_id = c.tenant_id AND s.slot = c.slot
 
+-- name: leave_slots
+-- Removes those of the slots that nobody waits for and returns them. An earlier statement has locked their rows, so this
+-- one sees every waiter; primary key of slots, tasks_by_slot.
+WITH free AS MATERIALIZED (
+    SELECT s.at
+    FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS at FROM slots WHERE slots.tenant_id = k.tenant_id AND slots.slot = k.slot OFFSET 0
+    ) s
+    LEFT JOIN LATERAL (
+        SELECT true AS found FROM tasks
+        WHERE tasks.tenant_id = k.tenant_id AND tasks.live_slot = k.slot
+            AND tasks.phase = 1 AND tasks.pending_reason = 4
+        LIMIT 1
+    ) waiter ON true
+    WHERE waiter.found IS NULL
+)
+DELETE FROM slots USING free WHERE slots.ctid = free.at
+RETURNING slots.tenant_id, slots.slot
+
 -- name: read_slot_occupancy
 -- Locks nothing: the live tasks of slots in the order of their turn, up to a limit per slot; tasks_by_slot.
 SELECT k.tenant_id, k.slot,

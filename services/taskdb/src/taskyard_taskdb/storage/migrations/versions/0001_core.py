@@ -97,7 +97,7 @@ CREATE TABLE tasks (
     -- It may have a queue or total timeout in `timers`.
     timed boolean NOT NULL DEFAULT false,
     -- Its success is one guarded statement: nothing but lease, run, timers and this row has to change.
-    plain boolean NOT NULL GENERATED ALWAYS AS (slot IS NULL AND callback IS NULL AND restart <> 3) STORED,
+    plain boolean NOT NULL GENERATED ALWAYS AS (callback IS NULL AND restart <> 3) STORED,
     tenant_id text COLLATE "C" NOT NULL,
     task_id text COLLATE "C" NOT NULL,
     task_type text COLLATE "C" NOT NULL DEFAULT '',

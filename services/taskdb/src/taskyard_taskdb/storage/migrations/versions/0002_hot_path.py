@@ -66,8 +66,8 @@ CREATE TABLE tasks (
     on_runner_lost smallint NOT NULL DEFAULT 1,
     -- It may have a queue or total timeout in `timers`.
     timed boolean NOT NULL DEFAULT false,
-    -- Its success is one guarded statement: nothing but lease, timers and this row has to change.
-    plain boolean NOT NULL GENERATED ALWAYS AS (slot IS NULL AND callback IS NULL AND restart <> 3) STORED,
+    -- Its success is one guarded statement: nothing but lease, timers, slot and this row has to change.
+    plain boolean NOT NULL GENERATED ALWAYS AS (callback IS NULL AND restart <> 3) STORED,
     tenant_id text COLLATE "C" NOT NULL,
     task_id text COLLATE "C" NOT NULL,
     task_type text COLLATE "C" NOT NULL DEFAULT '',
