@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from taskyard_taskdb.domain.effect import SetTimer
@@ -76,3 +77,17 @@ def _values(task: TaskState) -> tuple[object, ...]:
         policy.pack(),
         b"x" if policy.has_callback else None,
     )
+
+
+_PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?[sbt]")
+
+
+def numbered(text: str) -> str:
+    """The statement with PostgreSQL's own placeholders."""
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        name = match[1] or f"#{len(names)}"
+        return f"${names.setdefault(name, len(names) + 1)}"
+
+    return _PLACEHOLDER.sub(number, text).replace("%%", "%")

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from services.taskdb.tests.storage.rows import numbered
 from taskyard_standalone.binaries import find_binaries
 from taskyard_taskdb.storage import migrate, schema
 from taskyard_taskdb.storage.arrays import copy_data
@@ -164,20 +165,6 @@ def test_schema_module_describes_the_migrated_tables(database_url: str) -> None:
             f"AND attrelid = '{table.name}'::regclass",
         )
         assert set(table.columns.keys()) <= {name for (name,) in columns}
-
-
-_PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?[sbt]")
-
-
-def numbered(text: str) -> str:
-    """The statement with PostgreSQL's own placeholders."""
-    names: dict[str, int] = {}
-
-    def number(match: re.Match[str]) -> str:
-        name = match[1] or f"#{len(names)}"
-        return f"${names.setdefault(name, len(names) + 1)}"
-
-    return _PLACEHOLDER.sub(number, text).replace("%%", "%")
 
 
 def test_every_statement_can_be_prepared(database_url: str) -> None:

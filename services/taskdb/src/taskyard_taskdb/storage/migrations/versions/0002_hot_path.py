@@ -102,6 +102,15 @@ CREATE TABLE tasks (
 -- version of all its rows.
 ) WITH (fillfactor = 45);
 
+-- Without statistics a tenant is taken to have every 200th row, and of some hundred rows an index that begins with the
+-- tenant seems to find one as well as the primary key does, in fewer pages. What is learnt here, that a tenant may have
+-- them all, holds until real rows are analysed.
+INSERT INTO tasks (tenant_id, task_id, phase, class_id, create_time, update_time, max_retries, kind, priority,
+    creator_type, spec)
+SELECT 'one', n::text, 1, 1, now(), now(), 0, 1, 0, 1, '' FROM generate_series(1, 1000) n;
+ANALYZE tasks (tenant_id, task_id);
+TRUNCATE tasks;
+
 INSERT INTO tasks (version, generation, update_time, ready_time, next_attempt_time, schedule_time, start_time, end_time,
     retry_delay, checkpoint_sequence, attempt, retry_count, runner_loss_count, exit_code, phase, pending_reason,
     last_runner_id, error_code, result, error, progress, details, class_id, create_time, total_deadline, uid,
