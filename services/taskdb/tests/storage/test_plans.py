@@ -38,7 +38,7 @@ def test_rows_are_looked_up_by_their_keys_however_many_there_are(database_url: s
         connection.execute(FILL, (rows,))
         for name in BY_KEY:
             explain = f"EXPLAIN (GENERIC_PLAN, COSTS OFF) {numbered(statement(name))}"
-            plan = "\n".join(row[0] for row in connection.execute(explain).fetchall())  # type: ignore[call-overload]
+            plan = "\n".join(row[0] for row in connection.execute(explain).fetchall())
             used = set(re.findall(r"using (tasks\w+)", plan))
             assert used <= {"tasks_pkey"}, f"{name} with {rows} rows:\n{plan}"
             assert "Seq Scan on tasks" not in plan
