@@ -310,10 +310,10 @@ async def one_statement_for_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_second_look_at_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for waiters in the statement that locks the slots, and free those where it saw none."""
     seen = (
-        "AND NOT EXISTS (SELECT FROM tasks w WHERE w.tenant_id = k.tenant_id AND w.live_slot = k.slot "
-        "AND w.phase = 1 AND w.pending_reason = 4) AS heads"
+        "head_task_id = task_id AND NOT EXISTS (SELECT FROM tasks w WHERE w.tenant_id = held.tenant_id "
+        "AND w.live_slot = held.slot AND w.phase = 1 AND w.pending_reason = 4)"
     )
-    without(monkeypatch, "complete_plain", "AS heads", instead=seen)
+    without(monkeypatch, "complete_plain", "head_task_id = task_id", instead=seen)
 
     async def leave(tx: Tx, keys: list[slots.SlotKey]) -> list[slots.SlotKey]:
         await tx.execute(statements()["delete_slots"], slots._arrays(keys))
@@ -384,7 +384,7 @@ MUTATIONS: dict[str, tuple[Scenario, Callable[[pytest.MonkeyPatch], object]]] = 
     ),
     "a plain success that frees whatever slot it had": (
         a_slot_that_another_task_heads_is_left_to_it,
-        lambda patch: without(patch, "complete_plain", " WHERE heads"),
+        lambda patch: without(patch, "complete_plain", "head_task_id = task_id", instead="true"),
     ),
     "slots in the order of their tasks": (
         freer_and_creator_lock_slots_in_one_order,

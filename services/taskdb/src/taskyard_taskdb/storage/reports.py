@@ -6,7 +6,7 @@ all of them there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
@@ -44,7 +44,6 @@ from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.poison import POISON, isolate
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.runs import EndedRun, find_runs
-from taskyard_taskdb.storage.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.task_rows import Key
 from taskyard_taskdb.storage.transitions import StateMoved, Written, free_slots, load_for_update, write
@@ -263,30 +262,19 @@ async def _complete_plain(
     rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
     if not rows:
         return [], Written()
-    ended, tenants, heads = rows[0][-3:]
+    ended, tenants = rows[0][-2:]
     if ended != len(rows):
         raise StateMoved("a lease stood for a task that had ended")
     timed = [keys[n - 1] for n, is_timed, *_ in rows if is_timed]
     if timed:
         await _clear_timers(tx, timed)
-    written, promotions = await _free_slots(tx, keys, rows, set(heads)) if heads else (Written(), [])
+    freed = {(keys[n - 1][0], slot): keys[n - 1][1] for n, *_, slot, _, _ in rows if slot is not None}
+    written, promotions = await free_slots(tx, freed) if freed else (Written(), [])
     written.tenants.update(tenants or ())
     await runner_counts.add(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
     await insert_changes(tx, [*_success_changes(rows, first, last), *promotions])
     await failpoints.REPORT_BEFORE_COMMIT.reach()
     return [keys[n - 1] for n, *_ in rows], written
-
-
-async def _free_slots(
-    tx: Tx, keys: Sequence[Key], rows: Sequence[Row], heads: Set[int]
-) -> tuple[Written, list[ChangeRow]]:
-    """Hand on the slots of those that ended and headed one, and what that changes."""
-    freed: dict[SlotKey, str] = {}
-    for n, *_, slot, _, _, _ in rows:
-        if n in heads:
-            tenant_id, task_id = keys[n - 1]
-            freed[(tenant_id, slot)] = task_id
-    return await free_slots(tx, freed)
 
 
 def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]) -> list[ChangeRow]:

@@ -1,6 +1,6 @@
 -- name: complete_plain
 -- Success of plain runs, alone or together with their start: deletes the lease under its guard, ends the task and
--- returns what its changes say. The only run of a task is kept in its row, a later one is recorded in runs. A lease
+-- returns what its changes say, and the slot it headed. The only run of a task is kept in its row, a later one is recorded in runs. A lease
 -- that another transaction has locked is waited for; one that has changed since the snapshot is judged as it is now or
 -- left to Python. Callers sort by key: the index scans follow the arrays. Slots are locked when all tasks are, in key
 -- order, and freed in the next statement; then come the counters of limited tenants, and these tenants are returned.
@@ -56,11 +56,14 @@ WITH item AS MATERIALIZED (
         exit_code, 3, tenant_id, task_id, runner_id, progress, log_sequence
     FROM finished WHERE run_lease_id IS NULL
 ), held AS MATERIALIZED (
-    SELECT k.n, s.head_task_id = k.task_id AS heads
-    FROM (SELECT n, tenant_id, slot, task_id FROM finished WHERE slot IS NOT NULL ORDER BY tenant_id, slot) k
-    CROSS JOIN LATERAL (
+    SELECT k.*, s.head_task_id
+    FROM (
+        SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, tenant_id, slot, task_id
+        FROM finished WHERE slot IS NOT NULL ORDER BY tenant_id, slot
+    ) k
+    LEFT JOIN LATERAL (
         SELECT head_task_id FROM slots WHERE slots.tenant_id = k.tenant_id AND slots.slot = k.slot FOR UPDATE
-    ) s
+    ) s ON true
 ), counted AS (
     UPDATE tenant_counters c SET leased = leased - count
     FROM (
@@ -71,6 +74,11 @@ WITH item AS MATERIALIZED (
     WHERE tenant_id = id
     RETURNING tenant_id
 )
-SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, slot, (SELECT count(*) FROM ended),
-    (SELECT array_agg(tenant_id) FROM counted), (SELECT array_agg(n) FROM held WHERE heads)
-FROM finished
+SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, NULL, (SELECT count(*) FROM ended),
+    (SELECT array_agg(tenant_id) FROM counted)
+FROM finished WHERE slot IS NULL
+UNION ALL
+SELECT n, timed, now, version, attempt, retry_count, runner_loss_count,
+    CASE WHEN head_task_id = task_id THEN slot END, (SELECT count(*) FROM ended),
+    (SELECT array_agg(tenant_id) FROM counted)
+FROM held
