@@ -31,7 +31,7 @@ executors: setup ## show which case each kind of execution passes, by running th
 	@.venv/bin/python -m pytest tests/executors -n 2 --dist loadfile
 
 flood: setup ## one task writes a gigabyte without a newline; runner and neighbours must not notice
-	@TASKYARD_TEST_FLOOD_MB=1000 .venv/bin/python -m pytest services/runner/tests/test_logs.py -k flood
+	@TASKYARD_TEST_FLOOD_MB=1000 .venv/bin/python -m pytest -q tests/integration/test_runner_hostile.py services/runner/tests/test_logs.py -k flood
 
 verify: setup ## run every check that is not a test; each failure prints its fix
 	@.venv/bin/python tools/verify.py

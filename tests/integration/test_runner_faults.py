@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
-from services.runner.tests.runner_process import Gate, RunnerProcess, wait_gone
+from services.runner.tests.runner_process import Gate, wait_gone
 from taskyard import Client, Created, Phase, RunState, script
 from tests.harness.control_plane import ControlPlane, control_plane
+from tests.integration.conftest import StartRunner
 
 if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
@@ -31,7 +31,6 @@ SCHEDULER = (
     "--heartbeat-gather=50ms",
 )
 TASKDB = (f"--reap-grace={LEASE + 1:g}s",)
-StartRunner = Callable[..., Awaitable[RunnerProcess]]
 
 
 @pytest.fixture(scope="module")
@@ -42,37 +41,8 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 
 @pytest.fixture
-async def client(plane: ControlPlane) -> AsyncIterator[Client]:
-    async with plane.client() as opened:
-        yield opened
-
-
-@pytest.fixture
-def own() -> dict[str, str]:
-    """A label that keeps the tasks and runners of one test among themselves."""
-    return {"test": uuid.uuid4().hex[:8]}
-
-
-@pytest.fixture
-async def start_runner(
-    plane: ControlPlane, tmp_path: Path, own: dict[str, str]
-) -> AsyncIterator[StartRunner]:
-    started: list[RunnerProcess] = []
-
-    async def start(*flags: str, id: str = "", **environment: str) -> RunnerProcess:
-        id = id or f"runner-{uuid.uuid4().hex[:8]}"
-        address, key = plane.schedulers[0].address, plane.keys["runner"]
-        runner = RunnerProcess(tmp_path / id, address, id=id, key=key, **environment)
-        started.append(runner)
-        await runner.start("--capacity", "50", "--label", f"test={own['test']}", *flags)
-        return await runner.connected(runner.sessions() + 1)
-
-    yield start
-    for runner in started:
-        await runner.kill()
-        runner.clean()
-        print(runner.output())
-    print(plane.logs())
+def runner_flags() -> tuple[str, ...]:
+    return ("--capacity", "50")
 
 
 class Effects:

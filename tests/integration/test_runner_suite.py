@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import psutil
@@ -15,19 +12,13 @@ import pytest
 
 from services.runner.tests.runner_process import RunnerProcess
 from taskyard import Client, Created, NewTask, Phase, Retry, Task, command, script
-from taskyard_runner.warden.cgroup import find_hierarchy
 from tests.harness.control_plane import ControlPlane, control_plane
+from tests.integration.conftest import StartRunner
 
 if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
 PATIENCE = 30
-StartRunner = Callable[..., Awaitable[RunnerProcess]]
-
-_hierarchy, _why = find_hierarchy(f"suite-{os.getpid()}")
-if _hierarchy is not None:
-    _hierarchy.close()
-needs_cgroups = pytest.mark.skipif(_hierarchy is None, reason=f"no control groups: {_why}")
 
 
 @pytest.fixture(scope="module")
@@ -37,36 +28,8 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 
 @pytest.fixture
-async def client(plane: ControlPlane) -> AsyncIterator[Client]:
-    async with plane.client() as opened:
-        yield opened
-
-
-@pytest.fixture
-def own() -> dict[str, str]:
-    """A label that keeps the tasks and runners of one test among themselves."""
-    return {"test": uuid.uuid4().hex[:8]}
-
-
-@pytest.fixture
-async def start_runner(
-    plane: ControlPlane, tmp_path: Path, own: dict[str, str]
-) -> AsyncIterator[StartRunner]:
-    started: list[RunnerProcess] = []
-
-    async def start(*flags: str, **environment: str) -> RunnerProcess:
-        id = f"runner-{uuid.uuid4().hex[:8]}"
-        address, key = plane.schedulers[0].address, plane.keys["runner"]
-        runner = RunnerProcess(tmp_path / id, address, id=id, key=key, **environment)
-        started.append(runner)
-        await runner.start("--capacity", "4", "--label", f"test={own['test']}", *flags)
-        return await runner.connected()
-
-    yield start
-    for runner in started:
-        await runner.kill()
-        runner.clean()
-        print(runner.output())
+def runner_flags() -> tuple[str, ...]:
+    return ("--capacity", "4")
 
 
 @pytest.fixture
@@ -198,19 +161,6 @@ async def test_environment_and_isolation(
     assert env["TASKYARD_TASK_ID"] == task.id
     assert files == []
     assert len(descriptors) <= 4
-
-
-@needs_cgroups
-async def test_a_memory_limit_fails_only_the_task_that_reaches_it(
-    client: Client, runner: RunnerProcess, own: dict[str, str]
-) -> None:
-    hog = await client.create(
-        script.python("x = bytearray(400_000_000)", runner_labels=own, memory_mb=64, retry=0)
-    )
-    neighbour = await run(client, command("echo", "fine", runner_labels=own))
-    ended = await client.wait(hog, timeout=PATIENCE)
-    assert neighbour.phase is Phase.SUCCEEDED
-    assert ended.error is not None and ended.error.code == "OUT_OF_MEMORY"
 
 
 async def test_a_drained_runner_gives_its_task_to_another(

@@ -516,7 +516,7 @@ class TaskError(_message.Message):
     """Retryability as judged by the runner."""
     code: _builtins.str
     """Machine-readable cause in UPPER_SNAKE_CASE.  Set by the platform: EXIT_NONZERO,
-    KILLED_BY_SIGNAL, OUT_OF_MEMORY, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
+    KILLED_BY_SIGNAL, OUT_OF_MEMORY, OUT_OF_PROCESSES, START_FAILED, QUEUE_TIMEOUT, ATTEMPT_TIMEOUT,
     SILENCE_TIMEOUT, TOTAL_TIMEOUT, RUNNER_LOST, QUARANTINED, SPOOL_FULL, CANCELLED,
     RESULT_SCHEMA_VIOLATION.  Workloads may use their own.
     """

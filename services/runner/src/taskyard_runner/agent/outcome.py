@@ -7,6 +7,7 @@
 | any other exit code                                      | failed EXIT_NONZERO       | transient |
 | killed by a signal that the runner did not send          | failed KILLED_BY_SIGNAL   | transient |
 | a process of the run killed for the memory limit         | failed OUT_OF_MEMORY      | transient |
+| exit code other than 0 after a refused process           | failed OUT_OF_PROCESSES   | transient |
 | not started: program, directory, script or argument bad  | failed START_FAILED       | permanent |
 | not started: the host had no processes, memory or disk   | failed START_FAILED       | transient |
 | the run's directory larger than its disk_mb              | failed DISK_LIMIT_REACHED | transient |
@@ -194,6 +195,9 @@ def _classify(result: Mapping[str, Any], code: int | None) -> RunReport:
     if result.get("out_of_memory"):
         told = "a process of the task was killed because the task reached its memory limit"
         return failed(ERROR_CLASS_TRANSIENT, "OUT_OF_MEMORY", told + ending)
+    if result.get("out_of_processes"):
+        told = "the task reached the limit of its processes, see the runner's --pids-limit"
+        return failed(ERROR_CLASS_TRANSIENT, "OUT_OF_PROCESSES", told + ending)
     if number := result.get("signal"):
         hint = " (a file reached the size limit)" if number == signal.SIGXFSZ else ""
         name = _signal_name(int(number))

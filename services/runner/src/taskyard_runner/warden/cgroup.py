@@ -48,6 +48,10 @@ class Group(Protocol):
         """Whether the kernel killed a process of the group for its memory limit."""
         ...
 
+    def out_of_processes(self) -> bool:
+        """Whether the kernel refused the group a process for its limit of them."""
+        ...
+
     def remove(self) -> bool:
         """Remove the group; False while it still has processes."""
         ...
@@ -163,6 +167,9 @@ class V2Group:
     def out_of_memory(self) -> bool:
         return _counter(f"{self._path}/memory.events", "oom_kill") > 0
 
+    def out_of_processes(self) -> bool:
+        return _counter(f"{self._path}/pids.events", "max") > 0
+
     def remove(self) -> bool:
         return _remove(self._path)
 
@@ -239,6 +246,9 @@ class _V1Group:
 
     def out_of_memory(self) -> bool:
         return _counter(f"{self._paths['memory']}/memory.oom_control", "oom_kill") > 0
+
+    def out_of_processes(self) -> bool:
+        return _counter(f"{self._paths['pids']}/pids.events", "max") > 0
 
     def remove(self) -> bool:
         removed = [_remove(path) for path in self._paths.values()]

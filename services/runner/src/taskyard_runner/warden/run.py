@@ -337,23 +337,23 @@ class Run:
 
     def _finish(self) -> None:
         self.state = State.ENDED
-        out_of_memory = self._group is not None and self._group.out_of_memory()
         self.journal.close()
-        self.result = self._outcome(out_of_memory)
+        self.result = self._outcome()
         if self._group is not None:
             remove_group(self._loop, self._group)
         self._listener.wrote(self)
         self._listener.ended(self)
 
-    def _outcome(self, out_of_memory: bool) -> Message:
+    def _outcome(self) -> Message:
         code = os.waitstatus_to_exitcode(self._status or 0)
-        usage, failed = self._usage, self._start_error
+        usage, failed, group = self._usage, self._start_error, self._group
         return {
             "exit_code": code if code >= 0 and failed is None else None,
             "signal": -code if code < 0 else None,
             "stop_reason": self._stop_reason,
             "start_error": [failed.step, failed.number, failed.detail] if failed else None,
-            "out_of_memory": out_of_memory,
+            "out_of_memory": group is not None and group.out_of_memory(),
+            "out_of_processes": group is not None and group.out_of_processes(),
             "start_time": self.start_time or None,
             "end_time": time.time(),
             "stderr_tail": self._tail.decode(errors="replace"),
