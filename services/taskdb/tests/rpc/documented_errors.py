@@ -15,6 +15,8 @@ _ERRORS = re.compile(r"Errors: (.*)", re.DOTALL)
 # A code whose reasons follow in parentheses; NOT_FOUND and ALREADY_EXISTS are names of both.
 _CODE = re.compile(r"\b[A-Z_]+(?= *\()")
 _WORD = re.compile(r"\b[A-Z][A-Z_]+\b")
+_READS = re.compile("Get|BatchGet|List|Read|Tail|Watch|Wait|Check|Verify|Validate")
+_REPEAT = re.compile("[Ii]dempotent|repeat")
 _AS = re.compile(r"\bas (?:in )?([A-Z]\w+)")
 
 Pair = tuple[str, str]
@@ -27,6 +29,16 @@ def documented(*services: str) -> set[Pair]:
         for match in _RPC.finditer((PROTOS / f"{service}.proto").read_text()):
             texts[match["name"]] = _errors_of(match["comment"])
     return {(rpc, reason) for rpc, text in texts.items() for reason in _reasons(text, texts)}
+
+
+def silent_about_repeats(*services: str) -> set[str]:
+    """The RPCs that change something and whose comment does not say what a repeat does."""
+    return {
+        match["name"]
+        for service in services
+        for match in _RPC.finditer((PROTOS / f"{service}.proto").read_text())
+        if not _READS.match(match["name"]) and not _REPEAT.search(match["comment"])
+    }
 
 
 def _errors_of(comment: str) -> str:

@@ -71,6 +71,12 @@ async def read_leased(yard: Yard, runner_id: str, lease: lease_pb2.LeaseRef) -> 
     return data
 
 
+async def read(yard: Yard, name: str, offset: int = 0) -> bytes:
+    request = task_service_pb2.ReadCheckpointRequest(name=name, offset=offset)
+    with translated():
+        return b"".join([part.data async for part in yard.tenant.tasks.ReadCheckpoint(request)])
+
+
 async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     data = os.urandom(3 * PIECE + 17)
@@ -78,9 +84,8 @@ async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> No
     assert stored.size_bytes == len(data)
     assert await read_leased(yard, runner.id, assignment.lease) == data
     name = f"{assignment.lease.task}/checkpoints/latest"
-    request = task_service_pb2.ReadCheckpointRequest(name=name, offset=PIECE)
-    read = b"".join([part.data async for part in yard.tenant.tasks.ReadCheckpoint(request)])
-    assert read == data[PIECE:]
+    assert await read(yard, name) == data
+    assert await read(yard, name, offset=PIECE) == data[PIECE:]
     task = await yard.task(assignment.lease.task)
     assert task.status.checkpoint_sequence == 1
     assert task.status.progress.percent == 40
@@ -101,6 +106,7 @@ async def test_checkpoint_progress_and_audit_are_written_in_one_transaction(
     assert len(rows) == 1 and len(set(rows[0])) == 1
 
 
+@pytest.mark.covers("WriteCheckpoint", "CHECKPOINT_SEQUENCE_CONFLICT")
 async def test_a_repeat_is_the_same_checkpoint_and_another_content_a_conflict(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     await write(yard, pieces(runner.id, assignment.lease, 2, b"one"))
@@ -125,6 +131,8 @@ async def test_the_newest_ten_are_kept(yard: Yard) -> None:
     assert rest.next_page_token == ""
 
 
+@pytest.mark.covers("ReadLeasedCheckpoint", "STALE_GENERATION")
+@pytest.mark.covers("WriteCheckpoint", "STALE_GENERATION")
 async def test_the_next_holder_reads_what_the_last_one_wrote(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     await write(yard, pieces(runner.id, assignment.lease, 1, b"state"))
@@ -140,6 +148,10 @@ async def test_the_next_holder_reads_what_the_last_one_wrote(yard: Yard) -> None
         await write(yard, pieces(runner.id, assignment.lease, 2, b"late"))
 
 
+@pytest.mark.covers("WriteCheckpoint", "LEASE_NOT_HELD")
+@pytest.mark.covers("WriteCheckpoint", "TASK_TERMINAL")
+@pytest.mark.covers("ReadLeasedCheckpoint", "LEASE_NOT_HELD")
+@pytest.mark.covers("ReadLeasedCheckpoint", "NOT_FOUND")
 async def test_who_does_not_hold_the_lease_is_refused(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     with pytest.raises(LeaseNotHeld):
@@ -153,6 +165,33 @@ async def test_who_does_not_hold_the_lease_is_refused(yard: Yard) -> None:
         await write(yard, pieces(runner.id, assignment.lease, 1, b"x"))
 
 
+@pytest.mark.covers("ListCheckpoints", "NOT_FOUND")
+@pytest.mark.covers("ReadCheckpoint", "NOT_FOUND")
+async def test_what_there_is_not_is_not_found(yard: Yard) -> None:
+    (name,) = await yard.create()
+    with pytest.raises(NotFound):
+        await yard.tenant.tasks.ListCheckpoints(task_service_pb2.ListCheckpointsRequest(parent=f"{name}0"))
+    with pytest.raises(NotFound):
+        await read(yard, f"{name}/checkpoints/latest")
+
+
+@pytest.mark.covers("ReadCheckpoint", "DIGEST_MISMATCH")
+@pytest.mark.covers("ReadLeasedCheckpoint", "DIGEST_MISMATCH")
+async def test_a_checkpoint_that_was_damaged_in_storage_is_not_taken_for_whole(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    runner, assignment = await claimed(yard)
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"state"))
+    async with taskdb.pool.transaction() as tx:
+        await tx.execute("UPDATE checkpoints SET data = 'stale'::bytea")
+    with pytest.raises(DigestMismatch):
+        await read(yard, f"{assignment.lease.task}/checkpoints/1")
+    with pytest.raises(DigestMismatch):
+        await read_leased(yard, runner.id, assignment.lease)
+
+
+@pytest.mark.covers("WriteCheckpoint", "DIGEST_MISMATCH")
+@pytest.mark.covers("WriteCheckpoint", "TOO_LARGE")
 async def test_damaged_and_malformed_uploads_store_nothing(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     lease = assignment.lease

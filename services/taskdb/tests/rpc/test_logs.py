@@ -7,8 +7,8 @@ import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb
 from services.taskdb.tests.yard import Runner, Yard, succeeded
-from taskyard.errors import NotFound, PageTokenInvalid, ResumeTokenInvalid
-from taskyard.status import translated
+from taskyard.errors import FieldInvalid, LeaseNotHeld, NotFound, PageTokenInvalid, ResumeTokenInvalid
+from taskyard.status import from_status, translated
 from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
 
 DEBUG, INFO, ERROR = log_pb2.LOG_LEVEL_DEBUG, log_pb2.LOG_LEVEL_INFO, log_pb2.LOG_LEVEL_ERROR
@@ -90,11 +90,21 @@ async def test_entries_below_the_level_are_left_out(yard: Yard) -> None:
     assert (await tailed(yard, lease.task, min_level=INFO))[0] == [4, 5]
 
 
+@pytest.mark.covers("AppendLogs", "LEASE_NOT_HELD")
 async def test_only_the_holder_may_append(yard: Yard) -> None:
     runner, lease = await claimed(yard)
-    assert (await append(yard, "somebody-else", lease, 1, 1)).code == 9
+    with pytest.raises(LeaseNotHeld):
+        raise from_status(await append(yard, "somebody-else", lease, 1, 1))
     forged = lease_pb2.LeaseRef(task=lease.task, generation=lease.generation, lease_id=lease.lease_id + 1)
     assert (await append(yard, runner.id, forged, 1, 1)).code == 9
+    assert await listed(yard, lease.task) == []
+
+
+@pytest.mark.covers("AppendLogs", "FIELD_INVALID")
+async def test_a_batch_of_too_many_entries_is_refused(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    with pytest.raises(FieldInvalid, match="entries"), translated():
+        await append(yard, runner.id, lease, 1, 1001)
     assert await listed(yard, lease.task) == []
 
 

@@ -115,7 +115,7 @@ class LeaseServiceServicer:
     def AppendLogs(self, request, context):
         """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
         a finished run are accepted for 10 min.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch as in ReportRuns.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch: FAILED_PRECONDITION (LEASE_NOT_HELD).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -133,7 +133,8 @@ class LeaseServiceServicer:
 
     def ReadLeasedCheckpoint(self, request, context):
         """Streams the newest checkpoint of a leased task.
-        Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD).
+        Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD);
+        DATA_LOSS (DIGEST_MISMATCH), after the last piece.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

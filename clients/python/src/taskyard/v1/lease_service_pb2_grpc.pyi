@@ -58,7 +58,7 @@ class LeaseServiceStub:
     AppendLogs: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
     a finished run are accepted for 10 min.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch as in ReportRuns.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch: FAILED_PRECONDITION (LEASE_NOT_HELD).
     """
     WriteCheckpoint: _grpc.StreamUnaryMultiCallable[_lease_service_pb2.WriteCheckpointRequest, _lease_service_pb2.WriteCheckpointResponse]
     """Stores one checkpoint with its progress, in one transaction.  Safe to repeat.
@@ -68,7 +68,8 @@ class LeaseServiceStub:
     """
     ReadLeasedCheckpoint: _grpc.UnaryStreamMultiCallable[_lease_service_pb2.ReadLeasedCheckpointRequest, _lease_service_pb2.ReadLeasedCheckpointResponse]
     """Streams the newest checkpoint of a leased task.
-    Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD).
+    Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD);
+    DATA_LOSS (DIGEST_MISMATCH), after the last piece.
     """
     CreateChildTasks: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.CreateChildTasksRequest, _lease_service_pb2.CreateChildTasksResponse]
     """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
@@ -110,7 +111,7 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     AppendLogs: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]  # type: ignore[assignment]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
     a finished run are accepted for 10 min.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch as in ReportRuns.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch: FAILED_PRECONDITION (LEASE_NOT_HELD).
     """
     WriteCheckpoint: _aio.StreamUnaryMultiCallable[_lease_service_pb2.WriteCheckpointRequest, _lease_service_pb2.WriteCheckpointResponse]  # type: ignore[assignment]
     """Stores one checkpoint with its progress, in one transaction.  Safe to repeat.
@@ -120,7 +121,8 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     """
     ReadLeasedCheckpoint: _aio.UnaryStreamMultiCallable[_lease_service_pb2.ReadLeasedCheckpointRequest, _lease_service_pb2.ReadLeasedCheckpointResponse]  # type: ignore[assignment]
     """Streams the newest checkpoint of a leased task.
-    Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD).
+    Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD);
+    DATA_LOSS (DIGEST_MISMATCH), after the last piece.
     """
     CreateChildTasks: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.CreateChildTasksRequest, _lease_service_pb2.CreateChildTasksResponse]  # type: ignore[assignment]
     """Creates tasks as the tenant of a leased task, with that as their parent: all of them or none.
@@ -179,7 +181,7 @@ class LeaseServiceServicer:
     ) -> _typing.Union[_lease_service_pb2.AppendLogsResponse, _abc.Awaitable[_lease_service_pb2.AppendLogsResponse]]:
         """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
         a finished run are accepted for 10 min.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch as in ReportRuns.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per batch: FAILED_PRECONDITION (LEASE_NOT_HELD).
         """
 
     def WriteCheckpoint(
@@ -199,7 +201,8 @@ class LeaseServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_lease_service_pb2.ReadLeasedCheckpointResponse], _abc.AsyncIterator[_lease_service_pb2.ReadLeasedCheckpointResponse]]:
         """Streams the newest checkpoint of a leased task.
-        Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD).
+        Errors: NOT_FOUND; ABORTED (STALE_GENERATION); FAILED_PRECONDITION (LEASE_NOT_HELD);
+        DATA_LOSS (DIGEST_MISMATCH), after the last piece.
         """
 
     def CreateChildTasks(

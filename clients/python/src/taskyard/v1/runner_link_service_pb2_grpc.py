@@ -78,7 +78,8 @@ class RunnerLinkServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SubmitChildTasks(self, request, context):
-        """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+        """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.  Safe to
+        repeat.
         Errors: as there.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -104,7 +104,8 @@ class RunnerLinkServiceStub:
     Errors: as LeaseService.ReadLeasedCheckpoint.
     """
     SubmitChildTasks: _grpc.UnaryUnaryMultiCallable[_runner_link_service_pb2.SubmitChildTasksRequest, _runner_link_service_pb2.SubmitChildTasksResponse]
-    """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+    """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.  Safe to
+    repeat.
     Errors: as there.
     """
 
@@ -127,7 +128,8 @@ class RunnerLinkServiceAsyncStub(RunnerLinkServiceStub):
     Errors: as LeaseService.ReadLeasedCheckpoint.
     """
     SubmitChildTasks: _aio.UnaryUnaryMultiCallable[_runner_link_service_pb2.SubmitChildTasksRequest, _runner_link_service_pb2.SubmitChildTasksResponse]  # type: ignore[assignment]
-    """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+    """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.  Safe to
+    repeat.
     Errors: as there.
     """
 
@@ -162,7 +164,8 @@ class RunnerLinkServiceServicer:
         request: _runner_link_service_pb2.SubmitChildTasksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_runner_link_service_pb2.SubmitChildTasksResponse, _abc.Awaitable[_runner_link_service_pb2.SubmitChildTasksResponse]]:
-        """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.
+        """Creates tasks for a task the runner has leased, see LeaseService.CreateChildTasks.  Safe to
+        repeat.
         Errors: as there.
         """
 

@@ -91,7 +91,8 @@ class RunnerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateRunner(self, request, context):
-        """Changes admin_labels.
+        """Changes admin_labels.  Safe to repeat, but with a resource_version: the first call has
+        moved it on.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -117,7 +118,7 @@ class RunnerServiceServicer:
 
     def DeleteRunner(self, request, context):
         """Forgets a runner.  With force its leases are revoked (REDISTRIBUTING) and its stream is
-        ended; the id may register anew.
+        ended; the id may register anew.  A repeat is NOT_FOUND.
         Errors: NOT_FOUND; FAILED_PRECONDITION (RUNNER_BUSY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -45,7 +45,8 @@ class RunnerServiceStub:
     Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
     """
     UpdateRunner: _grpc.UnaryUnaryMultiCallable[_runner_service_pb2.UpdateRunnerRequest, _runner_service_pb2.UpdateRunnerResponse]
-    """Changes admin_labels.
+    """Changes admin_labels.  Safe to repeat, but with a resource_version: the first call has
+    moved it on.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DrainRunner: _grpc.UnaryUnaryMultiCallable[_runner_service_pb2.DrainRunnerRequest, _runner_service_pb2.DrainRunnerResponse]
@@ -59,7 +60,7 @@ class RunnerServiceStub:
     """
     DeleteRunner: _grpc.UnaryUnaryMultiCallable[_runner_service_pb2.DeleteRunnerRequest, _runner_service_pb2.DeleteRunnerResponse]
     """Forgets a runner.  With force its leases are revoked (REDISTRIBUTING) and its stream is
-    ended; the id may register anew.
+    ended; the id may register anew.  A repeat is NOT_FOUND.
     Errors: NOT_FOUND; FAILED_PRECONDITION (RUNNER_BUSY).
     """
 
@@ -80,7 +81,8 @@ class RunnerServiceAsyncStub(RunnerServiceStub):
     Errors: INVALID_ARGUMENT (FILTER_INVALID, PAGE_TOKEN_INVALID).
     """
     UpdateRunner: _aio.UnaryUnaryMultiCallable[_runner_service_pb2.UpdateRunnerRequest, _runner_service_pb2.UpdateRunnerResponse]  # type: ignore[assignment]
-    """Changes admin_labels.
+    """Changes admin_labels.  Safe to repeat, but with a resource_version: the first call has
+    moved it on.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DrainRunner: _aio.UnaryUnaryMultiCallable[_runner_service_pb2.DrainRunnerRequest, _runner_service_pb2.DrainRunnerResponse]  # type: ignore[assignment]
@@ -94,7 +96,7 @@ class RunnerServiceAsyncStub(RunnerServiceStub):
     """
     DeleteRunner: _aio.UnaryUnaryMultiCallable[_runner_service_pb2.DeleteRunnerRequest, _runner_service_pb2.DeleteRunnerResponse]  # type: ignore[assignment]
     """Forgets a runner.  With force its leases are revoked (REDISTRIBUTING) and its stream is
-    ended; the id may register anew.
+    ended; the id may register anew.  A repeat is NOT_FOUND.
     Errors: NOT_FOUND; FAILED_PRECONDITION (RUNNER_BUSY).
     """
 
@@ -127,7 +129,8 @@ class RunnerServiceServicer:
         request: _runner_service_pb2.UpdateRunnerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_runner_service_pb2.UpdateRunnerResponse, _abc.Awaitable[_runner_service_pb2.UpdateRunnerResponse]]:
-        """Changes admin_labels.
+        """Changes admin_labels.  Safe to repeat, but with a resource_version: the first call has
+        moved it on.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
         """
 
@@ -156,7 +159,7 @@ class RunnerServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_runner_service_pb2.DeleteRunnerResponse, _abc.Awaitable[_runner_service_pb2.DeleteRunnerResponse]]:
         """Forgets a runner.  With force its leases are revoked (REDISTRIBUTING) and its stream is
-        ended; the id may register anew.
+        ended; the id may register anew.  A repeat is NOT_FOUND.
         Errors: NOT_FOUND; FAILED_PRECONDITION (RUNNER_BUSY).
         """
 

@@ -72,7 +72,7 @@ class TaskTypeServiceServicer:
     """
 
     def CreateTaskType(self, request, context):
-        """Registers a task type.
+        """Registers a task type.  A repeat is ALREADY_EXISTS.
         Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
         schema is not valid JSON Schema, defaults contradict bounds).
         """
@@ -98,7 +98,8 @@ class TaskTypeServiceServicer:
 
     def UpdateTaskType(self, request, context):
         """Changes a task type; existing tasks keep the defaults they were created with.  In force
-        at once on the replica that answers, everywhere else within 2 s.
+        at once on the replica that answers, everywhere else within 2 s.  Safe to repeat, but with
+        a resource_version: the first call has moved it on.
         Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
         FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
         """
@@ -107,7 +108,7 @@ class TaskTypeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTaskType(self, request, context):
-        """Deletes a task type with its revisions.
+        """Deletes a task type with its revisions.  A repeat is NOT_FOUND.
         Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
         (RESOURCE_VERSION_MISMATCH).
         """

@@ -34,7 +34,7 @@ class TaskTypeServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TaskTypeServiceAsyncStub: ...
     CreateTaskType: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.CreateTaskTypeRequest, _task_type_service_pb2.CreateTaskTypeResponse]
-    """Registers a task type.
+    """Registers a task type.  A repeat is ALREADY_EXISTS.
     Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
     schema is not valid JSON Schema, defaults contradict bounds).
     """
@@ -48,12 +48,13 @@ class TaskTypeServiceStub:
     """
     UpdateTaskType: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.UpdateTaskTypeRequest, _task_type_service_pb2.UpdateTaskTypeResponse]
     """Changes a task type; existing tasks keep the defaults they were created with.  In force
-    at once on the replica that answers, everywhere else within 2 s.
+    at once on the replica that answers, everywhere else within 2 s.  Safe to repeat, but with
+    a resource_version: the first call has moved it on.
     Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
     FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTaskType: _grpc.UnaryUnaryMultiCallable[_task_type_service_pb2.DeleteTaskTypeRequest, _task_type_service_pb2.DeleteTaskTypeResponse]
-    """Deletes a task type with its revisions.
+    """Deletes a task type with its revisions.  A repeat is NOT_FOUND.
     Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
     (RESOURCE_VERSION_MISMATCH).
     """
@@ -69,7 +70,7 @@ class TaskTypeServiceAsyncStub(TaskTypeServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTaskType: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.CreateTaskTypeRequest, _task_type_service_pb2.CreateTaskTypeResponse]  # type: ignore[assignment]
-    """Registers a task type.
+    """Registers a task type.  A repeat is ALREADY_EXISTS.
     Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
     schema is not valid JSON Schema, defaults contradict bounds).
     """
@@ -83,12 +84,13 @@ class TaskTypeServiceAsyncStub(TaskTypeServiceStub):
     """
     UpdateTaskType: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.UpdateTaskTypeRequest, _task_type_service_pb2.UpdateTaskTypeResponse]  # type: ignore[assignment]
     """Changes a task type; existing tasks keep the defaults they were created with.  In force
-    at once on the replica that answers, everywhere else within 2 s.
+    at once on the replica that answers, everywhere else within 2 s.  Safe to repeat, but with
+    a resource_version: the first call has moved it on.
     Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
     FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTaskType: _aio.UnaryUnaryMultiCallable[_task_type_service_pb2.DeleteTaskTypeRequest, _task_type_service_pb2.DeleteTaskTypeResponse]  # type: ignore[assignment]
-    """Deletes a task type with its revisions.
+    """Deletes a task type with its revisions.  A repeat is NOT_FOUND.
     Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
     (RESOURCE_VERSION_MISMATCH).
     """
@@ -106,7 +108,7 @@ class TaskTypeServiceServicer:
         request: _task_type_service_pb2.CreateTaskTypeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_type_service_pb2.CreateTaskTypeResponse, _abc.Awaitable[_task_type_service_pb2.CreateTaskTypeResponse]]:
-        """Registers a task type.
+        """Registers a task type.  A repeat is ALREADY_EXISTS.
         Errors: NOT_FOUND (NOT_FOUND: tenant); ALREADY_EXISTS; INVALID_ARGUMENT (FIELD_INVALID:
         schema is not valid JSON Schema, defaults contradict bounds).
         """
@@ -135,7 +137,8 @@ class TaskTypeServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_type_service_pb2.UpdateTaskTypeResponse, _abc.Awaitable[_task_type_service_pb2.UpdateTaskTypeResponse]]:
         """Changes a task type; existing tasks keep the defaults they were created with.  In force
-        at once on the replica that answers, everywhere else within 2 s.
+        at once on the replica that answers, everywhere else within 2 s.  Safe to repeat, but with
+        a resource_version: the first call has moved it on.
         Errors: NOT_FOUND (NOT_FOUND: unless allow_missing); INVALID_ARGUMENT (FIELD_INVALID,
         FIELD_IMMUTABLE); ABORTED (RESOURCE_VERSION_MISMATCH).
         """
@@ -145,7 +148,7 @@ class TaskTypeServiceServicer:
         request: _task_type_service_pb2.DeleteTaskTypeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_type_service_pb2.DeleteTaskTypeResponse, _abc.Awaitable[_task_type_service_pb2.DeleteTaskTypeResponse]]:
-        """Deletes a task type with its revisions.
+        """Deletes a task type with its revisions.  A repeat is NOT_FOUND.
         Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY: live tasks use it); ABORTED
         (RESOURCE_VERSION_MISMATCH).
         """

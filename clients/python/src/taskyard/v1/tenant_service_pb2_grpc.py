@@ -72,7 +72,7 @@ class TenantServiceServicer:
     """
 
     def CreateTenant(self, request, context):
-        """Creates a tenant.
+        """Creates a tenant.  A repeat is ALREADY_EXISTS.
         Errors: ALREADY_EXISTS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -98,7 +98,8 @@ class TenantServiceServicer:
     def UpdateTenant(self, request, context):
         """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
         replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
-        its tasks, and holds up writers of tasks for that time.
+        its tasks, and holds up writers of tasks for that time.  Safe to repeat, but with a
+        resource_version: the first call has moved it on.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -34,7 +34,7 @@ class TenantServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TenantServiceAsyncStub: ...
     CreateTenant: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.CreateTenantRequest, _tenant_service_pb2.CreateTenantResponse]
-    """Creates a tenant.
+    """Creates a tenant.  A repeat is ALREADY_EXISTS.
     Errors: ALREADY_EXISTS.
     """
     GetTenant: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.GetTenantRequest, _tenant_service_pb2.GetTenantResponse]
@@ -48,7 +48,8 @@ class TenantServiceStub:
     UpdateTenant: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.UpdateTenantRequest, _tenant_service_pb2.UpdateTenantResponse]
     """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
     replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
-    its tasks, and holds up writers of tasks for that time.
+    its tasks, and holds up writers of tasks for that time.  Safe to repeat, but with a
+    resource_version: the first call has moved it on.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTenant: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.DeleteTenantRequest, _tenant_service_pb2.DeleteTenantResponse]
@@ -68,7 +69,7 @@ class TenantServiceAsyncStub(TenantServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateTenant: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.CreateTenantRequest, _tenant_service_pb2.CreateTenantResponse]  # type: ignore[assignment]
-    """Creates a tenant.
+    """Creates a tenant.  A repeat is ALREADY_EXISTS.
     Errors: ALREADY_EXISTS.
     """
     GetTenant: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.GetTenantRequest, _tenant_service_pb2.GetTenantResponse]  # type: ignore[assignment]
@@ -82,7 +83,8 @@ class TenantServiceAsyncStub(TenantServiceStub):
     UpdateTenant: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.UpdateTenantRequest, _tenant_service_pb2.UpdateTenantResponse]  # type: ignore[assignment]
     """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
     replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
-    its tasks, and holds up writers of tasks for that time.
+    its tasks, and holds up writers of tasks for that time.  Safe to repeat, but with a
+    resource_version: the first call has moved it on.
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTenant: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.DeleteTenantRequest, _tenant_service_pb2.DeleteTenantResponse]  # type: ignore[assignment]
@@ -104,7 +106,7 @@ class TenantServiceServicer:
         request: _tenant_service_pb2.CreateTenantRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tenant_service_pb2.CreateTenantResponse, _abc.Awaitable[_tenant_service_pb2.CreateTenantResponse]]:
-        """Creates a tenant.
+        """Creates a tenant.  A repeat is ALREADY_EXISTS.
         Errors: ALREADY_EXISTS.
         """
 
@@ -133,7 +135,8 @@ class TenantServiceServicer:
     ) -> _typing.Union[_tenant_service_pb2.UpdateTenantResponse, _abc.Awaitable[_tenant_service_pb2.UpdateTenantResponse]]:
         """Changes display_name, tier, quota, suspended, queue_paused.  In force at once on the
         replica that answers, everywhere else within 2 s.  The first limit of a tenant counts
-        its tasks, and holds up writers of tasks for that time.
+        its tasks, and holds up writers of tasks for that time.  Safe to repeat, but with a
+        resource_version: the first call has moved it on.
         Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
         """
 

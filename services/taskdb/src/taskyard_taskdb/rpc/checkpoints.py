@@ -138,14 +138,23 @@ async def _gather(
 async def _pieces(
     pool: Pool, tenant_id: str, task_id: str, found: StoredCheckpoint, offset: int
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield (offset, piece) to the end; one that is removed meanwhile is NOT_FOUND, never a short read."""
+    """Yield (offset, piece) to the end; one that is removed meanwhile is NOT_FOUND, never a short read.
+
+    What is read from its beginning is compared with what was written.
+    """
+    name = checkpoint_name(tenant_id, task_id, found.sequence)
+    digest = hashlib.sha256() if offset == 0 else None
     while offset < found.size_bytes:
         async with pool.reading() as tx:
             data = await checkpoints.read_piece(tx, tenant_id, task_id, found.sequence, offset)
         if not data:
-            raise NotFound("checkpoint", checkpoint_name(tenant_id, task_id, found.sequence))
+            raise NotFound("checkpoint", name)
+        if digest is not None:
+            digest.update(data)
         yield offset, data
         offset += len(data)
+    if digest is not None and digest.digest() != found.sha256:
+        raise DigestMismatch(name, found.sha256.hex(), digest.hexdigest())
 
 
 def _message(tenant_id: str, task_id: str, stored: StoredCheckpoint) -> checkpoint_pb2.Checkpoint:
