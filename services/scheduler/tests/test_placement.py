@@ -19,7 +19,7 @@ from services.scheduler.tests.placing import (
     profile,
     wanted,
 )
-from taskyard.v1 import lease_service_pb2
+from taskyard.v1 import lease_service_pb2, runner_pb2
 from taskyard_kit import patterns
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.placement import (
@@ -264,6 +264,27 @@ def test_a_scope_names_the_tenants_a_runner_serves() -> None:
     assert profile().serves("any")
     assert profile(tenants=frozenset({"acme"})).serves("acme")
     assert not profile(tenants=frozenset({"acme"})).serves("other")
+
+
+@pytest.mark.seed("S0.44", "S0.80")
+@pytest.mark.parametrize(
+    ("runner_id", "eligible"),
+    [
+        ("worker-001-kind", True),
+        ("worker-999-kind", True),
+        ("worker-1-kind", False),
+        ("worker-0001-kind", False),
+        ("worker-abc-kind", False),
+        ("worker-001-kind-2", False),
+        ("my-worker-001-kind", False),
+    ],
+)
+def test_only_runners_whose_id_matches_the_pattern_of_the_type_get_its_tasks(
+    runner_id: str, eligible: bool
+) -> None:
+    message = lease_service_pb2.PlacementClass(class_id=1, runner_id_pattern=r"^worker-\d{3}-kind$")
+    message.kind = runner_pb2.EXECUTION_KIND_COMMAND
+    assert judge(profile(runner_id), convert.placement_class(message)).eligible is eligible
 
 
 def test_a_pattern_that_does_not_compile_matches_nobody() -> None:

@@ -235,6 +235,7 @@ def test_transient_failure_waits_for_its_backoff_and_uses_up_one_retry() -> None
     assert world.last.changes[0].error_code == "EXIT_NONZERO"
 
 
+@pytest.mark.seed("S1.49", "S1.52")
 def test_retries_used_up_is_exhausted() -> None:
     world = World(max_retries=1).running().fail().after(1).on(events.Due()).running().fail()
     assert (world.phase, world.task.retry_count, world.task.attempt) == (Phase.EXHAUSTED, 1, 2)

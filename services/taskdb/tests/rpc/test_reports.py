@@ -72,16 +72,18 @@ async def test_an_outcome_that_contradicts_the_stored_one_is_rejected(yard: Yard
     name, runner, assignment = await claimed(yard)
     await yard.report(runner, started(assignment), succeeded(assignment))
     (late,) = await yard.report(runner, failed(assignment))
-    assert reason(late) == "TASK_TERMINAL"
+    assert reason(late) == "TASK_TERMINAL" and "has ended as SUCCEEDED" in late.error.message
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED
 
 
 @pytest.mark.covers("ReportRuns", "PHASE_CONFLICT")
+@pytest.mark.seed("S1.48")
 async def test_progress_before_the_start_is_refused(yard: Yard) -> None:
     _, runner, assignment = await claimed(yard)
     report = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=1))
     (result,) = await yard.report(runner, report)
     assert reason(result) == "PHASE_CONFLICT"
+    assert "is SCHEDULED; this needs RUNNING" in result.error.message
 
 
 @pytest.mark.covers("ReportRuns", "NOT_FOUND")
@@ -92,7 +94,7 @@ async def test_a_report_for_an_unknown_task_fails_alone(yard: Yard) -> None:
     results = await yard.report(
         runner, lease_pb2.RunReport(lease=unknown, started=lease_pb2.RunStarted()), started(assignment)
     )
-    assert reason(results[0]) == "NOT_FOUND"
+    assert reason(results[0]) == "NOT_FOUND" and "tasks/nobody" in results[0].error.message
     assert results[1].phase == task_pb2.TASK_PHASE_RUNNING
 
 

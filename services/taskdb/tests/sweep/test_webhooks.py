@@ -375,7 +375,7 @@ async def test_a_webhook_to_an_internal_address_is_refused_with_the_field(
 
 async def test_whatever_a_name_resolves_to_the_canary_is_never_reached() -> None:
     """Loopback, IPv6, decimal addresses, redirects and a name that changes its mind."""
-    async with receiving(Receiver()) as canary:
+    async with receiving(Receiver()) as canary, receiving(Receiver(port=canary.port), "::1") as canary6:
         answers: list[list[Address]] = []
 
         async def lie(host: str, port: int) -> list[Address]:
@@ -398,8 +398,13 @@ async def test_whatever_a_name_resolves_to_the_canary_is_never_reached() -> None
             assert await once(Letter(canary.url(host="rebind.example.com"), {}, b"{}")) == 302
             assert len(answers) == 1 and len(allowed.requests) == 1
             await once.close()
-        assert canary.connections == 0
-        for client in (closed, lying):
+        assert (canary.connections, canary6.connections) == (0, 0)
+        # They are alive: who may reach them does.
+        permitted = WebhookClient(Egress.parse("127.0.0.1/32,::1/128"), 2.0)
+        for host in ("127.0.0.1", "2130706433", "[::1]"):
+            assert await permitted(Letter(canary.url(host=host), {}, b"")) == 204
+        assert (canary.connections, canary6.connections) == (2, 1)
+        for client in (closed, lying, permitted):
             await client.close()
 
 
