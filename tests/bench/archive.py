@@ -59,12 +59,17 @@ async def run(
             claims = Claims(load, epoch, await load.lane_pops())
             # The first ones find plans and caches cold.
             await claims.make(Seen(), part / 3)
+            before = Seen()
+            await claims.make(before, 2 * part)
             with_it, without = await _alternate(url, claims, part)
             await load.channel.close()
         moved = connection.execute("SELECT count(*) FROM tasks_archive").fetchone()
         assert moved == (count,), moved
         logged = wal_position(connection) - begin
     print(f"  {len(with_it.latencies)} claims while archiving, {len(without.latencies)} without", flush=True)
+    print(
+        f"  p99 of claims before all of it {before.p99 * 1000:.1f} ms, with it {with_it.p99 / before.p99:.2f} x"
+    )
     print(
         f"  p99 of claims without {without.p99 * 1000:.1f} ms; {logged / count:.0f} B of WAL a task, with theirs"
     )
