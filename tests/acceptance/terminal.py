@@ -36,7 +36,12 @@ class Terminal:
             start_new_session=True,
         )
         os.close(slave)
-        self.text = ""
+        self._drawn: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """Everything drawn so far."""
+        return "".join(self._drawn)
 
     def read_until(self, wanted: str) -> str:
         """Everything drawn so far, once `wanted` is part of it."""
@@ -68,7 +73,7 @@ class Terminal:
         # A terminal whose last user is gone answers with an error, not with an end.
         with contextlib.suppress(OSError):
             got = os.read(self._master, 65536)
-            self.text += got.decode(errors="replace")
+            self._drawn.append(got.decode(errors="replace"))
             return bool(got)
         return False
 

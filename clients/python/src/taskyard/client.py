@@ -12,6 +12,7 @@ from taskyard import errors
 from taskyard.admin import Admin
 from taskyard.convert import Seconds, to_duration, to_payload
 from taskyard.many import each_result
+from taskyard.names import new_request_id
 from taskyard.new_task import NewTask
 from taskyard.reader import Reader, View, view_of
 from taskyard.stream import Stream
@@ -94,7 +95,7 @@ class Client(Reader):
     def _prepared(self, task: NewTask) -> pb.CreateTaskRequest:
         request = pb.CreateTaskRequest()
         request.CopyFrom(task.request)
-        request.request_id = request.request_id or uuid4().hex
+        request.request_id = request.request_id or new_request_id()
         return request
 
     # Steering

@@ -1,6 +1,9 @@
-"""Resource names: how a tenant and an id become one, and back."""
+"""Resource names: how a tenant and an id become one, and back; and ids of requests."""
 
 from __future__ import annotations
+
+import os
+import time
 
 
 def tenant_name(tenant: str) -> str:
@@ -21,6 +24,13 @@ def task_type_name(tenant: str, task_type: str) -> str:
 def runner_name(runner: str) -> str:
     """The full name of a runner that is given by id or by full name."""
     return runner if runner.startswith("runners/") else f"runners/{runner}"
+
+
+def new_request_id() -> str:
+    """An id that nobody else draws. It begins with the time: the server stores ids that come together at one
+    place of its index, which random ones would be all over.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 
 
 def last_segment(name: str) -> str:

@@ -15,6 +15,8 @@ from taskyard.cli.marked_yaml import YamlError
 from taskyard.cli.progress import Bar
 from taskyard.client import Client
 from taskyard.new_task import NewTask
+from taskyard.task import Created
+from taskyard.v1.task_service_pb2 import CreateTaskRequest
 
 # How many refusals are told one by one.
 TOLD = 10
@@ -32,9 +34,32 @@ def tasks_of_file(file: IO[str]) -> Iterator[NewTask]:
     return new_tasks(first + file.read(), name)
 
 
-def tasks_of_lines(file: IO[str], make: Callable[[str], NewTask]) -> Iterator[NewTask]:
-    """One task per line that is not empty."""
-    return (make(line.rstrip("\n")) for line in file if line.strip())
+def tasks_of_lines(file: IO[str], model: NewTask) -> Iterator[NewTask]:
+    """One task like the model per line that is not empty, which {} in its words and its id stands for."""
+    fill = _filler(model.request)
+    return (NewTask(fill(line.rstrip("\n"))) for line in file if line.strip())
+
+
+def _filler(model: CreateTaskRequest) -> Callable[[str], CreateTaskRequest]:
+    # Worked out once: of a hundred thousand lines each is worth a copy, not the options once more.
+    kind = str(model.task.spec.execution.WhichOneof("kind"))
+    words = list(getattr(model.task.spec.execution, kind).args)
+    places = [place for place, word in enumerate(words) if "{}" in word]
+    program = model.task.spec.execution.command.program
+
+    def fill(line: str) -> CreateTaskRequest:
+        request = CreateTaskRequest()
+        request.CopyFrom(model)
+        execution = request.task.spec.execution
+        arguments = getattr(execution, kind).args
+        for place in places:
+            arguments[place] = words[place].replace("{}", line)
+        if "{}" in program:
+            execution.command.program = program.replace("{}", line)
+        request.task_id = model.task_id.replace("{}", line)
+        return request
+
+    return fill
 
 
 def counted(file: IO[str]) -> int | None:
@@ -52,12 +77,16 @@ async def create_all(client: Client, tasks: Iterable[NewTask], total: int | None
     refused: list[str] = []
     with Bar("Creating tasks", total) as bar:
         try:
-            async for one in client.create_many(tasks, progress=bar.reached):
-                if isinstance(one, errors.TaskyardError):
-                    refused.append(_refusal(one, client, created + len(refused) + 1))
-                else:
-                    created += 1
-                    bar.echo(one.id)
+            async for batch in client.create_many(tasks, progress=bar.reached).batches:
+                ids = [one.id for one in batch if isinstance(one, Created)]
+                bar.echo(ids)
+                first = created + len(refused) + 1
+                refused += [
+                    _refusal(one, client, number)
+                    for number, one in enumerate(batch, first)
+                    if isinstance(one, errors.TaskyardError)
+                ]
+                created += len(ids)
         except YamlError as error:
             raise CommandFailed(f"{error} ({created} tasks were created before it)", USAGE) from None
     for line in refused[:TOLD]:

@@ -137,14 +137,14 @@ async def _by_filter(
         raise click.UsageError("name tasks or give a --filter")
     count = failed = 0
     with Bar("Tasks") as bar:
-        async for name, error in results:
-            count += 1
+        async for batch in results.batches:
+            count += len(batch)
             bar.reached(count)
-            if error:
-                failed += 1
+            bar.echo(last_segment(name) for name, error in batch if not error)
+            refusals = [error for _, error in batch if error]
+            failed += len(refusals)
+            for error in refusals:
                 click.echo(f"taskyard: {explain(error, client.context)}", err=True)
-            else:
-                bar.echo(last_segment(name))
     click.echo(f"{count - failed} tasks{f', {failed} refused' if failed else ''}.", err=True)
     return FAILED if failed else 0
 

@@ -115,10 +115,10 @@ async def wait(client: Client, tasks: tuple[str, ...], filter_: str, timeout: fl
     try:
         with Bar("Waiting for tasks", len(named)) as bar:
             async with asyncio.timeout(timeout):
-                async for task in client.wait_all(named):
-                    ended += 1
-                    well += task.phase is Phase.SUCCEEDED
-                    bar.echo(outcome_line(task))
+                async for batch in client.wait_all(named).batches:
+                    ended += len(batch)
+                    well += sum(task.phase is Phase.SUCCEEDED for task in batch)
+                    bar.echo(map(outcome_line, batch))
                     bar.reached(ended)
     except TimeoutError:
         left = f"{named[0]} is" if len(named) == 1 else f"{len(named) - ended} of {len(named)} tasks are"

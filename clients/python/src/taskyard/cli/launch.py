@@ -97,14 +97,12 @@ def submit(
 def _many(words: tuple[str, ...], file: Any, each: Any, options: dict[str, Any]) -> Any:
     from taskyard.cli import batch
 
-    def make(line: str) -> NewTask:
-        filled = tuple(word.replace("{}", line) for word in words)
-        named = {**options, "id": (options["id"] or "").replace("{}", line) or None}
-        return new_task_of(filled if filled != words else (*words, line), named)
-
     def attend(client: Client) -> Any:
-        tasks = batch.tasks_of_file(file) if file else batch.tasks_of_lines(each, make)
-        return batch.create_all(client, tasks, batch.counted(each) if each else None)
+        if file:
+            return batch.create_all(client, batch.tasks_of_file(file), None)
+        named = words if any("{}" in word for word in words) else (*words, "{}")
+        tasks = batch.tasks_of_lines(each, new_task_of(named, options))
+        return batch.create_all(client, tasks, batch.counted(each))
 
     return attend
 

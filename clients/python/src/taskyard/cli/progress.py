@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,12 +36,17 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
 
-    def echo(self, line: str) -> None:
-        """Prints a line to standard output; on a terminal above the bar."""
-        if self._bar is not None and sys.stdout.isatty():
-            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def echo(self, lines: Iterable[str]) -> None:
+        """Prints lines to standard output; on a terminal above the bar.
+
+        What is there together is printed together: the bar is drawn anew each time, which takes longer than
+        the server needs for a task.
+        """
+        text = "".join(f"{line}\n" for line in lines)
+        if text and self._bar is not None and sys.stdout.isatty():
+            _print_above(self._bar.console, text)
         else:
-            click.echo(line)
+            click.echo(text, nl=False)
 
     def reached(self, count: int) -> None:
         """Notes how many are done."""
@@ -51,6 +57,13 @@ class Bar:
         """Notes that so many more are done."""
         if self._bar is not None:
             self._bar.advance(self._row, count)
+
+
+def _print_above(console: Any, text: str) -> None:
+    from rich.segment import Segment, Segments
+
+    # As it is: neither wrapped nor cut, with the colours that it brings.
+    console.print(Segments([Segment(text)]), end="", soft_wrap=True)
 
 
 def _made() -> Any:

@@ -95,6 +95,10 @@ async def show(client: Client, runner: str, output: str, exact: bool) -> None:
         screen.print_fields(_fields(found, exact))
 
 
+# What a runner tells about itself that decides what tasks may expect of it.
+_ABOUT = {"container_engine": "containers", "sandbox": "sandbox", "limits": "limits"}
+
+
 def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]:
     registration, resources = runner.registration, runner.registration.resources
     yield "runner", last_segment(runner.name)
@@ -108,6 +112,9 @@ def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]
         cores = f"{resources.cpu_millis / 1000:g} cores"
         yield "resources", f"{cores}, {resources.memory_mb} MB memory, {resources.disk_mb} MB disk"
     yield "kinds", ", ".join(_kinds(runner))
+    about = registration.metadata
+    for name, title in _ABOUT.items():
+        yield title, screen.clean(str(about[name])) if name in about else ""
     yield "task types", ", ".join(registration.task_types)
     yield "functions", ", ".join(registration.functions)
     yield "labels", pairs(runner.labels)
