@@ -1,8 +1,8 @@
 """From a CreateTaskRequest to what is stored: validated, defaults filled in, slot derived, policy and class
 decided.
 
-Most tasks differ from earlier ones in their payload alone. What follows from the rest of a spec, its
-validation included, is worked out once per distinct spec and remembered.
+Most tasks differ from earlier ones in their payload, their arguments and their ids alone. What follows from
+the rest, its validation included, is worked out once and remembered.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from datetime import UTC, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from google.protobuf import duration_pb2
 
@@ -44,8 +44,18 @@ _ORPHAN_TIMEOUT = timedelta(hours=1)
 _REMEMBERED = 2000
 _REMEMBERED_BYTES = 4096
 _SMALL_PAYLOAD = 1024 * 1024
-# Of TaskSpec.payload: field 2, a message.
+# Of TaskSpec.payload and .execution: fields 2 and 3, messages.
 _PAYLOAD_TAG = b"\x12"
+_EXECUTION_TAG = b"\x1a"
+# Begins what a spec without its execution is remembered by; no encoded message does.
+_WITHOUT_EXECUTION = b"\0"
+# Kinds with arguments that no rule looks at but their own: how many, and how long, in characters that may
+# take four bytes each.
+_WITH_ARGUMENTS: Final = ("command", "script")
+_SMALL_ARGUMENTS = 4096
+_SMALL_ARGUMENT = 32_000
+# A request id that cannot break its rule.
+_PLAIN_ID_LENGTH = 64
 
 
 def _duration(value: timedelta) -> duration_pb2.Duration:
@@ -83,7 +93,7 @@ _DEFAULTS_WITH_SLOT.overlap = task_pb2.OVERLAP_POLICY_FORBID
 
 
 class _Template(NamedTuple):
-    """What follows from a spec without its payload."""
+    """What follows from a spec without its payload, and without its arguments where they were taken out."""
 
     encoded: bytes
     kind: Kind
@@ -107,6 +117,7 @@ class SpecReader:
         self.egress = egress or Egress()
         self._ids = Uuid7()
         self._templates: OrderedDict[bytes, _Template] = OrderedDict()
+        self._rests: OrderedDict[bytes, None] = OrderedDict()
 
     def read(
         self,
@@ -125,8 +136,9 @@ class SpecReader:
         if rules is not None:
             rules.check_enabled()
         payload = _take_payload(request.task.spec, rules)
-        template = self._template(request.task.spec, rules)
-        _validate_rest(request)
+        execution = _take_arguments(request.task.spec) if rules is None else b""
+        template = self._template(request.task.spec, rules, without_execution=bool(execution))
+        self._validate_rest(request)
         metadata = request.task.metadata
         uid = self._ids.draw()
         return NewTask(
@@ -145,7 +157,7 @@ class SpecReader:
             actor.type,
             actor.id,
             traceparent,
-            template.encoded + payload,
+            template.encoded + payload + execution,
             template.callback,
             metadata.annotations.SerializeToString() if metadata.HasField("annotations") else None,
             json.dumps(dict(metadata.labels), ensure_ascii=False) if metadata.labels else None,
@@ -159,20 +171,38 @@ class SpecReader:
             tenant.limited,
         )
 
-    def _template(self, spec: task_pb2.TaskSpec, rules: TypeRules | None) -> _Template:
+    def _template(
+        self, spec: task_pb2.TaskSpec, rules: TypeRules | None, *, without_execution: bool
+    ) -> _Template:
         key = spec.SerializeToString(deterministic=True)
+        if without_execution:
+            key = _WITHOUT_EXECUTION + key
         if rules is not None:
             key = rules.identity + key
         found = self._templates.get(key)
         if found is None:
-            found = self._make_template(spec, rules)
-            if len(key) <= _REMEMBERED_BYTES:
-                self._templates[key] = found
-            if len(self._templates) > _REMEMBERED:
-                self._templates.popitem(last=False)
+            found = self._make_template(spec, rules, without_execution=without_execution)
+            _remember(self._templates, key, found)
         return found
 
-    def _make_template(self, given: task_pb2.TaskSpec, rules: TypeRules | None) -> _Template:
+    def _validate_rest(self, request: task_service_pb2.CreateTaskRequest) -> None:
+        """What is not the spec; the parent has been read already."""
+        plain = request.HasField("task") and not (request.task_id or request.view)
+        plain = plain and _is_plain_id(request.request_id)
+        if request.HasField("task"):
+            request.task.ClearField("spec")
+        # Most requests have nothing else, and so no rule left to break; many have the same labels.
+        rest = request.task.SerializeToString(deterministic=True)
+        if plain and (not rest or rest in self._rests):
+            return
+        validate(request)
+        check_metadata(request.task.metadata, "task.metadata")
+        if plain:
+            _remember(self._rests, rest, None)
+
+    def _make_template(
+        self, given: task_pb2.TaskSpec, rules: TypeRules | None, *, without_execution: bool
+    ) -> _Template:
         validate(given, "task.spec.")
         check_spec(given, "task.spec")
         if given.HasField("callback"):
@@ -184,10 +214,13 @@ class SpecReader:
         callback = spec.callback.SerializeToString() if spec.HasField("callback") else None
         spec.ClearField("callback")
         entity = spec.entity if spec.HasField("entity") else None
+        placed = self.classes.of(spec, kind, rules.runner_id_pattern if rules is not None else "")
+        if without_execution:
+            spec.ClearField("execution")
         return _Template(
             spec.SerializeToString(),
             kind,
-            self.classes.of(spec, kind, rules.runner_id_pattern if rules is not None else ""),
+            placed,
             spec.priority,
             spec.task_type,
             # The owner of an external task decides by itself when it works on it.
@@ -201,15 +234,38 @@ class SpecReader:
         )
 
 
-def _validate_rest(request: task_service_pb2.CreateTaskRequest) -> None:
-    """What is not the spec; the parent has been read already."""
-    if request.HasField("task"):
-        request.task.ClearField("spec")
-        # Most requests have nothing else, and so no rule left to break.
-        if not (request.task_id or request.request_id or request.view or request.task.ByteSize()):
-            return
-    validate(request)
-    check_metadata(request.task.metadata, "task.metadata")
+V = TypeVar("V")
+
+
+def _remember(known: OrderedDict[bytes, V], key: bytes, value: V) -> None:
+    if len(key) <= _REMEMBERED_BYTES:
+        known[key] = value
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)
+
+
+def _is_plain_id(request_id: str) -> bool:
+    """Whether a request id, or none, cannot break its rule; one that is not plain may still keep it."""
+    plain = request_id.isascii() and request_id.replace("-", "").isalnum()
+    return not request_id or (plain and len(request_id) <= _PLAIN_ID_LENGTH)
+
+
+def _take_arguments(spec: task_pb2.TaskSpec) -> bytes:
+    """Removes arguments that cannot break a rule; what the execution with them adds to the encoded spec.
+
+    Nothing is removed, and nothing returned, where they may break one: that is for the rules to tell.
+    """
+    kind = spec.execution.WhichOneof("kind")
+    if kind not in _WITH_ARGUMENTS:
+        return b""
+    arguments = getattr(spec.execution, kind).args
+    if len(arguments) > _SMALL_ARGUMENTS or any(
+        len(argument) > _SMALL_ARGUMENT or "\0" in argument for argument in arguments
+    ):
+        return b""
+    encoded = spec.execution.SerializeToString()
+    del arguments[:]
+    return _EXECUTION_TAG + _varint(len(encoded)) + encoded
 
 
 def _take_payload(spec: task_pb2.TaskSpec, rules: TypeRules | None) -> bytes:

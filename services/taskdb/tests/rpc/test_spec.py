@@ -1,0 +1,80 @@
+"""What a reader remembers of specs changes nothing: neither what is stored nor what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskyard import builders, errors, script
+from taskyard.new_task import NewTask
+from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard_taskdb.domain.spec_digest import spec_digest
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.rpc.spec import SpecReader, resolve
+from taskyard_taskdb.storage import newtask
+from taskyard_taskdb.storage.tenants import Tenant
+
+TENANT = Tenant("default", suspended=False)
+ACTOR = Actor(ActorType.USER, "key")
+COMMON = {"labels": {"team": "a"}, "env": {"A": "b"}, "payload": {"n": 1}}
+
+TASKS = [
+    builders.command("echo", "one", "", "ü" * 40, **COMMON),
+    builders.command("echo", "two", working_directory="/tmp", **COMMON),
+    builders.command("echo"),
+    script.bash("echo $1", "three"),
+    script.bash("echo $1", "four", labels={"team": "a"}),
+    builders.container("image", "five"),
+    builders.function("six", {"n": 2}),
+    builders.external(),
+]
+
+
+def read(reader: SpecReader, task: NewTask, request_id: str = "") -> newtask.NewTask:
+    request = task_service_pb2.CreateTaskRequest()
+    request.CopyFrom(task.request)
+    request.request_id = request_id
+    return reader.read(request, TENANT, ACTOR, None)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_is_stored_is_the_whole_spec_with_its_defaults(known: bool) -> None:
+    reader = SpecReader()
+    for task in TASKS if known else ():
+        read(reader, task)
+    for number, task in enumerate(TASKS):
+        stored = read(reader, task, f"request-{number}").spec
+        wanted, _ = resolve(task.request.task.spec, "task.spec")
+        assert task_pb2.TaskSpec.FromString(stored) == wanted
+        assert spec_digest(stored) == spec_digest(wanted.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("task", "field"),
+    [
+        (builders.command("echo", "a", "b\0c"), "task.spec.execution.command.args[1]"),
+        (builders.command("echo", "ü" * 70_000), "task.spec.execution.command.args[0]"),
+        (builders.command("echo", *["a"] * 4097), "task.spec.execution.command.args"),
+        (script.bash("true", "b\0c"), "task.spec.execution.script.args[0]"),
+        (builders.command("", "a"), "task.spec.execution.command.program"),
+        (builders.command("echo", labels={"team": "a\0"}), 'task.metadata.labels["team"]'),
+        (builders.command("echo", labels={"-": "a"}), "task.metadata.labels"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_every_time(task: NewTask, field: str) -> None:
+    reader = SpecReader()
+    read(reader, builders.command("echo", labels={"team": "a"}))
+    for _ in range(2):
+        with pytest.raises(errors.InvalidArgument) as refused:
+            read(reader, task)
+        assert refused.value.violations[0].field.startswith(field)
+
+
+@pytest.mark.parametrize("request_id", ["a b", "a" * 65, "ü", "a\0b"])
+def test_a_bad_request_id_is_refused_beside_labels_that_are_known(request_id: str) -> None:
+    reader = SpecReader()
+    task = builders.command("echo", labels={"team": "a"})
+    read(reader, task, "good-1")
+    with pytest.raises(errors.InvalidArgument, match="request_id"):
+        read(reader, task, request_id)
+    assert read(reader, task, "good:2.x").request_id == "good:2.x"
