@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
-pytest_plugins = ("tests.harness.allowed_skips", "tests.harness.executor_table")
+pytest_plugins = ("tests.harness.allowed_skips", "tests.harness.executor_table", "tests.harness.guard")
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.harness.leash import tied
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 START_SECONDS = 60.0
@@ -47,7 +49,7 @@ class Suite:
     def _start(self) -> subprocess.Popen[str]:
         ports = ("--taskdb-port", "0", "--scheduler-port", "0")
         process = subprocess.Popen(
-            [BIN / "taskyard", "up", "--data-dir", self.data, *ports],
+            tied(BIN / "taskyard", "up", "--data-dir", self.data, *ports),
             cwd=self.folder,
             env=self._environment,
             stdout=subprocess.PIPE,
