@@ -73,7 +73,7 @@ def describe_probe(place: Place, engine: Engine) -> Workload:
     rootfs = place.root / "rootfs"
     (rootfs / "bin").mkdir(parents=True)
     program = rootfs / "bin" / "exit"
-    program.write_bytes(_exit_program(*_EXIT_CODE[machine]))
+    program.write_bytes(static_program(*_EXIT_CODE[machine]))
     for path in (rootfs, rootfs / "bin", program):
         path.chmod(0o755)
     for name in ("proc", "dev", "sys", "etc", "tmp", "run"):
@@ -163,7 +163,7 @@ def _env_file(env: dict[str, str]) -> bytes:
     return "".join(f"{name}={value}\n" for name, value in env.items()).encode()
 
 
-def _exit_program(machine: int, code: bytes) -> bytes:
+def static_program(machine: int, code: bytes) -> bytes:
     """A static ELF executable of one segment that holds these instructions."""
     base, header = 0x400000, 64 + 56
     elf = b"\x7fELF\x02\x01\x01" + bytes(9)
