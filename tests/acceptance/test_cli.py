@@ -251,3 +251,11 @@ def test_another_tenant_is_not_visible(suite: Suite) -> None:
     ended = suite.cli("--tenant", "somebody-else", "list")
     assert ended.code in (4, 5)
     assert ended.err.count("\n") == 1
+
+
+def test_the_shell_completes_commands(suite: Suite) -> None:
+    made = suite.done("completion", "bash")
+    assert "_TASKYARD_COMPLETE" in made
+    asked = {"_TASKYARD_COMPLETE": "bash_complete", "COMP_WORDS": "taskyard ca", "COMP_CWORD": "1"}
+    assert suite.cli(**asked).out == "plain,cancel\n"
+    assert suite.cli("completion", "no-such-shell").code == 2

@@ -7,13 +7,14 @@ import time
 import pytest
 
 from tests.acceptance.suite import ROOT, client_environment
+from tests.harness.leash import leashed
 
 
 @pytest.mark.timeout(260)
 def test_the_demo_ends_well_within_a_minute() -> None:
     began = time.monotonic()
     ended = subprocess.run(
-        [ROOT / "tools/demo.sh"],
+        leashed(ROOT / "tools/demo.sh"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -46,6 +46,11 @@ def blocks(page: str) -> list[Block]:
     return [Block(language, dedent(body)) for _, language, body in _FENCE.findall(text)]
 
 
+def is_picture(text: str) -> bool:
+    """Whether a block is drawn and nothing to type: every program here is written without these signs."""
+    return re.search("[│├└─▶▼▲►]|▁▂", text) is not None
+
+
 def steps(page: str) -> Iterator[Step]:
     """What somebody does who follows the page from top to bottom."""
     for block in blocks(page):

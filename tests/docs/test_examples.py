@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from tests.acceptance.suite import BIN, ROOT, Suite, client_environment
+from tests.harness.leash import leashed
 
 # Programs that are no clients, such as functions that a runner loads; the tests of their area execute them.
 EXECUTED_ELSEWHERE: set[str] = set()
@@ -17,7 +18,7 @@ PROGRAMS = sorted(
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_example_runs_to_its_end(suite: Suite, program: str) -> None:
     ended = subprocess.run(
-        [BIN / "python", ROOT / "examples" / program],
+        leashed(BIN / "python", ROOT / "examples" / program),
         cwd=suite.folder,
         env=client_environment(),
         capture_output=True,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -13,16 +11,16 @@ import psycopg
 import pytest
 
 from tests.acceptance.suite import BIN, ROOT, Suite, client_environment
-from tests.docs.pages import blocks, matches, pages, steps
+from tests.docs.pages import blocks, is_picture, matches, pages, steps
+from tests.harness.leash import LEFT_SOMETHING, leashed
 
 PAGE_SECONDS = 240
 MARK = "--8<--"
 SPLIT = "\n--><--\n"
 DATABASE = "postgresql://taskyard:secret@db.example.com/taskyard"
-# What is no program: pictures, output, SQL. What is typed belongs into `console`.
-NOT_EXECUTED = {"", "text", "mermaid"}
-# Programs that one page shows and its own tests execute.
-EXECUTED_ELSEWHERE = {"docs/howto/run-a-runner.md"}
+# What other tests execute: lines inside containers by tests/executors, the picture of the states is generated
+# and compared by `make verify`.
+ELSEWHERE_BY_LANGUAGE = {"sh": {"docs/howto/run-a-runner.md"}, "mermaid": {"docs/state_machine.md"}}
 
 
 @pytest.fixture
@@ -46,17 +44,24 @@ def free_port() -> str:
         return str(probe.getsockname()[1])
 
 
-def new_database(suite: Suite, page: str) -> str:
-    """The URL of an empty database on the suite's PostgreSQL."""
+def database_url(suite: Suite) -> str:
+    """Where the suite's PostgreSQL is."""
     found = re.search(r"psql '(.*)'", suite.said())
     assert found is not None
-    url = found[1]
-    # The role that owns the server may make databases, Taskyard's own may not.
-    owner = url.replace("//taskyard@/taskyard?", "//postgres@/postgres?")
+    return found[1]
+
+
+def owner_url(suite: Suite) -> str:
+    """The same as the role that owns the server: it may make databases, Taskyard's own may not."""
+    return database_url(suite).replace("//taskyard@/taskyard?", "//postgres@/postgres?")
+
+
+def new_database(suite: Suite, page: str) -> str:
+    """The URL of an empty database on the suite's PostgreSQL."""
     name = "docs_" + re.sub(r"\W+", "_", page.lower())
-    with psycopg.connect(owner, autocommit=True) as connection:
+    with psycopg.connect(owner_url(suite), autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}" OWNER taskyard')
-    return url.replace("/taskyard?", f"/{name}?")
+    return database_url(suite).replace("/taskyard?", f"/{name}?")
 
 
 def here(suite: Suite, page: str, text: str) -> str:
@@ -64,6 +69,7 @@ def here(suite: Suite, page: str, text: str) -> str:
     if DATABASE in text:
         text = text.replace(DATABASE, f"'{new_database(suite, page)}'")
     text = text.replace("127.0.0.1:7420", suite.context["address"])
+    text = text.replace("127.0.0.1:7421", suite.context["scheduler"])
     for port in ("7420", "7421"):
         if f"0.0.0.0:{port}" in text:
             own = free_port()
@@ -81,19 +87,19 @@ def test_every_step_does_what_the_page_shows(suite: Suite, folder: Path, page: s
     done = list(zip(parts[::2], parts[1::2], strict=True))
     script = "\n".join(f"echo '{MARK}'\n{command}" for command, _ in done)
     process = subprocess.Popen(
-        ["bash", "-c", f"set -u\n{script}\n"],
+        leashed("bash", "-c", f"set -u\n{script}\n"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
         env={**client_environment(), "HOME": str(folder)},
-        start_new_session=True,
     )
     try:
         output, _ = process.communicate(timeout=PAGE_SECONDS)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        process.terminate()
         raise AssertionError(f"{page} did not end:\n{process.communicate()[0]}\n{suite.logs()}") from None
+    assert process.returncode != LEFT_SOMETHING, f"{page} leaves programs behind:\n{output}"
     outputs = output.split(f"{MARK}\n")[1:]
     assert len(outputs) == len(done), output
     for (command, shown), printed in zip(done, outputs, strict=True):
@@ -103,13 +109,48 @@ def test_every_step_does_what_the_page_shows(suite: Suite, folder: Path, page: s
 @pytest.mark.parametrize("page", pages())
 def test_every_block_is_executed_or_is_no_program(page: str) -> None:
     for block in blocks(page):
-        if block.language in NOT_EXECUTED:
-            typed = [line for line in block.text.splitlines() if line.startswith("$ ")]
-            assert not typed, f"{page}: what is typed belongs into a console block: {typed[0]}"
-        else:
-            assert block.language in ("console", "python") or page in EXECUTED_ELSEWHERE, (
-                f"{page}: a block of {block.language} is not executed by any test"
+        shown = f"{page}: {block.text[:60]!r}"
+        if block.language in ("", "text"):
+            assert is_picture(block.text), (
+                f"{shown} is neither executed nor a picture; see tests/docs/pages.py"
             )
+        elif block.language in ELSEWHERE_BY_LANGUAGE:
+            assert page in ELSEWHERE_BY_LANGUAGE[block.language], f"{shown} is not executed by any test"
+        else:
+            assert block.language in ("console", "python", "sql"), f"{shown} is not executed by any test"
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if any(b.language == "sql" for b in blocks(page))])
+def test_every_statement_is_taken_by_postgresql(suite: Suite, page: str) -> None:
+    # Names that the suite's own database does not use.
+    own = "docs_" + re.sub(r"\W+", "_", page.lower())
+    with psycopg.connect(owner_url(suite), autocommit=True) as connection:
+        for block in blocks(page):
+            for statement in block.text.split(";") if block.language == "sql" else ():
+                if statement.strip():
+                    connection.execute(statement.replace("taskyard", f"{own}_sql").encode())
+
+
+def test_the_picture_of_top_has_the_titles_that_top_has(suite: Suite) -> None:
+    suite.done("submit", "--runner-label", "zone=nowhere", "--", "true")
+    real = {" ".join(line.split()) for line in suite.done("top", "--once").splitlines()}
+    (picture,) = (block.text for block in blocks("README.md") if block.text.startswith("taskyard top"))
+    titles = [" ".join(line.split()) for line in picture.splitlines() if re.match(r"[A-Z]+  +[A-Z]+", line)]
+    assert len(titles) == 3
+    assert not set(titles) - real, f"README.md shows other titles of top than {real}"
+
+
+def test_records_of_decisions_hold_no_blocks() -> None:
+    # The other folder without steps is generated from sources and compared by `make verify`.
+    for record in (ROOT / "docs/decisions").glob("*.md"):
+        assert "```" not in record.read_text(), f"{record.name}: what is executed belongs onto another page"
+
+
+def test_every_target_of_make_on_a_page_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in (*pages(), "CONTRIBUTING.md"):
+        for target in re.findall(r"(?:^|`)make ([a-z]+)", (ROOT / page).read_text(), re.MULTILINE):
+            assert target in targets, f"{page}: there is no `make {target}`"
 
 
 @pytest.mark.parametrize("page", pages())

@@ -20,6 +20,7 @@ _APPLETS = (
     "sleep",
     "printf",
     "cat",
+    "cp",
     "dd",
     "id",
     "ls",

@@ -10,12 +10,14 @@ import pytest
 
 from services.runner.tests.runner_process import wait_gone
 from taskyard import Phase, container
+from tests.docs.pages import blocks
 from tests.executors.bench import PATIENCE, Bench
 from tests.executors.cases import ExecutorCases
 from tests.executors.containers import Containers
 from tests.executors.images import find_engine
 
 podman = Containers("podman")
+PAGE = "docs/howto/run-a-runner.md"
 
 
 def containers() -> list[str]:
@@ -72,6 +74,14 @@ class TestContainer(ExecutorCases):
         task = await bench.run(podman.shell('echo garbage > "$TASKYARD_PIPE"; sleep 0.1'))
         assert task.phase is Phase.SUCCEEDED
         assert any("garbage" in line and "refused" in line for line in await bench.lines(task))
+
+    async def test_what_the_page_types_inside_is_understood(self, bench: Bench) -> None:
+        (lines,) = (block.text for block in blocks(PAGE) if block.language == "sh")
+        task = await bench.run(podman.shell(f"cd /tmp; echo 7 > state\n{lines}\nsleep 0.2"))
+        assert task.phase is Phase.SUCCEEDED, task.proto
+        status = (await bench.client.get(task)).proto.status
+        assert (status.progress.percent, status.progress.message) == (40, "frames")
+        assert status.checkpoint_sequence == 1
 
     @pytest.mark.parametrize(
         ("image", "told"),
