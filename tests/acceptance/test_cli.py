@@ -259,3 +259,9 @@ def test_the_shell_completes_commands(suite: Suite) -> None:
     asked = {"_TASKYARD_COMPLETE": "bash_complete", "COMP_WORDS": "taskyard ca", "COMP_CWORD": "1"}
     assert suite.cli(**asked).out == "plain,cancel\n"
     assert suite.cli("completion", "no-such-shell").code == 2
+
+
+def test_without_a_command_there_is_help_and_no_complaint(suite: Suite) -> None:
+    ended = suite.cli()
+    assert ended.code == 2 and ended.out == ""
+    assert ended.err.startswith("Usage: taskyard") and "taskyard:" not in ended.err

@@ -87,7 +87,7 @@ def test_a_drained_runner_finishes_and_takes_no_more_until_it_is_undrained(suite
     draining = suite.start_cli("drain", "local")
     gate.touch()
     assert draining.communicate(timeout=60)[0] == "local  drained\n"
-    assert rows(suite.done("runners"))["local"][1] == "draining"
+    assert rows(suite.done("runners"))["local"][1] == "drained"
     assert "draining" in suite.cli("explain", waiting).out
     assert suite.done("undrain", "local") == "local  healthy\n"
     assert suite.done("wait", running, waiting).count("SUCCEEDED") == 2

@@ -137,7 +137,9 @@ def test_the_picture_of_top_has_the_titles_that_top_has(suite: Suite) -> None:
     (picture,) = (block.text for block in blocks("README.md") if block.text.startswith("taskyard top"))
     titles = [" ".join(line.split()) for line in picture.splitlines() if re.match(r"[A-Z]+  +[A-Z]+", line)]
     assert len(titles) == 3
-    assert not set(titles) - real, f"README.md shows other titles of top than {real}"
+    # Phases without tasks have no column.
+    missing = [title for title in titles if not any(line.startswith(title) for line in real)]
+    assert not missing, f"README.md shows {missing}, top has {real}"
 
 
 def test_records_of_decisions_hold_no_blocks() -> None:

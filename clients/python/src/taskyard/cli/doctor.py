@@ -35,8 +35,8 @@ async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: 
     if output != "table":
         screen.print_message(answer, output)
         return 0 if answer.healthy else FAILED
-    table = screen.Table("CHECK", "STATE", "FOUND", "REPAIRED", "WHAT")
-    table.add(_row(finding) for finding in answer.findings)
+    table = screen.Table("CHECK", "STATE", "FOUND", *(("REPAIRED",) if repair else ()), "WHAT")
+    table.add(_row(finding, repair) for finding in answer.findings)
     for finding in answer.findings:
         for example in finding.examples:
             click.echo(f"  {finding.check}: {example}")
@@ -47,13 +47,14 @@ async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: 
     return 0 if answer.healthy else FAILED
 
 
-def _row(finding: pb.DoctorFinding) -> tuple[str, ...]:
+def _row(finding: pb.DoctorFinding, repair: bool) -> tuple[str, ...]:
     severity = word(pb.DoctorSeverity, finding.severity, "DOCTOR_SEVERITY_")
+    repaired = str(finding.repaired_count) if finding.count else ""
     return (
         finding.check,
         severity if finding.severity else "ok",
         str(finding.count),
-        str(finding.repaired_count) if finding.count else "",
+        *((repaired,) if repair else ()),
         screen.clean(finding.message),
     )
 

@@ -55,7 +55,8 @@ async def ask(client: Client, subject: str | NewTask) -> Explanation:
 
 def print_explanation(answer: Explanation, exact: bool = False) -> None:
     """The summary, then every gate, then every runner; what is in the way with what would change it."""
-    click.echo(screen.clean(answer.summary))
+    for line in screen.wrapped(screen.clean(answer.summary)):
+        click.echo(line)
     if answer.earliest_time:
         click.echo(f"Not before {screen.moment(answer.earliest_time, exact)}.")
     _print_verdicts("Gates", answer.gates, exact)
@@ -72,6 +73,10 @@ def _print_verdicts(title: str, verdicts: list[Verdict], exact: bool) -> None:
         why = screen.clean(verdict.message)
         if verdict.open_time:
             why += f" (opens {screen.moment(verdict.open_time, exact)})"
-        click.echo(f"  {mark} {verdict.name.ljust(widest)}  {why}".rstrip())
+        first, *others = screen.wrapped(why, indent=widest + 6) or [""]
+        click.echo(f"  {mark} {verdict.name.ljust(widest)}  {first}".rstrip())
         if verdict.remedy and not verdict.passed:
-            click.echo(f"    {' ' * widest}  → {screen.clean(verdict.remedy)}")
+            remedy, *more = screen.wrapped(screen.clean(verdict.remedy), indent=widest + 8)
+            others += [f"→ {remedy}", *(f"  {line}" for line in more)]
+        for line in others:
+            click.echo(f"{' ' * (widest + 6)}{line}")

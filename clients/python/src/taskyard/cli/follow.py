@@ -51,14 +51,14 @@ def _event_line(event: Event, exact: bool) -> str:
     time = event.time or datetime.now(UTC)
     shown = screen.moment(time, True) if exact else f"{time.astimezone():%H:%M:%S}"
     status = event.proto.status
-    parts = [screen.dim(shown), event.task.id, screen.paint(f"{event.phase!s:<14}", str(event.phase))]
-    if event.type is EventType.DELETED:
-        parts[2] = "deleted"
+    phase = "deleted" if event.type is EventType.DELETED else str(event.phase)
+    more = ""
     if event.phase is Phase.RUNNING and status.progress.percent:
-        parts.append(screen.clean(f"{status.progress.percent}% {status.progress.message}"))
+        more = screen.clean(f"{status.progress.percent}% {status.progress.message}")
     if event.phase not in (Phase.SUCCEEDED, Phase.RUNNING) and status.error.code:
-        parts.append(screen.clean(f"{status.error.code}: {status.error.message}"))
-    return "  ".join(parts).rstrip()
+        more = screen.clean(f"{status.error.code}: {status.error.message}")
+    told = f"{screen.dim(shown)}  {event.task.id}  {screen.paint(phase, phase)}"
+    return f"{told}{' ' * (14 - len(phase))}  {more}" if more else told
 
 
 @click.command()

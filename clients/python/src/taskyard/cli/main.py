@@ -33,6 +33,10 @@ def run(arguments: list[str]) -> int:
         return int(result or 0)
     except CommandFailed as failed:
         return _complain(str(failed), failed.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        # Nothing is wrong yet: what there is, and no word of complaint.
+        click.echo(error.format_message(), err=True)
+        return USAGE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "taskyard"
         return _complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)

@@ -68,6 +68,9 @@ def row_of(runner: runner_pb2.Runner, exact: bool) -> tuple[str, ...]:
 
 
 def _state(runner: runner_pb2.Runner) -> str:
+    # A drain that has nothing left to wait for looks like one.
+    if runner.state == runner_pb2.RUNNER_STATE_DRAINING and not runner.used_capacity:
+        return "drained"
     return word(runner_pb2.RunnerState, runner.state, "RUNNER_STATE_")
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,6 +35,7 @@ _COLOURS = {
     "not reachable": "red",
     "healthy": "green",
     "draining": "yellow",
+    "drained": "yellow",
     "dead": "red",
     "ok": "green",
     "notice": "yellow",
@@ -248,6 +250,14 @@ def _interpreter(task: Task) -> str:
     script = task.proto.spec.execution.script
     named = Interpreter.Name(script.interpreter).removeprefix("INTERPRETER_").lower()
     return script.custom_program if named == "custom" else named
+
+
+def wrapped(text: str, indent: int = 0) -> list[str]:
+    """The text as lines that fit beside the indent on the terminal; as one line where there is none."""
+    if not sys.stdout.isatty():
+        return [text]
+    room = max(20, shutil.get_terminal_size().columns - indent)
+    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 
 def shorten(text: str, length: int) -> str:

@@ -175,7 +175,8 @@ def _tell_requirement(requirement: Requirement, runner: RunnerProfile) -> tuple[
     has = f'its label {key} is "{runner.labels[key]}"' if key in runner.labels else f"it has no label {key}"
     match requirement.operator:
         case Operator.IN:
-            return f"{has}, not {_listed(values)}", f'set its label {key} to "{values[0] if values else ""}"'
+            wanted = f", not {_listed(values)}" if key in runner.labels else f"; {_listed(values)} is wanted"
+            return has + wanted, f'set its label {key} to "{values[0] if values else ""}"'
         case Operator.NOT_IN:
             return f"{has}, which the task does not want", f"change or remove its label {key}"
         case Operator.EXISTS:
