@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import sys
 import threading
 import time
 
@@ -24,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A worker whose controller is gone has nobody to report to.
     if hasattr(config, "workerinput"):
         end_with_parent()
-    threading.Thread(target=_guard, args=(os.dup(sys.__stderr__.fileno()),), daemon=True).start()
+    threading.Thread(target=_guard, args=(os.dup(2),), daemon=True).start()
 
 
 def _guard(told: int) -> None:

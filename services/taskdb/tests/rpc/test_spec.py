@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskyard import builders, errors, script
-from taskyard.new_task import NewTask
+from taskyard.new_task import NewTask, Options
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.spec_digest import spec_digest
 from taskyard_taskdb.domain.task import Actor
@@ -16,7 +16,7 @@ from taskyard_taskdb.storage.tenants import Tenant
 
 TENANT = Tenant("default", suspended=False)
 ACTOR = Actor(ActorType.USER, "key")
-COMMON = {"labels": {"team": "a"}, "env": {"A": "b"}, "payload": {"n": 1}}
+COMMON: Options = {"labels": {"team": "a"}, "env": {"A": "b"}, "payload": {"n": 1}}
 
 TASKS = [
     builders.command("echo", "one", "", "ü" * 40, **COMMON),
