@@ -7,6 +7,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+# How often a task that is left over is told to end.
+CANCELLATIONS = 20
 
 
 class Deadlock(AssertionError):
@@ -52,8 +54,19 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(work)
     finally:
-        while tasks := asyncio.all_tasks(loop):
-            for task in tasks:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        _end_tasks(loop)
         loop.close()
+
+
+def _end_tasks(loop: VirtualLoop) -> None:
+    """Cancels what is left, again and again: whoever loses a cancellation would go on for ever otherwise, at
+    the speed of the processor.
+    """
+    for _ in range(CANCELLATIONS):
+        tasks = asyncio.all_tasks(loop)
+        if not tasks:
+            return
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.wait(tasks, timeout=1.0))
+    raise Deadlock(f"these do not end when they are cancelled: {asyncio.all_tasks(loop)}")

@@ -1,0 +1,37 @@
+"""The loop in virtual time ends with its work, whatever that leaves running."""
+
+import asyncio
+
+import pytest
+
+from tests.simulation import virtual_time
+
+
+async def work_for_ever() -> None:
+    while True:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+
+
+async def lose_cancellations(count: int) -> None:
+    while count >= 0:
+        try:
+            await work_for_ever()
+        except asyncio.CancelledError:
+            count -= 1
+
+
+async def leave_running(left: list[asyncio.Task[None]], count: int) -> float:
+    left.append(asyncio.create_task(lose_cancellations(count)))
+    await asyncio.sleep(3600)
+    return asyncio.get_running_loop().time()
+
+
+def test_an_hour_passes_in_a_moment_and_what_loses_a_cancellation_ends() -> None:
+    left: list[asyncio.Task[None]] = []
+    assert virtual_time.run(leave_running(left, 3)) == pytest.approx(1_003_600.0)
+    assert left[0].done()
+
+
+def test_what_never_ends_is_told() -> None:
+    with pytest.raises(virtual_time.Deadlock, match="lose_cancellations"):
+        virtual_time.run(leave_running([], 1000))
