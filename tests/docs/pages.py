@@ -48,7 +48,7 @@ def blocks(page: str) -> list[Block]:
 
 def is_picture(text: str) -> bool:
     """Whether a block is drawn and nothing to type: every program here is written without these signs."""
-    return re.search("[│├└─▶▼▲►]|▁▂", text) is not None
+    return re.search("[│├└─━▶▼▲►]|▁▂", text) is not None
 
 
 def steps(page: str) -> Iterator[Step]:
