@@ -78,7 +78,7 @@ class TestContainer(ExecutorCases):
     async def test_what_the_page_types_inside_is_understood(self, bench: Bench) -> None:
         (lines,) = (block.text for block in blocks(PAGE) if block.language == "sh")
         again = '[ -n "$TASKYARD_CHECKPOINT_FILE" ] && exec cat "$TASKYARD_CHECKPOINT_FILE"'
-        body = f"{again}\ncd /tmp; echo 7 > state\n{lines}\nsleep 1; exit 1"
+        body = f"{again}\ncd /run/taskyard/work; echo 7 > state\n{lines}\nsleep 1; exit 1"
         task = await bench.run(podman.shell(body, retry={"max_retries": 1, "initial": 0.1}))
         assert task.phase is Phase.SUCCEEDED, task.proto
         assert await bench.lines(task) == ["7"]

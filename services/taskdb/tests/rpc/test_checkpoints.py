@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb
-from services.taskdb.tests.yard import Runner, Yard, succeeded
+from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.errors import (
     CheckpointSequenceConflict,
     DigestMismatch,
@@ -20,7 +20,7 @@ from taskyard.errors import (
     TooLarge,
 )
 from taskyard.status import translated
-from taskyard.v1 import checkpoint_pb2, lease_pb2, lease_service_pb2, task_service_pb2
+from taskyard.v1 import checkpoint_pb2, common_pb2, lease_pb2, lease_service_pb2, task_service_pb2
 
 PIECE = 262_144
 
@@ -90,6 +90,17 @@ async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> No
     assert task.status.checkpoint_sequence == 1
     assert task.status.progress.percent == 40
     assert task.metadata.resource_version == 3
+
+
+async def test_a_checkpoint_leaves_what_the_workload_said_of_its_progress(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    told = common_pb2.Progress(percent=30, message="frames 300/1000", step=3)
+    await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=told))
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=40))
+    progress = (await yard.task(assignment.lease.task)).status.progress
+    assert (progress.percent, progress.message, progress.step) == (40, "frames 300/1000", 3)
+    await write(yard, pieces(runner.id, assignment.lease, 2, b"more"))
+    assert (await yard.task(assignment.lease.task)).status.progress.percent == 40
 
 
 @pytest.mark.seed("S2.146")

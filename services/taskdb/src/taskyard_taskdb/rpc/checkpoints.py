@@ -1,5 +1,6 @@
 """Checkpoints: written and read by holders through LeaseService, listed and read through TaskService."""
 
+import functools
 import hashlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -35,7 +36,6 @@ class CheckpointHolding:
             name = f"{header.task}/checkpoints/{header.sequence}"
             raise DigestMismatch(name, header.sha256.hex(), digest.hexdigest())
         tenant_id, task_id = parse_task_name(header.task)
-        progress = common_pb2.Progress(percent=header.progress_percent, checkpoint_sequence=header.sequence)
         new = NewCheckpoint(
             RunRef(tenant_id, task_id, header.generation, header.lease_id),
             runner_id,
@@ -43,7 +43,7 @@ class CheckpointHolding:
             header.sha256,
             header.content_type,
             header.progress_percent,
-            progress.SerializeToString() if header.progress_percent else None,
+            functools.partial(_progress, header),
             data,
         )
 
@@ -114,6 +114,15 @@ class CheckpointReading:
         async for offset, data in _pieces(self._pool, tenant_id, task_id, found, request.offset):
             yield task_service_pb2.ReadCheckpointResponse(checkpoint=described, offset=offset, data=data)
             described = None
+
+
+def _progress(header: checkpoint_pb2.CheckpointHeader, before: bytes | None) -> bytes | None:
+    """The progress with what the checkpoint says of it; the message of the workload stays."""
+    if not header.progress_percent:
+        return None
+    progress = common_pb2.Progress.FromString(before or b"")
+    progress.percent, progress.checkpoint_sequence = header.progress_percent, header.sequence
+    return progress.SerializeToString()
 
 
 async def _gather(

@@ -1,5 +1,6 @@
 """Stored checkpoints of tasks: written under their lease in one transaction, read in pieces."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -37,8 +38,8 @@ class NewCheckpoint:
     sha256: bytes
     content_type: str
     progress_percent: int
-    # Serialised progress of the task at that moment, if there is any.
-    progress: bytes | None
+    # The serialised progress of the task, made of the one it had; None leaves that as it is.
+    progress: Callable[[bytes | None], bytes | None]
     data: bytes
 
 
@@ -76,7 +77,7 @@ async def write(tx: Tx, new: NewCheckpoint) -> StoredCheckpoint:
         "lease_id": run.lease_id,
         "size": len(new.data),
         "percent": new.progress_percent,
-        "progress": new.progress,
+        "progress": new.progress(lease[6]),
         "content_type": new.content_type,
         "sha256": new.sha256,
         "data": new.data,

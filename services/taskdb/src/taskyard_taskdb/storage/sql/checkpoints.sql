@@ -1,6 +1,6 @@
 -- name: lock_lease_of_holder
 -- Locks the lease row by its primary key; the caller goes on to the task row (lock order).
-SELECT l.generation, l.lease_id, l.runner_id, l.phase, l.version, l.attempt
+SELECT l.generation, l.lease_id, l.runner_id, l.phase, l.version, l.attempt, l.progress
 FROM leases l WHERE l.tenant_id = %(tenant)s AND l.task_id = %(task)s FOR UPDATE;
 
 -- name: lock_task_for_checkpoint
