@@ -86,6 +86,22 @@ def test_a_mistake_in_a_file_is_told_with_line_and_column(suite: Suite) -> None:
         assert ended.err.startswith("taskyard: bad.yaml:4:1: ") and ended.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", ["--file", "--each", "--script"])
+def test_what_is_no_text_is_told_in_one_line(suite: Suite, option: str) -> None:
+    (suite.folder / "noise").write_bytes(b"ab\xff\xfe\n")
+    ended = suite.cli("submit", option, "noise", *(("--", "echo") if option == "--each" else ()))
+    assert ended.code == 2 and "not UTF-8" in ended.err and ended.err.count("\n") == 1
+
+
+def test_what_cannot_be_stored_or_named_is_told_in_one_line(suite: Suite) -> None:
+    (suite.folder / "nul.txt").write_bytes(b"a\0b\n")
+    ended = suite.cli("submit", "--each", "nul.txt", "--", "echo")
+    assert ended.code == 1 and "args[0]: contains substring `NUL`" in ended.err
+    for name in ("../../etc/passwd", ""):
+        ended = suite.cli("get", name)
+        assert ended.code == 2 and "letters, digits" in ended.err and ended.err.count("\n") == 1
+
+
 def test_cancel_and_retry_by_filter(suite: Suite) -> None:
     m = mark()
     write(suite, "five.txt", "1\n2\n3\n4\n5\n")

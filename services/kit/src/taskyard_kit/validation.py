@@ -50,7 +50,8 @@ def decoder(
 
 def _violation(found: protovalidate.Violation) -> FieldViolation:
     proto = found.proto
-    told = proto.message or f"breaks the rule {proto.rule_id}"
+    # The one sign that a message cannot show.
+    told = (proto.message or f"breaks the rule {proto.rule_id}").replace("\0", "NUL")
     shown = _shown(found)
     return FieldViolation(_path(proto), f"{told}, not {shown}" if shown else told, proto.rule_id)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from taskyard import errors
 from taskyard.context import Context
 
@@ -58,6 +60,10 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
     if isinstance(error, errors.PermissionDenied):
         hint = "" if context.admin_key else "; an administrator's key goes into TASKYARD_ADMIN_KEY"
         return CommandFailed(_line(error) + hint, REFUSED)
+    if isinstance(error, errors.InvalidArgument) and [v.field for v in error.violations] == ["name"]:
+        given = error.violations[0].description.rpartition(", not ")[2]
+        told = f"no task, runner, tenant, type or key can be called {given}"
+        return CommandFailed(f"{told}: an id is made of letters, digits, dot, dash and underscore", USAGE)
     if isinstance(error, errors.NotFound):
         command = _LISTS.get(error.kind)
         hint = f"; `taskyard {command}` shows what there is" if command else ""
@@ -76,7 +82,8 @@ _LISTS = {
 
 
 def _line(error: errors.TaskyardError) -> str:
-    return " ".join(error.message.split())
+    # What others wrote does not steer the terminal.
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "�", " ".join(error.message.split()))
 
 
 def _short(name: str) -> str:

@@ -82,6 +82,8 @@ def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
         return _build(words, kinds, interpreter, told)
     except TypeError:
         raise click.UsageError("--workdir goes with a command, a script or an image") from None
+    except UnicodeDecodeError:
+        raise
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 

@@ -14,7 +14,12 @@ def main() -> None:
     # that inherit the environment, and in their logs they are welcome.
     if "up" not in sys.argv:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        # Before there was a command to end: everything is still being loaded.
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -42,6 +47,9 @@ def run(arguments: list[str]) -> int:
         return _complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)
     except click.ClickException as error:
         return _complain(error.format_message(), USAGE)
+    except UnicodeDecodeError as error:
+        at = f"byte {error.start + 1} of what was read"
+        return _complain(f"the input is not UTF-8 text ({at}); convert it first", USAGE)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
