@@ -18,7 +18,7 @@ STATIONS = {
     "wasm": "hello from a sandbox",
     "function": r'output +\{"greeting": "hello you"\}',
     "retry": "attempt 1\nattempt 2\n",
-    "watch": r"counting  RUNNING\n.*counting  SUCCEEDED",
+    "watch": r"\$ taskyard watch counting\n(.*  counting  .*\n)*.*  counting  SUCCEEDED\n",
     "logs": "\n1\n2\n3\n",
     "cancel": r"endless  CANCELLED.*\n\(exit code 1\)",
     "pause and resume": r"\$ taskyard logs patient\nstarting at 0\nstarting at \d+\ndone at",
