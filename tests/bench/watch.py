@@ -28,15 +28,16 @@ from tests.harness.taskdb_process import taskdb_process
 STREAMS_PER_CONNECTION = 100
 CHANGES_PER_SECOND = 2000
 EVERYTHING = 10
+ROUND = 1000
 Stub = task_service_pb2_grpc.TaskServiceStub
 
 
 async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """All figures of watching."""
-    watchers, idle, seconds = (100, 500, 5) if quick else (1000, 10_000, 30)
+    watchers, idle, opened, seconds = (100, 500, 2000, 5) if quick else (1000, 10_000, 50_000, 30)
     with migrated(server) as url, taskdb_process(url, directory) as taskdb:
         names = await _create(taskdb.address, make_key(url, "tenant", "default"), watchers)
-        await _measure_idle(url, taskdb, report, names[0], idle)
+        await _measure_idle(url, taskdb, report, names[0], idle, opened)
         for stalled in (0, 1):
             await _measure_lag(url, taskdb, report, names, seconds, stalled=stalled)
 
@@ -85,31 +86,48 @@ def _processor_seconds(taskdb: Service) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def _measure_idle(url: str, taskdb: Service, report: Report, name: str, count: int) -> None:
-    """Memory of streams on which nothing happens, and what is left when they have gone."""
+async def _measure_idle(
+    url: str, taskdb: Service, report: Report, name: str, count: int, opened: int
+) -> None:
+    """Memory of streams on which nothing happens, and what is left when they and many others have gone."""
     key = make_key(url, "tenant", "default")
+    before = _resident(taskdb)
+    async with _channels(taskdb.address, count) as channels:
+        calls = await _open(channels, key, name, count)
+        each = (_resident(taskdb) - before) / count
+        await _cancel(calls)
+        kept = _resident(taskdb)
+        for _ in range(0, opened, ROUND):
+            await _cancel(await _open(channels, key, name, ROUND), seconds=0)
+    await asyncio.sleep(5)
+    grown = _resident(taskdb) - kept
+    words = f"memory of an idle stream, {count:,} open"
+    report.add(Figure(words, each / 1000, "kB", goal="100", met=each <= 1e5))
+    report.add(Figure("memory kept after they were cancelled", (kept - before) / 1e6, "MB"))
+    words = f"memory grown by {opened:,} opened and cancelled"
+    report.add(Figure(words, grown / 1e6, "MB", goal="20", met=grown <= 20e6))
+
+
+async def _open(channels: list[grpc.aio.Channel], key: str, name: str, count: int) -> list[Any]:
     request = task_service_pb2.WatchTasksRequest(
         parent=PARENT, names=[name], bookmark_interval=Duration(seconds=60)
     )
-    before = _resident(taskdb)
-    async with _channels(taskdb.address, count) as channels:
-        calls = []
-        for start in range(0, count, 500):
-            made = [
-                Stub(channels[n % len(channels)]).WatchTasks(request, metadata=_metadata(key))
-                for n in range(start, min(start + 500, count))
-            ]
-            await asyncio.gather(*(call.read() for call in made))
-            calls += made
-        held = _resident(taskdb)
-        for call in calls:
-            call.cancel()
-    await asyncio.sleep(5)
-    each = (held - before) / count
-    report.add(
-        Figure(f"memory of an idle stream, {count:,} open", each / 1000, "kB", goal="100", met=each <= 1e5)
-    )
-    report.add(Figure("memory after they were cancelled", (_resident(taskdb) - before) / 1e6, "MB"))
+    calls: list[Any] = []
+    for start in range(0, count, 500):
+        made = [
+            Stub(channels[n % len(channels)]).WatchTasks(request, metadata=_metadata(key))
+            for n in range(start, min(start + 500, count))
+        ]
+        await asyncio.gather(*(call.read() for call in made))
+        calls += made
+    return calls
+
+
+async def _cancel(calls: list[Any], seconds: float = 5) -> None:
+    """Cancel them, and give the server the time to notice."""
+    for call in calls:
+        call.cancel()
+    await asyncio.sleep(seconds)
 
 
 async def _measure_lag(
@@ -176,13 +194,13 @@ def _write(url: str, tasks: int, seconds: int) -> None:
 
 
 async def _write_changes(url: str, tasks: int, seconds: int) -> None:
-    """Append changes of all tasks in turn, in a hundred transactions a second, as other replicas would."""
+    """Append changes of all tasks in turn, in fifty transactions a second, as other replicas would."""
     pool = Pool(url, PoolOptions(size=2))
     await pool.open()
-    batch = CHANGES_PER_SECOND // 100
+    batch = CHANGES_PER_SECOND // 50
     start = time.monotonic()
-    for step in range(seconds * 100):
-        await asyncio.sleep(max(0.0, start + step / 100 - time.monotonic()))
+    for step in range(seconds * 50):
+        await asyncio.sleep(max(0.0, start + step / 50 - time.monotonic()))
         first = step * batch
         rows = [change(f"t{(first + n) % tasks}", 2 + (first + n) // tasks) for n in range(batch)]
         now = datetime.now(UTC)

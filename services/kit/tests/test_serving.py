@@ -129,6 +129,36 @@ async def test_a_drain_ends_at_its_deadline_although_a_call_hangs(start_server: 
         await call
 
 
+async def test_a_connection_that_floods_the_server_with_pings_is_closed_and_others_go_on(
+    echo: Running,
+) -> None:
+    stub = echo.stub()
+    await stub.Say(pb.SayRequest(text="before"))
+    reader, writer = await asyncio.open_unix_connection(echo.server.address.removeprefix("unix:"))
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, b"") + frame(PING, bytes(8)) * 100)
+    async with asyncio.timeout(20):
+        heard = await reader.read(-1)  # to the end, which is the server's
+    writer.close()
+    assert frame_types(heard)[-1] == GOAWAY
+    assert b"too_many_pings" in heard
+    assert (await stub.Say(pb.SayRequest(text="after"))).text == "after"
+
+
+SETTINGS, PING, GOAWAY = 4, 6, 7
+
+
+def frame(kind: int, payload: bytes) -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes((kind, 0)) + bytes(4) + payload
+
+
+def frame_types(heard: bytes) -> list[int]:
+    found = []
+    while heard:
+        found.append(heard[3])
+        heard = heard[9 + int.from_bytes(heard[:3], "big") :]
+    return found
+
+
 async def test_a_port_in_use_is_told_with_the_address(start_server: StartServer) -> None:
     first = await start_server(listen="127.0.0.1:0")
     with pytest.raises(

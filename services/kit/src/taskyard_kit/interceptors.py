@@ -114,7 +114,7 @@ class Guard:
         """The handler with everything around it; default deny where the table has no entry."""
         policy = self._policies.get(method, Policy(frozenset()))
         decode = decoder(_deserializer(handler), method, validated=policy.validate)
-        serialize = handler.response_serializer
+        serialize = _serializer(handler)
         behavior = _behavior(handler, method)
         enter = self._entrance(method, policy)
         streaming = handler.request_streaming or handler.response_streaming
@@ -180,6 +180,19 @@ def _header(context: Context, name: str) -> str | None:
 def _deserializer(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[[bytes], Any]:
     found: Callable[[bytes], Any] | None = handler.request_deserializer
     return found if found is not None else lambda data: data
+
+
+def _serializer(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[[Any], bytes] | None:
+    """Messages of a stream may come serialised: what many streams send is made once."""
+    found: Callable[[Any], bytes] | None = handler.response_serializer
+    if found is None or not handler.response_streaming:
+        return found
+    serialize = found
+
+    def serialize_once(response: Any) -> bytes:
+        return response if response.__class__ is bytes else serialize(response)
+
+    return serialize_once
 
 
 def _behavior(handler: grpc.RpcMethodHandler[Any, Any], method: str) -> Callable[[Any, Context], Any]:

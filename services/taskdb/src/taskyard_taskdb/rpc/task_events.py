@@ -1,4 +1,4 @@
-"""Changes of tasks as events: a task is read once for all streams, and a message made once per view."""
+"""Changes of tasks as events: a task is read once for all streams, and an event encoded once per view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.storage import tasks
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.changelog import LoggedChange
-from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.tasks import TaskRecord
 from taskyard_taskdb.watch.subscription import TaskKey
 
@@ -26,21 +26,28 @@ DELETED = task_service_pb2.TASK_EVENT_TYPE_DELETED
 # As many tasks are read, and as many events sent, at a time; one of them may be a megabyte.
 SLICE = 100
 SLICE_BYTES = 1 << 20
+# As many are read at a time for streams that will all want them.
+PREPARED = 500
 # Memory for events that other streams will want as well, a moment later.
 KEPT_EVENTS = 4000
 KEPT_BYTES = 16 << 20
 
+Response = task_service_pb2.WatchTasksResponse
 Event = task_service_pb2.TaskEvent
 EventType = task_service_pb2.TaskEventType
 
 
 @dataclass(slots=True)
 class _Known:
-    """A change with its task as it was when the first stream asked, and the messages made of both."""
+    """A change with its task as it was when the first stream asked, and the events made of both.
+
+    An event is kept as the bytes of a response that holds it alone: such responses put one behind the other
+    are the response that holds them all.
+    """
 
     record: TaskRecord | None
     size: int
-    events: dict[int, Event] = field(default_factory=dict)
+    events: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
 
 class TaskEvents:
@@ -56,25 +63,38 @@ class TaskEvents:
 
     async def slices(
         self, changes: Sequence[LoggedChange], condition: filters.Filter | None, view: int
-    ) -> AsyncIterator[tuple[LoggedChange, list[Event]]]:
-        """Yield events, a message's worth at a time, with the last change that each covers."""
+    ) -> AsyncIterator[tuple[LoggedChange, bytes]]:
+        """Yield encoded events, a message's worth at a time, with the last change that each covers."""
         changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
         for start in range(0, len(changes), SLICE):
             part = changes[start : start + SLICE]
             known = await self._find(part)
-            events: list[Event] = []
+            events: list[bytes] = []
             size = 0
             for change, found in zip(part, known, strict=True):
                 event = _event(change, found, condition, view)
                 if event is None:
                     continue
                 events.append(event)
-                size += found.size
+                size += len(event)
                 if size >= SLICE_BYTES:
-                    yield change, events
+                    yield change, b"".join(events)
                     events, size = [], 0
             if events:
-                yield part[-1], events
+                yield part[-1], b"".join(events)
+
+    async def prepare(self, tx: Tx, changes: Sequence[LoggedChange]) -> None:
+        """Read the tasks of changes that streams are about to ask for, each once."""
+        wanted = [
+            change
+            for change in changes
+            if change.resource_kind == ResourceKind.TASK and change.id not in self._known
+        ]
+        for start in range(0, len(wanted), PREPARED):
+            part = wanted[start : start + PREPARED]
+            records = await tasks.read_many(tx, {_key(change) for change in part})
+            for change in part:
+                self._keep(change.id, records.get(_key(change)))
 
     async def _find(self, changes: Sequence[LoggedChange]) -> list[_Known]:
         found = {change.id: self._known.get(change.id) for change in changes}
@@ -123,25 +143,24 @@ def _key(change: LoggedChange) -> TaskKey:
     return (change.tenant_id, change.resource_id)
 
 
-def _event(change: LoggedChange, known: _Known, condition: filters.Filter | None, view: int) -> Event | None:
-    """Return the event that a change is for a watch; None if it does not concern it."""
+def _event(change: LoggedChange, known: _Known, condition: filters.Filter | None, view: int) -> bytes | None:
+    """Return the event that a change is for a watch, encoded; None if it does not concern it."""
     kind = _event_type(change, known.record, condition)
     if kind is None:
         return None
     view = convert.NAME if kind == EXITED else view
-    event = known.events.get(view)
+    event = known.events.get((kind, view))
     if event is None:
-        event = known.events[view] = _message(change, known.record, view)
-    if event.type != kind:
-        # Whoever watches without a filter shares the message that has its own type.
-        if event.type:
-            event = Event.FromString(event.SerializeToString())
-        event.type = kind
+        response = Response(events=[_message(change, known.record, kind, view)])
+        event = known.events[kind, view] = response.SerializeToString()
     return event
 
 
-def _message(change: LoggedChange, record: TaskRecord | None, view: int) -> Event:
+def _message(
+    change: LoggedChange, record: TaskRecord | None, kind: EventType.ValueType, view: int
+) -> Event:
     event = Event(
+        type=kind,
         resource_version=change.version,
         status=_status(change),
         event_type=ChangeEvent(change.event).word,

@@ -61,6 +61,7 @@ class TaskServicer(
         self._followers = followers
         self._stats = StatsCache()
         self._events = TaskEvents(pool)
+        hub.before_waking(self._events.prepare)
         self._tenants = tenants
         self._types = types
         self._specs = SpecReader(egress)

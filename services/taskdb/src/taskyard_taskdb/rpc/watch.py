@@ -53,13 +53,13 @@ class WatchMethods:
 
     async def WatchTasks(
         self, request: task_service_pb2.WatchTasksRequest, context: Any
-    ) -> AsyncIterator[Response]:
+    ) -> AsyncIterator[Response | bytes]:
         """Send the snapshot if asked for, then every change, until the client or its age ends the stream."""
         watch = _parse(request)
         await self._hub.ready()
         if not request.resume_token:
             await self._hub.look()
-        subscription = self._hub.subscribe(watch.tenant_id, watch.keys)
+        subscription = self._hub.subscribe(watch.tenant_id, watch.keys, shows_tasks=True)
         try:
             async for response in self._responses(request, watch, subscription):
                 yield response
@@ -68,7 +68,7 @@ class WatchMethods:
 
     async def _responses(
         self, request: task_service_pb2.WatchTasksRequest, watch: Watch, subscription: Subscription
-    ) -> AsyncIterator[Response]:
+    ) -> AsyncIterator[Response | bytes]:
         ended: set[TaskKey] = set()
         if request.resume_token:
             resumed = await self._resume(request.resume_token, watch)
@@ -85,25 +85,27 @@ class WatchMethods:
             # What has ended by now ended with a change that may still be on its way to the subscription.
             await self._hub.look()
         interval = request.bookmark_interval.ToTimedelta().total_seconds() or BOOKMARK_SECONDS
-        age_limit = time.monotonic() + session_seconds()
-        while not self._hub.closing and time.monotonic() < age_limit:
+        now = time.monotonic()
+        age_limit, bookmark_due = now + session_seconds(), now + interval
+        while not self._hub.closing and now < age_limit:
             if watch.until_terminal and ended >= watch.keys and not subscription.behind:
                 return
-            changes = await subscription.next(interval)
-            ended |= {_key(change) for change in changes if change.phase >= Phase.SUCCEEDED}
-            ended -= {_key(change) for change in changes if change.event == ChangeEvent.TASK_RETRIED}
+            changes = await subscription.next(max(0.0, min(bookmark_due, age_limit) - now))
+            if watch.until_terminal:
+                ended |= {_key(change) for change in changes if change.phase >= Phase.SUCCEEDED}
+                ended -= {_key(change) for change in changes if change.event == ChangeEvent.TASK_RETRIED}
             wanted = coalesced(changes) if watch.coalesce else changes
-            last: Response | None = None
-            async for change, events in self._events.slices(wanted, watch.condition, watch.view):
+            last: tuple[LoggedChange, bytes] | None = None
+            async for part in self._events.slices(wanted, watch.condition, watch.view):
                 if last is not None:
-                    yield last
-                last = self._response(watch, change.id, change.time)
-                last.events.extend(events)
-            # The last one covers all that was looked at, also what did not concern this watch.
-            bookmark = self._bookmark(watch, subscription)
-            if last is not None:
-                last.resume_token, bookmark = bookmark.resume_token, last
-            yield bookmark
+                    yield last[1] + self._place(watch, last[0].id, last[0].time)
+                last = part
+            now = time.monotonic()
+            if last is not None or now >= bookmark_due:
+                # It covers all that was looked at, also what did not concern this watch.
+                place = self._place(watch, subscription.position, subscription.time)
+                yield place if last is None else last[1] + place
+                bookmark_due = now + interval
         yield self._bookmark(watch, subscription, closing=True)
 
     def _bookmark(
@@ -119,11 +121,15 @@ class WatchMethods:
         response.closing = closing
         return response
 
+    def _place(self, watch: Watch, position: int, moment: datetime) -> bytes:
+        """What a response ends with, encoded: that it covers everything up to a place."""
+        return self._response(watch, position, moment).SerializeToString()
+
     def _response(self, watch: Watch, position: int, moment: datetime) -> Response:
         """A response that covers everything up to a place."""
         place = ResumeToken(self._hub.epoch, position, moment)
         response = Response(resume_token=place.encode(watch.query))
-        response.server_time.GetCurrentTime()
+        response.server_time.seconds, response.server_time.nanos = divmod(time.time_ns(), 1_000_000_000)
         return response
 
     async def _resume(self, text: str, watch: Watch) -> ResumeToken:

@@ -5,6 +5,7 @@ import logging
 import random
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -33,6 +34,9 @@ PAUSE_PER_DELIVERY = 20e-6
 
 SESSION_SECONDS = 3600.0
 
+Prepare = Callable[[Tx, Sequence[LoggedChange]], Awaitable[None]]
+"""Reads what many streams are about to need of the same changes."""
+
 
 def session_seconds() -> float:
     """How long a stream lasts before it is asked to come back; streams that came together leave apart."""
@@ -56,7 +60,12 @@ class Hub:
         # Without a stream nobody needs the log: it is passed over, not read.
         self._subscriptions = 0
         self._looks: list[asyncio.Future[None]] = []
+        self._prepare: Prepare | None = None
         self._epoch_due = 0.0
+
+    def before_waking(self, prepare: Prepare) -> None:
+        """Call this with changes of tasks that streams show, before those are woken."""
+        self._prepare = prepare
 
     async def run(self) -> None:
         """Tail the log until cancelled; a lost connection is replaced and nothing is skipped."""
@@ -75,7 +84,7 @@ class Hub:
             while await self._same_log(tx):
                 self._wake.clear()
                 if self._subscriptions or self._looks:
-                    await self._read(reader)
+                    await self._read(tx, reader)
                 else:
                     await self._pass_over(reader)
 
@@ -97,11 +106,12 @@ class Hub:
         self._epoch_due = now + EPOCH_SECONDS
         return await changelog.epoch(tx) == self.epoch
 
-    async def _read(self, reader: LogReader) -> None:
+    async def _read(self, tx: Tx, reader: LogReader) -> None:
         asked = len(self._looks)
         changes = await reader.step()
         delivered = 0
         if changes:
+            await self._prepare_streams(tx, changes)
             delivered = self._publish(changes)
             self.position, self.time = reader.position, reader.time
         if reader.caught_up:
@@ -162,14 +172,16 @@ class Hub:
         """Wait until the hub knows its place in the log."""
         await self._ready.wait()
 
-    def subscribe(self, tenant_id: str | None, keys: frozenset[TaskKey] = frozenset()) -> Subscription:
+    def subscribe(
+        self, tenant_id: str | None, keys: frozenset[TaskKey] = frozenset(), *, shows_tasks: bool = False
+    ) -> Subscription:
         """Return a subscription to one tenant (None: all), or to the given tasks only.
 
         Raises StreamLimit when the tenant has too many of them.
         """
         if self._streams[tenant_id] >= STREAMS_PER_TENANT:
             raise StreamLimit(f"tenants/{tenant_id or '-'}", str(STREAMS_PER_TENANT))
-        subscription = Subscription(self, tenant_id, keys)
+        subscription = Subscription(self, tenant_id, keys, shows_tasks=shows_tasks)
         self._streams[tenant_id] += 1
         self._subscriptions += 1
         for key in keys:
@@ -201,6 +213,19 @@ class Hub:
         """Return a page of the log itself, for a stream that is behind."""
         async with self._pool.reading() as tx:
             return await changelog.read_range(tx, after, until, since, tenant_id, PAGE)
+
+    async def _prepare_streams(self, tx: Tx, changes: list[LoggedChange]) -> None:
+        """One read for all streams; nobody is handed anything meanwhile, so who comes now misses nothing."""
+        if self._prepare is not None:
+            shown = [change for change in changes if self._is_shown(change)]
+            if shown:
+                await self._prepare(tx, shown)
+
+    def _is_shown(self, change: LoggedChange) -> bool:
+        if change.tenant_id in self._by_tenant or None in self._by_tenant:
+            return True
+        watching = self._by_task.get((change.tenant_id, change.resource_id), ())
+        return any(subscription.shows_tasks for subscription in watching)
 
     def _publish(self, changes: list[LoggedChange]) -> int:
         """Hand changes to whom they concern; returns how many deliveries that makes."""

@@ -43,13 +43,18 @@ class Subscription:
         "epoch",
         "keys",
         "position",
+        "shows_tasks",
         "tenant_id",
         "time",
     )
 
-    def __init__(self, log: Log, tenant_id: str | None, keys: frozenset[TaskKey]) -> None:
+    def __init__(
+        self, log: Log, tenant_id: str | None, keys: frozenset[TaskKey], *, shows_tasks: bool = False
+    ) -> None:
         self.tenant_id = tenant_id
         self.keys = keys
+        # Whether its stream sends the tasks themselves, so that they are read before it is woken.
+        self.shows_tasks = shows_tasks
         self.position = log.position
         self.time = log.time
         self.epoch = log.epoch

@@ -5,6 +5,7 @@ import binascii
 import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 
 from taskyard.errors import FieldViolation, ResumeTokenInvalid
@@ -45,5 +46,7 @@ def _invalid(text: str, told: str) -> ResumeTokenInvalid:
     return ResumeTokenInvalid((FieldViolation("resume_token", f'"{text}": {told}'),))
 
 
+# A stream makes a token per message, always of the same query.
+@lru_cache(maxsize=4096)
 def _binding(query: str) -> bytes:
     return blake2b(query.encode(), digest_size=8).digest()
