@@ -23,7 +23,6 @@ import grpc.aio
 from taskyard import status, tracing
 from taskyard.errors import (
     Code,
-    ConsumerStalled,
     DeadlineExceeded,
     Internal,
     PermissionDenied,
@@ -38,14 +37,12 @@ from taskyard_kit.metric_names import RPC_DURATION, RPC_OPEN_STREAMS
 from taskyard_kit.metrics import instrument
 from taskyard_kit.validation import decoder
 from taskyard_kit.values import format_duration
+from taskyard_kit.writes import Writes
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Behavior = Callable[[Any, Context], Awaitable[Any]]
 
 log = get_log(__name__)
-
-# gRPC buffers some megabytes for a peer that does not read; a stream that is stuck longer than this is ended.
-STALL_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -106,6 +103,7 @@ class Guard:
         call_timeout: timedelta,
     ) -> None:
         self.streams = Streams()
+        self._writes = Writes()
         self._authenticator = authenticator
         self._policies = policies
         self._call_timeout = call_timeout
@@ -119,7 +117,7 @@ class Guard:
         enter = self._entrance(method, policy)
         streaming = handler.request_streaming or handler.response_streaming
         if streaming:
-            body = _stream_body(handler, behavior, enter, decode)
+            body = _stream_body(handler, behavior, enter, decode, self._writes)
         else:
             body = _unary_body(behavior, enter, decode, self._limit(policy), method)
         call = _answered(_observed(method, _logged(method, body)))
@@ -240,22 +238,12 @@ def _unary_body(
     return call_within
 
 
-async def _write(response: Any, context: Context) -> None:
-    """Send one message of a stream; raises ConsumerStalled if the peer takes nothing for too long."""
-    try:
-        async with asyncio.timeout(STALL_SECONDS) as scope:
-            await context.write(response)
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise ConsumerStalled("the reader of this stream", f"{STALL_SECONDS:g} s") from None
-
-
 def _stream_body(
     handler: grpc.RpcMethodHandler[Any, Any],
     behavior: Callable[[Any, Context], Any],
     enter: Callable[[Context], Awaitable[None]],
     decode: Callable[[bytes], Any],
+    writes: Writes,
 ) -> Behavior:
     generates = inspect.isasyncgenfunction(behavior)
 
@@ -266,7 +254,7 @@ def _stream_body(
             return await behavior(request, context)
         async with aclosing(behavior(request, context)) as responses:
             async for response in responses:
-                await _write(response, context)
+                await writes.write(response, context)
         return None
 
     return call

@@ -324,7 +324,7 @@ async def test_a_tenant_cannot_open_streams_without_end(taskdb: Any, monkeypatch
 async def test_a_reader_that_takes_nothing_is_ended_and_costs_others_nothing(
     taskdb: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("taskyard_kit.interceptors.STALL_SECONDS", 1.0)
+    monkeypatch.setattr("taskyard_kit.writes.STALL_SECONDS", 1.0)
     caller = await taskdb.caller()
     other = await taskdb.caller()
     stalled, lively = Stream(caller), Stream(other)

@@ -156,9 +156,7 @@ def _event(change: LoggedChange, known: _Known, condition: filters.Filter | None
     return event
 
 
-def _message(
-    change: LoggedChange, record: TaskRecord | None, kind: EventType.ValueType, view: int
-) -> Event:
+def _message(change: LoggedChange, record: TaskRecord | None, kind: EventType.ValueType, view: int) -> Event:
     event = Event(
         type=kind,
         resource_version=change.version,

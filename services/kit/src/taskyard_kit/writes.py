@@ -1,0 +1,51 @@
+"""Writes to streams that are under way: a peer that takes nothing is found by one look at all of them.
+
+A timer around each write would cost as much as the write's own share of the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from taskyard.errors import ConsumerStalled
+
+# gRPC buffers some megabytes for a peer that does not read; a stream that is stuck longer than this is ended.
+STALL_SECONDS = 60.0
+
+
+class Writes:
+    """The writes of one server. They are looked at while there are any, so none is late by a quarter."""
+
+    def __init__(self) -> None:
+        self._began: dict[asyncio.Task[Any], float] = {}
+        self._stalled: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def write(self, response: Any, context: Any) -> None:
+        """Send one message of a stream; raises ConsumerStalled if the peer takes nothing for too long."""
+        task = asyncio.current_task()
+        assert task is not None, "a handler runs in a task"
+        loop = asyncio.get_running_loop()
+        self._began[task] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(STALL_SECONDS / 4, self._look, loop)
+        try:
+            await context.write(response)
+        except asyncio.CancelledError:
+            if task not in self._stalled:
+                raise
+            task.uncancel()
+            raise ConsumerStalled("the reader of this stream", f"{STALL_SECONDS:g} s") from None
+        finally:
+            del self._began[task]
+            self._stalled.discard(task)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        late = loop.time() - STALL_SECONDS
+        for task, began in self._began.items():
+            if began <= late and task not in self._stalled:
+                # It waits in `write`, so that is where the cancellation arrives.
+                self._stalled.add(task)
+                task.cancel()
+        self._timer = loop.call_later(STALL_SECONDS / 4, self._look, loop) if self._began else None
