@@ -151,6 +151,19 @@ async def test_an_idle_watch_gets_bookmarks(taskdb: Any) -> None:
 
 
 @pytest.mark.covers("WaitTask", "NOT_FOUND")
+async def test_changes_that_do_not_concern_a_watch_send_it_nothing(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    stream = Stream(caller, filter='spec.task_type = "wanted"')
+    await stream.begin()
+    for index in range(5):
+        await create(caller, f"other{index}", "unwanted")
+        await taskdb.taskdb.hub.look()
+    await create(caller, "mine", "wanted")
+    async with asyncio.timeout(10):
+        response = await anext(stream.responses())
+    assert [event.task.metadata.id for event in response.events] == ["mine"]
+
+
 async def test_a_foreign_tenant_is_not_found(taskdb: Any) -> None:
     await taskdb.add_tenant("other")
     caller = await taskdb.caller(tenant_id="other")

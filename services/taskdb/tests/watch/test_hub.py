@@ -1,7 +1,7 @@
 """The hub: what a stream gets, whether it keeps up or not."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -9,8 +9,9 @@ import pytest
 
 from services.taskdb.tests.watch.log_rows import change
 from taskyard.errors import ResumeTokenInvalid, StreamLimit
+from taskyard_taskdb.storage.changelog import LoggedChange
 from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
-from taskyard_taskdb.storage.pool import Pool, PoolOptions
+from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.watch import hub as hub_module
 from taskyard_taskdb.watch import subscription as subscription_module
 from taskyard_taskdb.watch import token
@@ -66,6 +67,25 @@ async def test_a_stream_of_named_tasks_gets_nothing_else(pool: Pool, hub: Hub) -
     subscription = hub.subscribe("default", frozenset({("default", "b")}))
     await write(pool, hub, change("a", 1), change("b", 1), change("c", 1), change("b", 2))
     assert await take(subscription, 2) == [("b", 1), ("b", 2)]
+
+
+async def test_what_streams_show_is_prepared_once_for_all_of_them_and_nothing_else_is(
+    pool: Pool, hub: Hub
+) -> None:
+    prepared: list[str] = []
+
+    async def prepare(tx: Tx, changes: Sequence[LoggedChange]) -> None:
+        prepared.extend(change.resource_id for change in changes)
+
+    hub.before_waking(prepare)
+    shown, waited = frozenset({("default", "a")}), frozenset({("default", "b")})
+    streams = [hub.subscribe("default", shown, shows_tasks=True) for _ in range(3)]
+    waiting = hub.subscribe("default", waited)
+    await write(pool, hub, change("a", 1), change("b", 1), change("c", 1), change("a", 2))
+    for stream in streams:
+        assert await take(stream, 2) == [("a", 1), ("a", 2)]
+    assert await take(waiting, 1) == [("b", 1)]
+    assert prepared == ["a", "a"]
 
 
 async def test_a_slow_stream_loses_nothing_and_its_buffer_stays_bounded(
