@@ -26,8 +26,6 @@ DELETED = task_service_pb2.TASK_EVENT_TYPE_DELETED
 # As many tasks are read, and as many events sent, at a time; one of them may be a megabyte.
 SLICE = 100
 SLICE_BYTES = 1 << 20
-# As many are read at a time for streams that will all want them.
-PREPARED = 500
 # Memory for events that other streams will want as well, a moment later.
 KEPT_EVENTS = 4000
 KEPT_BYTES = 16 << 20
@@ -90,11 +88,14 @@ class TaskEvents:
             for change in changes
             if change.resource_kind == ResourceKind.TASK and change.id not in self._known
         ]
-        for start in range(0, len(wanted), PREPARED):
-            part = wanted[start : start + PREPARED]
+        size = 0
+        for start in range(0, len(wanted), SLICE):
+            part = wanted[start : start + SLICE]
             records = await tasks.read_many(tx, {_key(change) for change in part})
-            for change in part:
-                self._keep(change.id, records.get(_key(change)))
+            size += sum(self._keep(change.id, records.get(_key(change))).size for change in part)
+            if size > KEPT_BYTES // 2:
+                # The rest would push these out again; streams read it when they come to it.
+                return
 
     async def _find(self, changes: Sequence[LoggedChange]) -> list[_Known]:
         found = {change.id: self._known.get(change.id) for change in changes}
@@ -119,7 +120,8 @@ class TaskEvents:
         return [records.get(key) for key in keys]
 
     def _keep(self, change_id: int, record: TaskRecord | None) -> _Known:
-        size = 500 if record is None else 500 + len(record.spec) + len(record.result or b"")
+        # Twice: as it was read, and encoded.
+        size = 1000 if record is None else 1000 + 2 * (len(record.spec) + len(record.result or b""))
         known = self._known[change_id] = _Known(record, size)
         self._kept_bytes += size
         while len(self._known) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
