@@ -53,8 +53,11 @@ class WatchMethods:
 
     async def WatchTasks(
         self, request: task_service_pb2.WatchTasksRequest, context: Any
-    ) -> AsyncIterator[Response | bytes]:
-        """Send the snapshot if asked for, then every change, until the client or its age ends the stream."""
+    ) -> AsyncIterator[Any]:
+        """Send the snapshot if asked for, then every change, until the client or its age ends the stream.
+
+        What many streams share is sent as the bytes of responses.
+        """
         watch = _parse(request)
         await self._hub.ready()
         if not request.resume_token:
