@@ -144,6 +144,21 @@ async def test_no_index_stands_in_the_way_of_a_hot_outcome(taskdb: RunningTaskDb
     assert {"tenant_id", "create_time", "held_time"} <= indexed and not indexed & changed
 
 
+async def test_a_task_that_heads_its_slot_at_once_is_in_no_index_of_waiters(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    """Or its outcome would have to leave that index, and write every other one anew."""
+    head, waiter = await yard.create(2, slot="press", admission=task_pb2.ADMISSION_POLICY_QUEUE)
+    indexed = "SELECT task_id FROM tasks WHERE live_slot IS NOT NULL"
+    assert await taskdb.rows(indexed) == [(waiter.rpartition("/")[2],)]
+    runner, _ = await yard.hello()
+    (claimed,) = (await yard.pop(runner)).assignments
+    assert claimed.lease.task == head
+    await yard.report(runner, started(claimed), succeeded(claimed))
+    assert await taskdb.rows(indexed) == []
+    assert await taskdb.rows("SELECT head_task_id FROM slots") == [(waiter.rpartition("/")[2],)]
+
+
 @pytest.mark.parametrize("order", ["metadata.create_time", "status.end_time", "status.end_time desc"])
 async def test_lists_by_phase_and_by_end_miss_nothing(yard: Yard, tenant: Any, order: str) -> None:
     names = await yard.create(6)

@@ -14,7 +14,7 @@ from taskyard_taskdb.storage.statements import statement
 
 @dataclass(slots=True)
 class Occupancy:
-    """The head of a locked slot and its live tasks in the order of their turn, as many as can matter."""
+    """The head of a locked slot and its live tasks, the head first, as many as can matter."""
 
     head: str | None
     live: list[str]

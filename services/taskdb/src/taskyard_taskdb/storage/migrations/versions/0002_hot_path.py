@@ -4,7 +4,7 @@ Deploy: pre. Rewrites `tasks`, `leases` and `changes` under an exclusive lock.
 
 PostgreSQL updates a row in place of its index entries (HOT) only if no column of any index, of its expressions or of
 its predicate changes, on any row. So what an index of some tasks needs is a generated column that stays null in the
-others: an outcome of a task without a slot changes none of them.
+others: the outcome of a task that was queued at once changes none of them.
 """
 
 from alembic import op
@@ -85,8 +85,9 @@ CREATE TABLE tasks (
     callback bytea,
     annotations bytea,
     labels jsonb,
-    -- The slot of a live task.
-    live_slot text COLLATE "C" GENERATED ALWAYS AS (CASE WHEN end_time IS NULL THEN slot END) STORED,
+    -- The slot of a live task that is not queued. One that is heads its slot, which the row of the slot says.
+    live_slot text COLLATE "C" GENERATED ALWAYS AS (CASE WHEN end_time IS NULL AND NOT (phase = 1 AND pending_reason = 1)
+        THEN slot END) STORED,
     -- When a live task was created that is not queued for the first time. The others are in `queue`, with that time as
     -- their ready_time, or in `leases`.
     held_time timestamptz GENERATED ALWAYS AS (CASE WHEN end_time IS NULL AND NOT (phase = 1 AND pending_reason = 1
