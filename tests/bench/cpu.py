@@ -21,7 +21,7 @@ def of_server(connection: psycopg.Connection) -> float:
     postmaster = int(_stat(row[0])[1])
     fields = _stat(postmaster)
     ended = (int(fields[13]) + int(fields[14])) / _TICKS
-    return of_process(postmaster) + ended + sum(of_process(pid) for pid in _children(postmaster))
+    return of_process(postmaster) + ended + sum(_of_children(postmaster))
 
 
 def resident_bytes(pid: int) -> int:
@@ -30,13 +30,15 @@ def resident_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _children(parent: int) -> list[int]:
+def _of_children(parent: int) -> list[float]:
+    """The seconds that each child of a process has used; one that ends meanwhile is left out."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
+            pid = int(folder.name)
             try:
-                if int(_stat(int(folder.name))[1]) == parent:
-                    found.append(int(folder.name))
+                if int(_stat(pid)[1]) == parent:
+                    found.append(of_process(pid))
             except (FileNotFoundError, ProcessLookupError):
                 continue
     return found
