@@ -13,7 +13,8 @@ import pytest
 from taskyard import Client, command
 from taskyard.v1 import lease_pb2
 from taskyard_kit.keys import ApiKey
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.domain.quota import Quota
+from taskyard_taskdb.storage import counters, keys
 from taskyard_taskdb.storage.pool import Tx
 from tests.harness.control_plane import ControlPlane, control_plane
 from tests.harness.link_runner import LinkRunner
@@ -21,9 +22,16 @@ from tests.harness.link_runner import LinkRunner
 if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
 
-SECONDS = 12.0
-PLACES = 40
-TASK_SECONDS = 0.4
+WEIGHTS = {"small": 1, "medium": 10, "large": 100}
+# Of the tenant that is at its quota, and beside it one for each point of weight.
+CAPPED_PLACES = 4
+PLACES = CAPPED_PLACES + sum(WEIGHTS.values())
+TASK_SECONDS = 0.5
+# Until every tenant has what it is ahead, then so long that the smallest ends about thirty tasks: one of
+# them is a third of what it may be off.
+START_SECONDS = 3.0
+SECONDS = 15.0
+UNMATCHED = 100_000
 
 
 @pytest.fixture
@@ -32,28 +40,47 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
         yield running
 
 
-async def add_tenant(plane: ControlPlane, tenant: str, weight: int) -> Client:
-    """An unlimited tenant of this weight."""
+async def add_tenant(plane: ControlPlane, tenant: str, weight: int, *, concurrent: int = 0) -> Client:
+    """A tenant of this weight, unlimited but for what it may run at a time."""
     key = ApiKey.make()
     async with await psycopg.AsyncConnection.connect(plane.url) as connection:
         await connection.execute(
             "INSERT INTO tenants (tenant_id, display_name, tier, weight, max_concurrent_tasks, "
-            "max_queue_depth, rate_limit_per_sec, rate_burst) VALUES (%s, %s, 1, %s, 0, 0, 0, 0)",
-            (tenant, tenant, weight),
+            "max_queue_depth, rate_limit_per_sec, rate_burst) VALUES (%s, %s, 1, %s, %s, 0, 0, 0)",
+            (tenant, tenant, weight, concurrent),
         )
         stored = keys.StoredKey(key.id, keys.TENANT, key.digest, tenant_id=tenant)
         await keys.insert_key(Tx(connection), stored)
+        if concurrent:
+            await counters.begin(Tx(connection), tenant, Quota(concurrent, 0, 0, 0, weight))
     return Client(plane.taskdbs[0].address, key=key.text, tenant=tenant)
 
 
-class Meter:
-    """A runner that works through what it gets and adds up whose capacity-seconds those were."""
+async def multiply(url: str, tenant: str, count: int) -> None:
+    """Make a tenant's one waiting task into so many."""
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        for table in ("tasks", "queue"):
+            rows = await connection.execute(
+                "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 "
+                "AND NOT attisdropped AND attgenerated = '' AND attname <> 'task_id'",
+                (table,),
+            )
+            columns = ", ".join(row[0] for row in await rows.fetchall())
+            await connection.execute(
+                f"INSERT INTO {table} (task_id, {columns}) SELECT task_id || n, {columns} "
+                f"FROM {table}, generate_series(2, %s) n WHERE tenant_id = %s",
+                (count, tenant),
+            )
 
-    def __init__(self, runner: LinkRunner, end: float) -> None:
+
+class Meter:
+    """A runner that works through what it gets and adds up whose capacity-seconds those were, in a window."""
+
+    def __init__(self, runner: LinkRunner, begin: float, end: float) -> None:
         self.runner = runner
+        self.begin = begin
         self.end = end
         self.seconds: dict[str, float] = {}
-        self.longest = 0.0
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -70,37 +97,38 @@ class Meter:
         await asyncio.sleep(TASK_SECONDS)
         await self.runner.succeeded(assignment)
         tenant = assignment.lease.task.split("/")[1]
-        held = min(time.monotonic(), self.end) - began
-        self.longest = max(self.longest, held)
-        self.seconds[tenant] = self.seconds.get(tenant, 0.0) + max(0.0, held)
+        counted = min(time.monotonic(), self.end) - max(began, self.begin)
+        self.seconds[tenant] = self.seconds.get(tenant, 0.0) + max(0.0, counted)
 
 
-@pytest.mark.timeout(120)
-async def test_tenants_with_full_queues_get_capacity_in_the_order_of_weights(
-    plane: ControlPlane,
-) -> None:
-    weights = {"small": 1, "medium": 10, "large": 100}
-    for tenant, weight in weights.items():
+async def fill(plane: ControlPlane) -> None:
+    """Tenants with more work than can run, one of them at its quota and one whose work nobody can take."""
+    for tenant, weight in WEIGHTS.items():
         async with await add_tenant(plane, tenant, weight) as client:
-            count = 3000 if weight == 100 else 800
+            count = int(3 * weight * (START_SECONDS + SECONDS) / TASK_SECONDS) if weight < 100 else 6000
             async for _ in client.create_many(command("true") for _ in range(count)):
                 pass
-    async with await add_tenant(plane, "stuck", 100) as client:
-        # Work that nobody can take, and much of it.
-        unmatched = (command("true", runner_labels={"zone": "nowhere"}) for _ in range(2000))
-        async for _ in client.create_many(unmatched):
+    async with await add_tenant(plane, "capped", 100, concurrent=CAPPED_PLACES) as client:
+        async for _ in client.create_many(command("true") for _ in range(1000)):
             pass
+    async with await add_tenant(plane, "stuck", 100) as client:
+        await client.create(command("true", runner_labels={"zone": "nowhere"}))
+    await multiply(plane.url, "stuck", UNMATCHED)
+
+
+@pytest.mark.timeout(180)
+async def test_tenants_with_full_queues_get_capacity_seconds_by_weight(plane: ControlPlane) -> None:
+    await fill(plane)
     async with plane.runner("meter", capacity=PLACES) as runner:
         await runner.connect()
-        meter = Meter(runner, time.monotonic() + SECONDS)
+        begin = time.monotonic() + START_SECONDS
+        meter = Meter(runner, begin, begin + SECONDS)
         await meter.run()
-    total = sum(meter.seconds.values())
     assert "stuck" not in meter.seconds
-    assert total > 0.5 * PLACES * SECONDS, "the runner was busy"
-    parts = {tenant: total * weight / 111 for tenant, weight in weights.items()}
-    # A place cannot be divided, and taskdb samples what is used every two seconds: within so short a time the
-    # small ones come off too well, never the other way round.
-    assert abs(meter.seconds["large"] - parts["large"]) <= 0.15 * parts["large"], meter.seconds
-    for tenant in ("small", "medium"):
-        assert meter.seconds[tenant] >= 0.8 * parts[tenant] - 2 * meter.longest, meter.seconds
-    assert meter.seconds["small"] < meter.seconds["medium"] < meter.seconds["large"], meter.seconds
+    capped = meter.seconds.pop("capped")
+    total = sum(meter.seconds.values())
+    assert total + capped > 0.7 * PLACES * SECONDS, "the runner was busy"
+    assert capped <= CAPPED_PLACES * SECONDS
+    for tenant, weight in WEIGHTS.items():
+        part = total * weight / sum(WEIGHTS.values())
+        assert abs(meter.seconds[tenant] - part) <= 0.1 * part, (tenant, meter.seconds)

@@ -134,6 +134,22 @@ def test_a_stalled_tenant_has_its_turn_again_when_its_time_has_come() -> None:
     assert best is not None and best[1] == "a"
 
 
+def test_what_ended_since_taskdb_told_stays_used() -> None:
+    account = Account(1, usage=5.0, held=2, time=0.0)
+    for now in (1.0, 1.5):
+        account = account.claim(-1, now)
+    assert account.standing(10.0) == 5.0 + 2 * 1.0 + 1 * 0.5
+
+
+def test_a_share_that_tells_limits_only_keeps_what_is_known_of_use() -> None:
+    agenda = Agenda()
+    agenda.tell(TenantShare("a", 1, usage=8.0, held=1), 0.0)
+    agenda.tell(TenantShare("a", 2, claimable=3, limits_only=True), 4.0)
+    found = agenda.share("a")
+    assert found is not None and found.share.claimable == 3
+    assert found.account.standing(4.0) == (8.0 + 4.0 + AHEAD_SECONDS) / 2
+
+
 def test_use_loses_half_of_its_worth_in_five_minutes() -> None:
     assert decay(100.0, 0, HALF_LIFE_SECONDS) == pytest.approx(50.0)
     assert decay(0.0, 10, 1.0) == pytest.approx(10.0, rel=0.01)
@@ -251,7 +267,7 @@ class Site:
         self.on_runner[runner] += 1
         found = self.agenda.share(name)
         assert found is not None
-        found.claim(1)
+        found.claim(1, self.now)
         end = self.now + tenant.duration(self.rng)
         heapq.heappush(self._ends, (end, next(self._numbers), runner, name))
 
@@ -261,7 +277,7 @@ class Site:
         self.on_runner[runner] -= 1
         found = self.agenda.share(name)
         assert found is not None
-        found.claim(-1)
+        found.claim(-1, self.now)
 
 
 def about(seconds: float) -> Callable[[random.Random], float]:
@@ -270,7 +286,9 @@ def about(seconds: float) -> Callable[[random.Random], float]:
 
 @pytest.mark.parametrize("places", [20, 111])
 @pytest.mark.parametrize(
-    "durations", [(3.0, 3.0, 3.0), (1.0, 3.0, 10.0), (10.0, 3.0, 2.0)], ids=["alike", "rising", "falling"]
+    "durations",
+    [(3.0, 3.0, 3.0), (1.0, 3.0, 10.0), (10.0, 3.0, 2.0), (0.4, 0.4, 0.4), (0.3, 1.0, 3.0)],
+    ids=["alike", "rising", "falling", "shorter than what is told", "the smallest shortest"],
 )
 def test_tenants_of_weight_1_10_and_100_get_capacity_seconds_by_weight(
     places: int, durations: tuple[float, float, float]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -182,7 +183,7 @@ class World:
     # ---- what sessions ask for
 
     def submit_reports(self, entries: Sequence[Entry]) -> None:
-        pass
+        self.board.released(Counter(entry.ends for entry in entries if entry.ends))
 
     def submit_renewal(self, session: Session) -> None:
         pass
@@ -192,9 +193,6 @@ class World:
 
     def profile_changed(self, session: Session) -> None:
         self.fleet.profile_changed(session)
-
-    def runs_ended(self, counts: Any) -> None:
-        self.board.released(counts)
 
     # ---- taskdb
 

@@ -131,6 +131,7 @@ def tenant_share(message: lease_service_pb2.TenantShare) -> TenantShare:
         paused=message.paused,
         paused_task_types=frozenset(message.paused_task_types),
         held=message.leased_count,
+        limits_only=message.limits_only,
     )
 
 

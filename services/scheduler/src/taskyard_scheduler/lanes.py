@@ -69,7 +69,7 @@ class LaneBoard:
         """Tasks of these lanes were claimed; until taskdb says more, the tenant holds so many more."""
         found = self.agenda.share(tenant)
         if found is not None and count:
-            found.claim(count)
+            found.claim(count, self._clock())
         for lane in lanes:
             taken = min(count, lane.backlog)
             count -= taken
@@ -84,7 +84,7 @@ class LaneBoard:
             if (found := self.agenda.share(tenant)) is None:
                 continue
             freed = freed or found.share.claimable == 0
-            found.claim(-count)
+            found.claim(-count, self._clock())
         return freed
 
     def stall(self, tenant: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from google.rpc.status_pb2 import Status
@@ -22,6 +22,8 @@ MAX_REPORTS = 1000
 MAX_BYTES = 3 * 1024 * 1024
 # How long a report waits on which taskdb failed with an error of its own.
 RETRY_SECONDS = 5.0
+# Reports that end a run.
+OUTCOMES = frozenset(("succeeded", "failed", "timed_out", "cancelled", "released"))
 
 log = get_log(__name__)
 
@@ -40,8 +42,8 @@ class Entry:
     __slots__ = (
         "decided",
         "duplicate",
+        "ends",
         "error",
-        "final",
         "owner",
         "phase",
         "report",
@@ -50,13 +52,15 @@ class Entry:
         "size",
     )
 
-    def __init__(self, owner: Reporter, runner_id: str, report: lease_pb2.RunReport, seq: int = 0) -> None:
+    def __init__(
+        self, owner: Reporter, runner_id: str, report: lease_pb2.RunReport, ends: str = "", seq: int = 0
+    ) -> None:
         self.owner = owner
         self.runner_id = runner_id
         self.report = report
         self.seq = seq
-        # It ends the run on its runner.
-        self.final = False
+        # The tenant whose run it ends, if it does.
+        self.ends = ends
         # Bytes of the runner's window that are free again once it is decided.
         self.size = 0
         self.decided = False
@@ -70,6 +74,11 @@ class Entry:
         self.phase = result.phase
         if result.HasField("error"):
             self.reject(result.error)
+
+    @property
+    def applied(self) -> bool:
+        """Whether taskdb did what it says, for the first time."""
+        return self.decided and self.error is None and not self.duplicate
 
     def reject(self, error: Status) -> None:
         self.decided = True
@@ -85,6 +94,10 @@ class ReportClient(Protocol):
     ) -> lease_service_pb2.ReportRunsResponse: ...
 
 
+# Runs of these tenants ended in taskdb, so many each.
+RunsEnded = Callable[[Mapping[str, int]], None]
+
+
 class ReportFlush:
     """The queue of reports and its one call to taskdb.
 
@@ -92,8 +105,9 @@ class ReportFlush:
     bisected, so that one bad report does not hold up the others.
     """
 
-    def __init__(self, taskdb: ReportClient, backoff: Backoff | None = None) -> None:
+    def __init__(self, taskdb: ReportClient, runs_ended: RunsEnded, backoff: Backoff | None = None) -> None:
         self._taskdb = taskdb
+        self._runs_ended = runs_ended
         self._backoff = backoff or Backoff()
         self._queue: deque[Entry] = deque()
         self._arrived = asyncio.Event()
@@ -162,6 +176,9 @@ class ReportFlush:
                 again.append(entry)
             else:
                 entry.decide(result)
+        ended = Counter(entry.ends for entry in batch if entry.ends and entry.applied)
+        if ended:
+            self._runs_ended(ended)
         return again
 
     async def _halve(self, batch: list[Entry], error: errors.TaskyardError) -> None:

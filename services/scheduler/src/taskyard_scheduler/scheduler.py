@@ -14,6 +14,7 @@ from taskyard.v1 import lease_pb2, session_service_pb2
 from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, ServerGoodbyeReason
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
+from taskyard_scheduler import convert
 from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
@@ -55,7 +56,7 @@ class Scheduler:
         self.draining = False
         self.board = LaneBoard(clock)
         self.fleet = Fleet()
-        self.reports = ReportFlush(taskdb)
+        self.reports = ReportFlush(taskdb, self._runs_ended)
         self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
         self.logs = LogFlush(taskdb, config.max_log_bytes_per_second, clock)
         self.dispatcher = Dispatcher(
@@ -102,7 +103,7 @@ class Scheduler:
         self.fleet.profile_changed(session)
         self.dispatcher.capacity_changed(session.runner_id)
 
-    def runs_ended(self, counts: Mapping[str, int]) -> None:
+    def _runs_ended(self, counts: Mapping[str, int]) -> None:
         if self.board.released(counts):
             self.dispatcher.wake()
 
@@ -181,7 +182,12 @@ class Scheduler:
         )
         self.reports.submit(
             [
-                Entry(NOBODY, runner_id, lease_pb2.RunReport(lease=assignment.lease, released=released))
+                Entry(
+                    NOBODY,
+                    runner_id,
+                    lease_pb2.RunReport(lease=assignment.lease, released=released),
+                    convert.tenant_of(assignment.lease.task),
+                )
                 for assignment in assignments
             ]
         )

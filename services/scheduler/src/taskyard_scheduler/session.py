@@ -7,7 +7,7 @@ their results. A session that is over has `over` set and, unless it ended well, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from taskyard import errors
@@ -20,10 +20,8 @@ from taskyard_scheduler.domain.plan import Offer
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
 from taskyard_scheduler.renewals import Renewal
-from taskyard_scheduler.reports import Entry
+from taskyard_scheduler.reports import OUTCOMES, Entry
 
-# Reports that end a run on the runner.
-OUTCOMES = frozenset(("succeeded", "failed", "timed_out", "cancelled", "released"))
 # How long a runner is not offered again what it gave back as unsupported.
 REFUSAL_SECONDS = 600.0
 
@@ -44,7 +42,6 @@ class Surroundings(Protocol):
     def submit_renewal(self, session: Session) -> None: ...
     def capacity_changed(self, session: Session) -> None: ...
     def profile_changed(self, session: Session) -> None: ...
-    def runs_ended(self, counts: Mapping[str, int]) -> None: ...
 
 
 class Session:
@@ -277,27 +274,25 @@ class Session:
     def receive_reports(self, reports: Iterable[Said], size: int, now: float) -> None:
         """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
         entries = []
-        ended: dict[str, int] = {}
+        freed = False
         for said in reports:
             entry = self._entry(said)
             entries.append(entry)
             if said.kind in OUTCOMES:
-                entry.final = True
-                tenant = convert.tenant_of(said.key[0])
-                ended[tenant] = ended.get(tenant, 0) + 1
+                entry.ends = convert.tenant_of(said.key[0])
                 self._end(said, now)
+                freed = True
         if self._in_flight and self._in_flight[-1] is entries[-1]:
             entries[-1].size = size
             self._unacked_bytes += size
         self._check_window()
         self._around.submit_reports(entries)
-        if ended:
-            self._around.runs_ended(ended)
+        if freed:
             self._around.capacity_changed(self)
 
     def _entry(self, said: Said) -> Entry:
         seq = said.seq
-        entry = Entry(self, self.runner_id, said.report, seq)
+        entry = Entry(self, self.runner_id, said.report, seq=seq)
         if seq == 0:
             if said.kind != "progress":
                 raise self.violation(f"a {said.kind} report came without a seq; only progress may have 0")
@@ -332,7 +327,7 @@ class Session:
             entry = self._in_flight.popleft()
             through = entry.seq
             self._unacked_bytes -= entry.size
-            if entry.final and self._verdicts:
+            if entry.ends and self._verdicts:
                 self._verdicts.pop(convert.run_key(entry.report.lease), None)
             if entry.error is not None:
                 rejections.append(

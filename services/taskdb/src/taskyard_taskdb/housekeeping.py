@@ -38,6 +38,7 @@ from taskyard_taskdb.sweep.usage import UsageSweep
 from taskyard_taskdb.sweep.webhooks import WebhookSender
 
 BOUNDS_SECONDS = 3.0
+USAGE_SECONDS = 2.0
 MEASURE_SECONDS = 15.0
 
 Examined = Callable[[str, int, int], None]
@@ -106,7 +107,12 @@ class Housekeeping:
 
     def start(self) -> None:
         """Begin in the running loop."""
-        work = [self._bridge.send(), self._bridge.receive(), repeat(self.repair_bounds, BOUNDS_SECONDS)]
+        work = [
+            self._bridge.send(),
+            self._bridge.receive(),
+            repeat(self.repair_bounds, BOUNDS_SECONDS),
+            repeat(self.write_usage, USAGE_SECONDS),
+        ]
         if self._leads:
             work += [
                 self.office.run(),
@@ -127,6 +133,10 @@ class Housekeeping:
             return 0
         async with self._pool.reading() as tx:
             return await self._lanes.repair(tx)
+
+    async def write_usage(self) -> int:
+        """Write what tenants have used, as far as this process saw it end."""
+        return await self._lanes.ledger.flush(self._pool)
 
     async def _measure(self) -> None:
         """Read what the gauges show, in the leader only: every replica would show the same."""

@@ -1,15 +1,22 @@
-"""What tenants have used: sampled from the leases, each second worth half after five minutes."""
+"""What tenants have used: what runs is read from its lease, what has ended is added up and written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from taskyard_taskdb.storage import shares, usage
+from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.lifecycle_sequences import lives
+from services.taskdb.tests.yard import Assignment, Yard, failed, released, started, succeeded
+from taskyard.v1 import lease_pb2, lease_service_pb2
+from taskyard_taskdb.domain.task import TaskState
+from taskyard_taskdb.domain.words import Phase
+from taskyard_taskdb.storage import usage
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.usage import ALWAYS, Ledger, Use, used, worth
 
 
 @pytest.fixture
@@ -20,76 +27,149 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
     await made.close()
 
 
-def decay(used: float, held: int, seconds: float) -> float:
-    """Use after some time in which so many leases were held."""
-    kept: float = 0.5 ** (seconds / 300)
-    return used * kept + held * (1 - kept) * 300 / math.log(2)
-
-
-async def hold(pool: Pool, tenant_id: str, count: int) -> None:
-    """Make the tenant hold so many leases."""
-    async with pool.transaction() as tx:
-        await tx.execute("DELETE FROM leases WHERE tenant_id = %s", (tenant_id,))
-        await tx.execute(
-            "INSERT INTO leases (generation, lease_id, version, schedule_time, attempt, phase, overlap, "
-            "on_runner_lost, tenant_id, task_id, runner_id, claim_request_id) "
-            "SELECT 1, n, 1, now(), 0, 2, 1, 1, %s, 't' || n, 'r', 'c' FROM generate_series(1, %s) n",
-            (tenant_id, count),
-        )
-
-
-async def sample_after(pool: Pool, seconds: float) -> tuple[float, int]:
-    """Usage and held count of "default" in a sample so long after the last one."""
-    async with pool.transaction() as tx:
-        await tx.execute(
-            "UPDATE tenant_usage SET sample_time = sample_time - make_interval(secs => %s)", (seconds,)
-        )
-        await usage.sample(tx)
-        row = await tx.fetch_row("SELECT usage, held FROM tenant_usage WHERE tenant_id = 'default'")
-    assert row is not None
-    return row[0], row[1]
-
-
-async def test_use_grows_with_what_is_held_and_halves_in_five_minutes(pool: Pool) -> None:
-    await hold(pool, "default", 10)
-    assert await sample_after(pool, 0.0) == (0.0, 10)
-    used, held = await sample_after(pool, 60.0)
-    assert held == 10
-    assert used == pytest.approx(decay(0.0, 10, 60.0), rel=0.02)
-    await hold(pool, "default", 0)
-    after, held = await sample_after(pool, 0.0)
-    assert held == 0
-    assert after == pytest.approx(used, rel=0.02)
-    assert (await sample_after(pool, 300.0))[0] == pytest.approx(after, rel=0.02), "read as it decays"
-
-
-async def test_a_share_tells_use_as_of_now_and_what_is_held(pool: Pool) -> None:
-    await hold(pool, "default", 4)
-    await sample_after(pool, 0.0)
-    used, _ = await sample_after(pool, 100.0)
-    async with pool.transaction() as tx:
-        await tx.execute("UPDATE tenant_usage SET sample_time = sample_time - interval '30 seconds'")
+async def read(pool: Pool, ledger: Ledger, after: datetime = ALWAYS) -> dict[str, Use]:
     async with pool.reading() as tx:
-        (share,) = [found for found in await shares.read_shares(tx) if found.tenant_id == "default"]
-    assert share.leased_count == 4
-    assert share.usage == pytest.approx(decay(used, 4, 30.0), rel=0.02)
+        return await ledger.read(tx, after)
 
 
-async def test_only_tenants_sampled_since_are_told_again(pool: Pool) -> None:
-    await hold(pool, "default", 1)
-    await sample_after(pool, 0.0)
-    async with pool.reading() as tx:
-        told = await usage.sampled_since(tx, datetime(2000, 1, 1, tzinfo=UTC))
-        assert list(told) == ["default"]
-        assert await usage.sampled_since(tx, told["default"]) == {}
+async def age(pool: Pool, seconds: float) -> None:
+    """Make what is written older, and what runs run for longer."""
+    async with pool.transaction() as tx:
+        for table, column in (("tenant_usage", "update_time"), ("leases", "start_time")):
+            await tx.execute(
+                f"UPDATE {table} SET {column} = {column} - make_interval(secs => %s)", (seconds,)
+            )
+
+
+# ---- what has ended
+
+
+async def test_what_ended_counts_at_once_and_is_written_once(pool: Pool) -> None:
+    ledger = Ledger()
+    ledger.add([("default", 10.0), ("other", 4.0), ("default", 20.0)])
+    expected = {"default": worth(10) + worth(20), "other": worth(4)}
+    before = await read(pool, ledger)
+    assert {tenant: use.usage for tenant, use in before.items()} == pytest.approx(expected, rel=0.01)
+    assert await ledger.flush(pool) == 2
+    assert await ledger.flush(pool) == 0, "there is nothing more"
+    for reader in (ledger, Ledger()):
+        after = await read(pool, reader)
+        assert {tenant: use.usage for tenant, use in after.items()} == pytest.approx(expected, rel=0.01)
+
+
+async def test_use_halves_in_five_minutes_also_within_a_long_run(pool: Pool) -> None:
+    assert worth(1.0) == pytest.approx(1.0, rel=0.01)
+    assert worth(1e6) == pytest.approx(300 / math.log(2))
+    ledger = Ledger()
+    ledger.add([("default", 60.0)])
+    await ledger.flush(pool)
+    await age(pool, 300.0)
+    assert (await read(pool, ledger))["default"].usage == pytest.approx(worth(60) / 2, rel=0.01)
+
+
+async def test_replicas_add_to_the_same_tenant(pool: Pool) -> None:
+    for _ in range(2):
+        replica = Ledger()
+        replica.add([("default", 5.0)])
+        await replica.flush(pool)
+    assert (await read(pool, Ledger()))["default"].usage == pytest.approx(2 * worth(5), rel=0.01)
+
+
+async def test_only_tenants_whose_use_changed_since_are_told_again(pool: Pool) -> None:
+    ledger = Ledger()
+    ledger.add([("default", 5.0)])
+    await ledger.flush(pool)
+    written = (await read(pool, ledger))["default"].update_time
+    assert await read(pool, ledger, written) == {}
+    ledger.add([("default", 1.0)])
+    assert (await read(pool, ledger, written))["default"].usage == pytest.approx(worth(5) + 1, rel=0.01)
 
 
 async def test_a_tenant_that_used_nothing_for_hours_is_forgotten(pool: Pool) -> None:
-    await hold(pool, "default", 1)
-    await sample_after(pool, 0.0)
-    await hold(pool, "default", 0)
-    await sample_after(pool, 0.0)
-    async with pool.transaction() as tx:
-        assert await usage.forget(tx) == 0
-        await tx.execute("UPDATE tenant_usage SET sample_time = now() - interval '5 hours'")
-        assert await usage.forget(tx) == 1
+    ledger = Ledger()
+    ledger.add([("default", 5.0)])
+    await ledger.flush(pool)
+    for seconds, gone in ((3600.0, 0), (4 * 3600.0, 1)):
+        await age(pool, seconds)
+        async with pool.transaction() as tx:
+            assert await usage.forget(tx) == gone
+
+
+# ---- what a transition ends
+
+
+def running_since(task: TaskState) -> datetime | None:
+    """The model: it uses a place from its start, until its lease is gone or its holder given up."""
+    held = task.lease is not None and task.phase in (Phase.SCHEDULED, Phase.RUNNING)
+    return task.lease.start_time if held and task.lease else None
+
+
+def test_use_of_ended_runs_and_of_what_runs_is_the_time_that_passed_while_it_ran() -> None:
+    ended = 0
+    for life in lives(400):
+        added, passed, last = 0.0, 0.0, life.created.task.create_time
+        for step in life.steps:
+            if running_since(step.before) is not None:
+                passed += (step.now - last).total_seconds()
+            last = step.now
+            if step.transition is None:
+                continue
+            if step.transition.starts:
+                # It may have started a little before that is told.
+                begun = running_since(step.after) or step.after.start_time
+                passed += (step.now - begun).total_seconds() if begun else 0.0
+            added += used(step.transition)
+            since = running_since(step.after)
+            runs = (step.now - since).total_seconds() if since else 0.0
+            assert added + runs == pytest.approx(passed), step
+        ended += added > 0
+    assert ended > 100
+
+
+# ---- through the services
+
+
+async def expect_use(yard: Yard, usage: float, leased_count: int) -> None:
+    """A full queue watch tells this use and so many leases of "default"."""
+    request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
+    call = yard.scheduler.leases.WatchQueue(request)
+    response = await call.read()
+    call.cancel()
+    (share,) = [share for share in response.tenants if share.tenant == "default"]
+    assert not share.limits_only
+    assert share.usage == pytest.approx(usage, abs=1.0)
+    assert share.leased_count == leased_count
+
+
+@pytest.mark.parametrize("end", [succeeded, failed, released], ids=lambda end: end.__name__)
+async def test_a_run_counts_from_its_start_and_stays_counted_when_it_ends(
+    yard: Yard, taskdb: RunningTaskDb, end: Callable[[Assignment], lease_pb2.RunReport]
+) -> None:
+    await yard.create(2)
+    runner, _ = await yard.hello()
+    first, _second = (await yard.pop(runner)).assignments
+    # Nothing has started.
+    await expect_use(yard, 0.0, 2)
+    await yard.report(runner, started(first))
+    await age(taskdb.pool, 60.0)
+    await expect_use(yard, worth(60), 2)
+    await yard.report(runner, end(first))
+    await expect_use(yard, worth(60), 1)
+
+
+async def test_a_short_run_takes_the_time_that_its_holder_tells_but_not_more_than_it_was_leased(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    await yard.create(2)
+    runner, _ = await yard.hello()
+    assignments = (await yard.pop(runner)).assignments
+    async with taskdb.pool.transaction() as tx:
+        await tx.execute("UPDATE leases SET schedule_time = schedule_time - interval '20 seconds'")
+    # The clock of the runner is an hour ahead.
+    begin = datetime.now(UTC) + timedelta(hours=1)
+    for assignment, seconds in zip(assignments, (5.0, 500.0), strict=True):
+        reports = [started(assignment), succeeded(assignment)]
+        reports[0].time.FromDatetime(begin)
+        reports[1].time.FromDatetime(begin + timedelta(seconds=seconds))
+        await yard.report(runner, *reports)
+    await expect_use(yard, worth(5) + worth(20), 0)

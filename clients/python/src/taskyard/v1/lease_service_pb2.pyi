@@ -813,12 +813,13 @@ class TenantShare(_message.Message):
     PAUSED_TASK_TYPES_FIELD_NUMBER: _builtins.int
     TIER_FIELD_NUMBER: _builtins.int
     LEASED_COUNT_FIELD_NUMBER: _builtins.int
+    LIMITS_ONLY_FIELD_NUMBER: _builtins.int
     tenant: _builtins.str
     """Tenant id."""
     weight: _builtins.int
     """Tier weight."""
     usage: _builtins.float
-    """Capacity-seconds used, each worth half after five minutes, as of this response."""
+    """Capacity-seconds used, from the start of each run, each worth half after five minutes, as of this response."""
     claimable_count: _builtins.int
     """Claims that its concurrency quota still allows; -1 = unlimited."""
     paused: _builtins.bool
@@ -827,6 +828,8 @@ class TenantShare(_message.Message):
     """Tier, for people."""
     leased_count: _builtins.int
     """Leases it holds, as of this response."""
+    limits_only: _builtins.bool
+    """usage and leased_count are not told: they are what was told before, and what happened since."""
     @_builtins.property
     def paused_task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Types whose queue is paused."""
@@ -842,10 +845,11 @@ class TenantShare(_message.Message):
         paused_task_types: _abc.Iterable[_builtins.str] | None = ...,
         tier: _tenant_pb2.TenantTier.ValueType = ...,
         leased_count: _builtins.int = ...,
+        limits_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimable_count", b"claimable_count", "leased_count", b"leased_count", "paused", b"paused", "paused_task_types", b"paused_task_types", "tenant", b"tenant", "tier", b"tier", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claimable_count", b"claimable_count", "leased_count", b"leased_count", "limits_only", b"limits_only", "paused", b"paused", "paused_task_types", b"paused_task_types", "tenant", b"tenant", "tier", b"tier", "usage", b"usage", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

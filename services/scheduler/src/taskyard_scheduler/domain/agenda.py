@@ -63,12 +63,17 @@ class TenantAgenda:
         self.lanes: dict[LaneId, Lane] = {}
         self._live: list[LiveLane] | None = None
         self._ordered = False
+        self.account = Account(1, 0.0, 0, now)
         self.tell(share, now)
 
     def tell(self, share: TenantShare, now: float) -> None:
         """taskdb described the tenant."""
         self.share = share
-        self.account = Account(max(1, share.weight), share.usage, share.held, now)
+        weight = max(1, share.weight)
+        if share.limits_only:
+            self.account = replace(self.account, weight=weight)
+        else:
+            self.account = Account(weight, share.usage, share.held, now)
         self._stalled_until = 0.0
         self._reset()
 
@@ -91,9 +96,9 @@ class TenantAgenda:
         del self.lanes[lane_id]
         self._reset()
 
-    def claim(self, count: int) -> None:
+    def claim(self, count: int, now: float) -> None:
         """So many of its tasks were claimed, or, if negative, ended."""
-        self.account = replace(self.account, held=max(0, self.account.held + count))
+        self.account = self.account.claim(count, now)
         self._changed.add(self.share.tenant)
         if self.share.claimable != UNLIMITED:
             self.share = replace(self.share, claimable=max(0, self.share.claimable - count))

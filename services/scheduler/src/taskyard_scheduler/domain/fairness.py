@@ -42,20 +42,29 @@ class TenantShare:
     paused_task_types: frozenset[str] = frozenset()
     # Leases it holds.
     held: int = 0
+    # Use and leases are not told this time.
+    limits_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Account:
-    """A tenant's use of capacity: what taskdb told last, and what it claimed and ended since."""
+    """A tenant's use of capacity up to a time, and what it holds: as taskdb told it, and as it went on."""
 
     weight: int
     usage: float
     held: int
-    told_time: float
+    time: float
+
+    def claim(self, count: int, now: float) -> Account:
+        """With so many places more, or, if negative, fewer; what was used up to now stays used."""
+        return Account(self.weight, self._used(now), max(0, self.held + count), now)
 
     def standing(self, now: float) -> float:
         """What decides its turn: its use, with what it holds for a little while ahead, over its weight."""
-        return (self.usage + self.held * (AHEAD_SECONDS + now - self.told_time)) / self.weight
+        return (self._used(now) + self.held * AHEAD_SECONDS) / self.weight
+
+    def _used(self, now: float) -> float:
+        return self.usage + self.held * (now - self.time)
 
 
 def decay(usage: float, held: float, seconds: float) -> float:

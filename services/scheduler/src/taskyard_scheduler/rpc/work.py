@@ -17,7 +17,7 @@ from taskyard_scheduler import convert
 from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.link_config import duration
-from taskyard_scheduler.reports import Entry
+from taskyard_scheduler.reports import OUTCOMES, Entry
 from taskyard_scheduler.rpc.scope import require_runner
 from taskyard_scheduler.scheduler import Scheduler
 
@@ -117,12 +117,17 @@ class _PendingReports:
     """The reports of one call until all of them are decided."""
 
     def __init__(self, worker_id: str, reports: Sequence[lease_pb2.RunReport]) -> None:
-        self.entries = [Entry(self, worker_id, report) for report in reports]
+        self.entries = [Entry(self, worker_id, report, _ends(report)) for report in reports]
         self.decided = asyncio.Event()
 
     def reports_decided(self) -> None:
         if all(entry.decided for entry in self.entries):
             self.decided.set()
+
+
+def _ends(report: lease_pb2.RunReport) -> str:
+    """The tenant whose run the report ends, if it does."""
+    return convert.tenant_of(report.lease.task) if report.WhichOneof("report") in OUTCOMES else ""
 
 
 def _result(entry: Entry) -> lease_pb2.ReportResult:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from taskyard_taskdb.domain.change import Change
+from taskyard_taskdb.domain.change import Change, ChangeEvent
 from taskyard_taskdb.domain.effect import Effect
 from taskyard_taskdb.domain.task import TaskState
 
@@ -26,3 +26,8 @@ class Transition:
     def duplicate(self) -> bool:
         """Whether there is nothing to write."""
         return not self.changes and not self.effects and self.task == self.before
+
+    @property
+    def starts(self) -> bool:
+        """Whether the run starts, if only because its outcome implies it."""
+        return any(change.event is ChangeEvent.TASK_STARTED for change in self.changes)

@@ -155,8 +155,8 @@ def _fill_tenant(told: lease_service_pb2.TenantFacts, facts: Facts) -> None:
     share = facts.share
     told.share.tenant = share.tenant_id
     told.share.weight = share.weight
-    told.share.usage = share.usage
-    told.share.leased_count = share.leased_count
+    told.share.usage = facts.use.usage
+    told.share.leased_count = facts.counts.leased if facts.counts else facts.use.leased_count
     told.share.claimable_count = share.claimable_count
     told.suspended = facts.suspended
     told.queue_paused = facts.queue_paused

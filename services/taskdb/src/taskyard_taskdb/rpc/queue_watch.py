@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from taskyard.v1 import lease_service_pb2
@@ -18,19 +17,22 @@ from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.lease_messages import fill_verdict
 from taskyard_taskdb.rpc.runner_messages import fill_runner
 from taskyard_taskdb.storage import lanes as lane_reads
-from taskyard_taskdb.storage import runners, shares, usage
+from taskyard_taskdb.storage import runners, shares
 from taskyard_taskdb.storage.lanes import LaneHead, Lanes, News
 from taskyard_taskdb.storage.leased import Verdict
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runners import RunnerRecord
 from taskyard_taskdb.storage.shares import Share
+from taskyard_taskdb.storage.usage import ALWAYS, NO_USE, Use
 
 FULL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 10.0
 # Between two readings of one stream: what commits meanwhile is told together.
 PAUSE_SECONDS = 0.01
 GOODBYE_SECONDS = 2.0
+# What tenants use is told this often while there is other news, that of a crowd of them less often.
 USAGE_SECONDS = 2.0
+USES_PER_SECOND = 1000
 
 Response = lease_service_pb2.WatchQueueResponse
 
@@ -93,9 +95,9 @@ class _Stream:
         self._classes: set[int] = set()
         self._tenants: set[str] = set()
         self._full_at = 0.0
-        # What tenants use is told beside other news, every few seconds.
-        self._usage_at = 0.0
-        self._sampled = datetime(2000, 1, 1, tzinfo=UTC)
+        self._uses_at = 0.0
+        # Up to when the use of ended runs was told.
+        self._used_time = ALWAYS
 
     def full_is_due(self) -> bool:
         return time.monotonic() >= self._full_at
@@ -111,12 +113,14 @@ class _Stream:
         async with self._pool.reading() as tx:
             heads = await lane_reads.read_all(tx)
             tenants = await shares.read_shares(tx)
+            self._used_time = ALWAYS
+            uses = await self._read_uses(tx)
             verdicts = await shares.read_verdicts(tx)
             alive = [record for record in await runners.read(tx) if record.alive]
             await self._add_classes(tx, heads, response)
         self._tenants = {share.tenant_id for share in tenants}
         _add_lanes(response, heads)
-        _add_tenants(response, tenants)
+        _add_tenants(response, tenants, dict.fromkeys(self._tenants, NO_USE) | uses)
         _add_verdicts(response, verdicts)
         _add_runners(response, alive)
         return response
@@ -124,28 +128,28 @@ class _Stream:
     async def tell(self, news: News) -> Response:
         response = Response()
         async with self._pool.reading() as tx:
-            if news.lanes and time.monotonic() >= self._usage_at:
-                news.tenants |= await self._read_sampled(tx)
             if news.lanes:
                 heads = await lane_reads.read_heads(tx, news.lanes, self._lanes.bounds)
                 _add_lanes(response, heads)
                 await self._add_classes(tx, heads, response)
                 news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
-            if news.tenants:
-                _add_tenants(response, await shares.read_shares(tx, sorted(news.tenants)))
-                self._tenants |= news.tenants
+            uses = await self._read_uses(tx) if news.lanes and time.monotonic() >= self._uses_at else {}
+            told = news.tenants | uses.keys()
+            if told:
+                _add_tenants(response, await shares.read_shares(tx, sorted(told)), uses)
+                self._tenants |= told
             if news.holders:
                 _add_verdicts(response, await shares.read_verdicts(tx, news.holders))
             if news.runners:
                 _add_runners(response, await runners.read(tx, sorted(news.runners)))
         return response
 
-    async def _read_sampled(self, tx: Tx) -> set[str]:
-        """The tenants whose use was sampled since it was last asked for."""
-        self._usage_at = time.monotonic() + USAGE_SECONDS
-        found = await usage.sampled_since(tx, self._sampled)
-        self._sampled = max(found.values(), default=self._sampled)
-        return set(found)
+    async def _read_uses(self, tx: Tx) -> dict[str, Use]:
+        """The use of tenants that hold something or whose runs ended since it was last asked for."""
+        found = await self._lanes.ledger.read(tx, self._used_time)
+        self._uses_at = time.monotonic() + max(USAGE_SECONDS, len(found) / USES_PER_SECOND)
+        self._used_time = max((use.update_time for use in found.values()), default=self._used_time)
+        return found
 
     async def _add_classes(self, tx: Tx, heads: Iterable[LaneHead], response: Response) -> None:
         """Add the definitions of classes that this stream has not been sent; tenants may share one."""
@@ -172,8 +176,9 @@ def _add_lanes(response: Response, heads: Iterable[LaneHead]) -> None:
             set_time(told.head_ready_time, head.ready_time)
 
 
-def _add_tenants(response: Response, tenants: Iterable[Share]) -> None:
+def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str, Use]) -> None:
     for share in tenants:
+        use = uses.get(share.tenant_id)
         response.tenants.add(
             tenant=share.tenant_id,
             weight=share.weight,
@@ -181,8 +186,9 @@ def _add_tenants(response: Response, tenants: Iterable[Share]) -> None:
             paused=share.paused,
             paused_task_types=share.paused_task_types,
             tier=share.tier,
-            usage=share.usage,
-            leased_count=share.leased_count,
+            usage=use.usage if use else 0.0,
+            leased_count=use.leased_count if use else 0,
+            limits_only=use is None,
         )
 
 

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from taskyard.errors import NotFound
 from taskyard_taskdb.domain.spec_digest import spec_digest
-from taskyard_taskdb.storage import arrays, counters, runners, shares
+from taskyard_taskdb.storage import arrays, counters, runners, shares, usage
 from taskyard_taskdb.storage.counters import Counts
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runners import RunnerRecord
 from taskyard_taskdb.storage.shares import Share
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.storage.usage import Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Facts:
     subject: Subject
     time: datetime
     share: Share
+    use: Use
     suspended: bool
     queue_paused: bool
     counts: Counts | None
@@ -90,6 +92,7 @@ async def read_facts(tx: Tx, subject: Subject) -> Facts:
         subject,
         time=tenant[2],
         share=share,
+        use=await usage.read_use(tx, tenant_id),
         suspended=tenant[0],
         queue_paused=tenant[1],
         counts=(await counters.read(tx, [tenant_id])).get(tenant_id),

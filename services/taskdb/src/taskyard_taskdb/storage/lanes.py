@@ -19,6 +19,7 @@ from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.task_rows import Key
 from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.storage.usage import Ledger
 
 COUNT_LIMIT = 1000
 # Rows that are counted in all when lanes are read again, and of each at least.
@@ -80,6 +81,7 @@ class Lanes:
 
     def __init__(self) -> None:
         self.bounds: dict[LaneKey, datetime] = {}
+        self.ledger = Ledger()
         self._bound_ages: dict[LaneKey, float] = {}
         self._inboxes: set[Inbox] = set()
         self._forwarder: Inbox | None = None
@@ -107,6 +109,7 @@ class Lanes:
     def committed(self, written: Written) -> None:
         """Tell what a transaction of transitions has changed."""
         lanes, holders, tenants = set(written.lanes), set(written.holders), set(written.tenants)
+        self.ledger.add(written.used)
         self.tell(News(lanes=lanes, holders=holders, tenants=tenants))
 
     def tell(self, news: News) -> None:

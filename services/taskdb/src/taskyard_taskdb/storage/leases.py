@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.effect import EndRun
 from taskyard_taskdb.domain.task import LeaseState, TaskState
 from taskyard_taskdb.domain.transition import Transition
@@ -53,7 +52,7 @@ def _ending(steps: Steps, transition: Transition, effect: EndRun) -> Ending:
     lease = transition.before.lease
     assert lease is not None
     # A start that is implied by the outcome is part of the same transition.
-    implied = any(change.event is ChangeEvent.TASK_STARTED for change in transition.changes)
+    implied = transition.starts
     actor = transition.changes[0].actor.type if transition.changes else ActorType.SYSTEM
     return Ending(
         before=transition.task if implied else transition.before,

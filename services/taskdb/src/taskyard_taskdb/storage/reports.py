@@ -271,6 +271,7 @@ async def _complete_plain(
     freed = {(keys[n - 1][0], slot): keys[n - 1][1] for n, *_, slot, _, _ in rows if slot is not None}
     written, promotions = await free_slots(tx, freed) if freed else (Written(), [])
     written.tenants.update(tenants or ())
+    written.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
     await runner_counts.add(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
     await insert_changes(tx, [*_success_changes(rows, first, last), *promotions])
     await failpoints.REPORT_BEFORE_COMMIT.reach()

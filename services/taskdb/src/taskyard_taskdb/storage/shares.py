@@ -21,7 +21,7 @@ ClassKey = tuple[str, int]
 
 
 class Share(NamedTuple):
-    """A tenant as fairness sees it."""
+    """A tenant's part of the capacity, and its limits."""
 
     tenant_id: str
     tier: int
@@ -30,9 +30,6 @@ class Share(NamedTuple):
     # Claims that its limit still allows; -1 is unlimited.
     claimable_count: int
     paused_task_types: tuple[str, ...]
-    # Decayed capacity-seconds, and leases held.
-    usage: float
-    leased_count: int
 
 
 async def read_classes(tx: Tx, keys: Iterable[ClassKey]) -> dict[ClassKey, bytes]:
@@ -53,8 +50,8 @@ async def read_shares(tx: Tx, tenant_ids: Sequence[str] | None = None) -> list[S
     params = {"tenant_ids": None if tenant_ids is None else arrays.texts(tenant_ids)}
     rows = await tx.fetch(statement("tenant_shares"), params)
     return [
-        Share(tenant_id, tier, weight or _WEIGHTS[tier], paused, claimable, tuple(types or ()), usage, leased)
-        for tenant_id, tier, weight, paused, claimable, types, usage, leased in rows
+        Share(tenant_id, tier, weight or _WEIGHTS[tier], paused, claimable, tuple(types or ()))
+        for tenant_id, tier, weight, paused, claimable, types in rows
     ]
 
 

@@ -41,6 +41,7 @@ from taskyard_taskdb.storage.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.steps import Steps, collect
 from taskyard_taskdb.storage.task_rows import Key, key_of, read_task, with_lease
+from taskyard_taskdb.storage.usage import used
 
 
 class StateMoved(SerializationFailure):
@@ -64,6 +65,8 @@ class Written:
     holders: set[Key] = field(default_factory=set)
     # Tenants with limits whose use of them changed.
     tenants: set[str] = field(default_factory=set)
+    # The seconds that ended runs took, with their tenants.
+    used: list[tuple[str, float]] = field(default_factory=list)
     changed: bool = False
 
 
@@ -139,6 +142,7 @@ async def write(
     await runner_counts.add(tx, leases.told_ends(steps))
     changes = [change_row(step.before, change) for step in (*steps, *promoted) for change in step.changes()]
     written.changed = bool(changes)
+    written.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
     await insert_changes(tx, changes)
     return written
 

@@ -58,21 +58,15 @@ FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[]) AS k (tenant_id, cl
 JOIN placement_classes c ON c.tenant_id = k.tenant_id AND c.class_id = k.class_id
 
 -- name: tenant_shares
--- Locks nothing; primary keys of tenants, counters and usage, task_types_paused. Null asks for all. A type of "system" counts
+-- Locks nothing; primary keys of tenants and counters, task_types_paused. Null asks for all. A type of "system" counts
 -- where the tenant has none of its own of that name.
 SELECT t.tenant_id, t.tier, t.weight, t.suspended OR t.queue_paused,
     CASE WHEN c.max_concurrent_tasks > 0 THEN greatest(c.max_concurrent_tasks - c.leased, 0) ELSE -1 END,
     (SELECT array_agg(y.task_type) FROM task_types y WHERE y.queue_paused AND (y.tenant_id = t.tenant_id
         OR y.tenant_id = 'system' AND NOT EXISTS (SELECT FROM task_types o
-            WHERE o.tenant_id = t.tenant_id AND o.task_type = y.task_type))),
-    coalesce(u.usage * d.kept + u.held * (1 - d.kept) * 300 / ln(2::double precision), 0),
-    coalesce(c.leased, u.held, 0)
+            WHERE o.tenant_id = t.tenant_id AND o.task_type = y.task_type)))
 FROM tenants t
 LEFT JOIN tenant_counters c ON c.tenant_id = t.tenant_id
-LEFT JOIN tenant_usage u ON u.tenant_id = t.tenant_id
-CROSS JOIN LATERAL (
-    SELECT power(0.5, extract(epoch FROM statement_timestamp() - u.sample_time)::double precision / 300) AS kept
-) d
 WHERE %(tenant_ids)s::text[] IS NULL OR t.tenant_id = ANY (%(tenant_ids)s::text[])
 
 -- name: asked_leases

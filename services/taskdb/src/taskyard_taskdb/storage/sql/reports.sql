@@ -4,7 +4,8 @@
 -- that another transaction has locked is waited for; one that has changed since the snapshot is judged as it is now or
 -- left to Python. Callers sort by key: the index scans follow the arrays. Slots are locked when all tasks are, in key
 -- order, and freed in the next statement; then come the counters of limited tenants, and these tenants are returned.
--- Primary keys.
+-- How long each ran is told by the holder's clock if that tells both ends, and at most as long as it was leased. Primary
+-- keys.
 WITH item AS MATERIALIZED (
     SELECT *, statement_timestamp() AS now
     FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[], %(lease_ids)s::bigint[],
@@ -27,12 +28,17 @@ WITH item AS MATERIALIZED (
         CASE WHEN i.starts
             THEN least(greatest(coalesce(i.start_time, now), l.schedule_time), now)
             ELSE l.start_time END AS start_time,
-        i.end_time AS told_end_time,
+        i.start_time AS told_start_time, i.end_time AS told_end_time,
         CASE WHEN i.starts THEN l.attempt + 1 ELSE l.attempt END AS attempt,
         CASE WHEN i.starts THEN i.start_checkpoint ELSE coalesce(l.start_checkpoint, 0) END AS start_checkpoint,
         task_type_revision, progress, details, i.result, i.exit_code, i.log_sequence, slot
 ), closed AS (
-    SELECT *, least(greatest(coalesce(told_end_time, now), start_time), now) AS end_time FROM ended
+    SELECT *, least(greatest(coalesce(told_end_time, now), start_time), now) AS end_time,
+        extract(epoch FROM CASE WHEN starts
+            THEN least(greatest(coalesce(told_end_time - told_start_time, now - schedule_time), interval '0'),
+                now - schedule_time)
+            ELSE now - start_time END)::double precision AS seconds
+    FROM ended
 ), finished AS (
     UPDATE tasks t
     SET phase = 10, pending_reason = 0, version = e.version + CASE WHEN e.starts THEN 2 ELSE 1 END,
@@ -58,7 +64,7 @@ WITH item AS MATERIALIZED (
 ), held AS MATERIALIZED (
     SELECT k.*, s.head_task_id
     FROM (
-        SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, tenant_id, slot, task_id
+        SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, seconds, tenant_id, slot, task_id
         FROM finished WHERE slot IS NOT NULL ORDER BY tenant_id, slot
     ) k
     LEFT JOIN LATERAL (
@@ -74,11 +80,11 @@ WITH item AS MATERIALIZED (
     WHERE tenant_id = id
     RETURNING tenant_id
 )
-SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, NULL, (SELECT count(*) FROM ended),
+SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, seconds, NULL, (SELECT count(*) FROM ended),
     (SELECT array_agg(tenant_id) FROM counted)
 FROM finished WHERE slot IS NULL
 UNION ALL
-SELECT n, timed, now, version, attempt, retry_count, runner_loss_count,
+SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, seconds,
     CASE WHEN head_task_id = task_id THEN slot END, (SELECT count(*) FROM ended),
     (SELECT array_agg(tenant_id) FROM counted)
 FROM held

@@ -1,6 +1,6 @@
 """What tenants have used of the runners, for fair shares.
 
-Deploy: pre. A leader of before this revision does not keep it: shares are then as if nobody had used anything.
+Deploy: pre. What a replica of before this revision ends is not added: it counts as used while it runs only.
 """
 
 from alembic import op
@@ -9,11 +9,11 @@ revision = "0006"
 down_revision = "0005"
 
 USAGE = """
--- Capacity-seconds used up to sample_time, each worth half after five minutes, and the leases held then.
+-- Capacity-seconds of runs that have ended, each worth half after five minutes, as of update_time. What runs now is
+-- read from its lease; a run that was given up and comes back is taken off again until it ends.
 CREATE TABLE tenant_usage (
-    sample_time timestamptz NOT NULL,
-    usage double precision NOT NULL DEFAULT 0 CHECK (usage >= 0),
-    held bigint NOT NULL CHECK (held >= 0),
+    update_time timestamptz NOT NULL,
+    usage double precision NOT NULL,
     tenant_id text COLLATE "C" PRIMARY KEY
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
 """
