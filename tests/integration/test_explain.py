@@ -16,7 +16,15 @@ from taskyard import Client, Created, NewTask, Phase, command
 from taskyard.channel import open_channel
 from taskyard.errors import FieldInvalid, NotFound, Unauthenticated
 from taskyard.status import from_rpc_error
-from taskyard.v1 import admin_service_pb2, common_pb2, explain_service_pb2, lease_pb2, runner_pb2, task_pb2
+from taskyard.v1 import (
+    admin_service_pb2,
+    common_pb2,
+    explain_service_pb2,
+    lease_pb2,
+    runner_pb2,
+    task_pb2,
+    task_type_pb2,
+)
 from taskyard.v1.admin_service_pb2_grpc import AdminServiceStub
 from taskyard.v1.explain_service_pb2_grpc import ExplainServiceStub
 from taskyard_kit.keys import ApiKey
@@ -278,9 +286,11 @@ async def test_paused_tenant(place: Tenancy, column: str) -> None:
     await place.runs(runner, task)
 
 
-async def add_type(place: Tenancy, **columns: str) -> None:
+async def add_type(place: Tenancy, definition: bytes = b"", **columns: str) -> None:
     names = ", ".join(["tenant_id", "task_type", "definition", *columns])
-    values = ", ".join([f"'{place.tenant}'", "'render'", "''", *columns.values()])
+    values = ", ".join(
+        [f"'{place.tenant}'", "'render'", f"decode('{definition.hex()}', 'hex')", *columns.values()]
+    )
     await place.change(f"INSERT INTO task_types ({names}) VALUES ({values})")
 
 
@@ -441,6 +451,20 @@ async def test_runner_that_the_task_does_not_name(place: Tenancy) -> None:
     assert '"another"' in response.summary
     other = await place.runner("another")
     await place.runs(other, task)
+    assert runner.waiting_assignments == 0
+
+
+async def test_runner_that_the_type_does_not_let_in(place: Tenancy) -> None:
+    definition = task_type_pb2.TaskType(runner_id_pattern="^worker-").SerializeToString()
+    await add_type(place, definition)
+    runner = await place.runner()
+    task = await place.create(command("true", task_type="render"))
+    response = await place.explain(task)
+    assert closed(response) == ["RUNNER"]
+    (said,) = response.runners
+    assert said.obstacle == OBSTACLES.RUNNER_OBSTACLE_SCOPE
+    assert said.message and said.remedy == gate(response).remedy
+    await place.runs(await place.runner(f"worker-{place.tenant}"), task)
     assert runner.waiting_assignments == 0
 
 

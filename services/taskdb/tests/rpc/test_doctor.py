@@ -271,10 +271,14 @@ async def test_an_edited_log_is_found_and_left_to_people(
 
     assert await quiet.pool.run(seal)
     assert (await examine(admin, "seals")).healthy
+    await execute(quiet, "CREATE TABLE kept AS SELECT id, actor_id FROM changes")
     await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
     response = await examine(admin, "seals", repair=True)
     assert not response.healthy and response.findings[0].repaired_count == 0
     assert response.findings[0].severity == admin_service_pb2.DOCTOR_SEVERITY_ERROR
+    await execute(quiet, "UPDATE changes c SET actor_id = kept.actor_id FROM kept WHERE kept.id = c.id")
+    await execute(quiet, "DROP TABLE kept")
+    assert (await examine(admin)).healthy
 
 
 async def test_late_webhooks_and_failing_jobs_are_told(
@@ -290,6 +294,10 @@ async def test_late_webhooks_and_failing_jobs_are_told(
     assert not response.healthy
     assert [(finding.check, finding.count) for finding in response.findings] == [("webhooks", 1), ("jobs", 1)]
     assert await quiet.rows("SELECT FROM webhooks WHERE due_time <= now()")
+    # Delivered, and run well the next time.
+    await execute(quiet, "DELETE FROM webhooks")
+    await execute(quiet, "UPDATE job_runs SET error = NULL")
+    assert (await examine(admin)).healthy
 
 
 def repairing(repair: Repair, found: Sequence[Key]) -> Callable[[Tx], Awaitable[Written]]:
