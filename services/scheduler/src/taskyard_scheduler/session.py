@@ -21,6 +21,7 @@ from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duratio
 from taskyard_scheduler.outbox import Outbox
 from taskyard_scheduler.renewals import Renewal
 from taskyard_scheduler.reports import OUTCOMES, Entry
+from taskyard_scheduler.verdicts import Verdicts
 
 # How long a runner is not offered again what it gave back as unsupported.
 REFUSAL_SECONDS = 600.0
@@ -80,7 +81,7 @@ class Session:
         self._renewed_time = now
         self._renewal = Renewal()
         self._mismatch = False
-        self._verdicts: dict[RunKey, tuple[float, lease_pb2.LeaseVerdict]] = {}
+        self._verdicts = Verdicts()
         self._in_flight: deque[Entry] = deque()
         self._last_seq = 0
         self._acked_seq = 0
@@ -99,8 +100,7 @@ class Session:
             run.task_type = opened.held_task_types.get(task, "")
         # OpenSession took every held lease over that it did not refuse.
         self.capacity.follow(key for key, _ in listed if key not in lost)
-        for verdict in opened.verdicts:
-            self._verdicts[convert.run_key(verdict.lease)] = (now, verdict)
+        self._verdicts.add(opened.verdicts, now)
         self.drain = convert.drain_of(opened.runner)
         config = self._config
         self.outbox.welcome(
@@ -153,7 +153,7 @@ class Session:
             free.tasks, convert.free_resources(free), listed, dropped, full=heartbeat.full
         )
         for key in dropped:
-            self._verdicts.pop(key, None)
+            self._verdicts.forget(key)
         renewal.heartbeat_id = heartbeat.heartbeat_id
         renewal.listed.update((key, refs[key]) for key in new)
         self._mismatch = heartbeat.held_count != len(self.capacity.held)
@@ -197,11 +197,11 @@ class Session:
             return
         self._renewed_time = taken.start_time
         self.capacity.follow(taken.listed)
-        self._keep_verdicts(result.verdicts, taken.start_time)
+        self._verdicts.replace(result.verdicts, taken.start_time, self.capacity.has)
         ack = link.HeartbeatAck(
             heartbeat_id=taken.heartbeat_id,
             lease_ttl=duration(self._config.lease_duration),
-            verdicts=[verdict for _, verdict in self._verdicts.values()],
+            verdicts=self._verdicts.all(),
             full_requested=self._mismatch,
         )
         self.outbox.acknowledge_heartbeat(ack)
@@ -221,22 +221,9 @@ class Session:
     def tell(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
         """Leases whose holder must act, as soon as taskdb says so; acks repeat them."""
         told = list(verdicts)
-        for verdict in told:
-            self._verdicts[convert.run_key(verdict.lease)] = (now, verdict)
+        self._verdicts.add(told, now)
         if told:
             self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=told)))
-
-    def _keep_verdicts(self, stored: Iterable[lease_pb2.LeaseVerdict], asked_time: float) -> None:
-        """What taskdb says now replaces what it said before; a lost lease stays lost until it is dropped."""
-        aborted, capacity = lease_pb2.LEASE_ACTION_ABORT, self.capacity
-        self._verdicts = {
-            key: (time, verdict)
-            for key, (time, verdict) in self._verdicts.items()
-            if time > asked_time
-            or (verdict.action == aborted and (key in capacity.held or key in capacity.sent))
-        }
-        for verdict in stored:
-            self._verdicts.setdefault(convert.run_key(verdict.lease), (asked_time, verdict))
 
     def update_runner(self, runner: runner_pb2.Runner) -> None:
         """An administrator changed drain or labels, or deleted the runner."""
@@ -328,7 +315,7 @@ class Session:
             through = entry.seq
             self._unacked_bytes -= entry.size
             if entry.ends and self._verdicts:
-                self._verdicts.pop(convert.run_key(entry.report.lease), None)
+                self._verdicts.forget(convert.run_key(entry.report.lease))
             if entry.error is not None:
                 rejections.append(
                     link.ReportRejection(seq=through, lease=entry.report.lease, status=entry.error)

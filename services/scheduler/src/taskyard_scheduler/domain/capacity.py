@@ -128,6 +128,10 @@ class Capacity:
         """Runs that take up a place."""
         return self._live + len(self.sent)
 
+    def has(self, key: RunKey) -> bool:
+        """Whether the runner has the run, or was sent it."""
+        return key in self.held or key in self.sent
+
     def executing(self) -> set[str]:
         """The task types of runs that were sent or are held and have not ended, where known."""
         runs = [*self.held.values(), *self.sent.values()]
