@@ -27,7 +27,7 @@ SCAN = 5000
 PAGE = 250
 # What a page is followed by, as a part of the time it took: moves without a pause would have a core and the
 # disk to themselves, and claims would feel it.
-REST = 1.0
+REST = 2.0
 
 
 class RetentionJob:
