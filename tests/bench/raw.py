@@ -56,7 +56,10 @@ FROM l CROSS JOIN LATERAL (SELECT x.ctid AS at FROM tasks x WHERE x.tenant_id = 
     OFFSET 0) x
 WHERE tasks.ctid = x.at AND tasks.end_time IS NULL
 """
-COUNT = "UPDATE runners SET completed_count = completed_count + %s WHERE runner_id = 'bench'"
+COUNT = """
+INSERT INTO runner_counts AS c (completed_count, failed_count, runner_id) VALUES (%s, 0, 'bench')
+ON CONFLICT (runner_id) DO UPDATE SET completed_count = c.completed_count + excluded.completed_count
+"""
 OUTCOMES = """
 COPY changes (time, version, generation, attempt, exit_code, event, actor_type, phase, previous_phase, tenant_id,
     actor_id, runner_id, resource_id) FROM STDIN (FORMAT binary)

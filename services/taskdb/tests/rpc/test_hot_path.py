@@ -125,7 +125,7 @@ async def test_a_runners_successes_and_failures_are_counted_once(
         await yard.report(runner, started(detailed), told)
         await yard.report(runner, started(broken), failed(broken, permanent=True))
         await yard.report(runner, started(again), failed(again))
-    counts = await taskdb.rows("SELECT completed_count, failed_count FROM runners")
+    counts = await taskdb.rows("SELECT completed_count, failed_count FROM runner_counts")
     assert counts == [(2, 2)]
     shown = await admin.runners.GetRunner(runner_service_pb2.GetRunnerRequest(name=f"runners/{runner.id}"))
     assert (shown.runner.completed_count, shown.runner.failed_count) == (2, 2)

@@ -35,12 +35,13 @@ WHERE r.runner_id = i.runner_id AND r.delete_time IS NULL
 
 -- name: read_runners
 -- Locks nothing. Runners with their sessions, these or, for null, all that were not deleted; primary keys.
-SELECT r.runner_id, r.version, r.register_time, r.update_time, r.delete_time, r.completed_count, r.failed_count,
-    r.registration, r.scope, r.labels, r.admin_labels, r.drain, s.session_id, s.scheduler_id, s.heartbeat_time,
-    s.used_capacity, s.draining,
+SELECT r.runner_id, r.version, r.register_time, r.update_time, r.delete_time, coalesce(c.completed_count, 0),
+    coalesce(c.failed_count, 0), r.registration, r.scope, r.labels, r.admin_labels, r.drain, s.session_id,
+    s.scheduler_id, s.heartbeat_time, s.used_capacity, s.draining,
     s.epoch IS NOT NULL AND NOT s.closed AND s.expire_time > statement_timestamp() AS alive
 FROM runners r
 LEFT JOIN sessions s ON s.runner_id = r.runner_id
+LEFT JOIN runner_counts c ON c.runner_id = r.runner_id
 WHERE CASE WHEN %(runner_ids)s::text[] IS NULL THEN r.delete_time IS NULL
     ELSE r.runner_id = ANY (%(runner_ids)s::text[]) END
 ORDER BY r.runner_id
@@ -104,15 +105,12 @@ FROM drained WHERE r.runner_id = drained.runner_id
 RETURNING r.runner_id, r.version, statement_timestamp()
 
 -- name: count_outcomes
--- Adds to the counters of runners, locked in key order behind every other row of the transaction; primary key of runners.
-UPDATE runners r
-SET completed_count = r.completed_count + c.completed, failed_count = r.failed_count + c.failed
-FROM (
-    SELECT * FROM unnest(%(runner_ids)s::text[], %(completed)s::bigint[], %(failed)s::bigint[])
-    AS i (runner_id, completed, failed)
-    ORDER BY i.runner_id COLLATE "C"
-) c
-CROSS JOIN LATERAL (
-    SELECT x.runner_id FROM runners x WHERE x.runner_id = c.runner_id FOR NO KEY UPDATE
-) x
-WHERE r.runner_id = x.runner_id
+-- Adds to the counters of runners, locked in key order behind every other row of the transaction; primary keys of
+-- runner_counts and runners. Pull workers that never registered have none.
+INSERT INTO runner_counts AS c (completed_count, failed_count, runner_id)
+SELECT i.completed, i.failed, i.runner_id
+FROM unnest(%(runner_ids)s::text[], %(completed)s::bigint[], %(failed)s::bigint[]) AS i (runner_id, completed, failed)
+WHERE EXISTS (SELECT FROM runners WHERE runners.runner_id = i.runner_id)
+ORDER BY i.runner_id COLLATE "C"
+ON CONFLICT (runner_id) DO UPDATE SET completed_count = c.completed_count + excluded.completed_count,
+    failed_count = c.failed_count + excluded.failed_count

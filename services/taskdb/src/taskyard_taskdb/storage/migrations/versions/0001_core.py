@@ -236,8 +236,6 @@ CREATE TABLE runners (
     register_time timestamptz NOT NULL DEFAULT now(),
     update_time timestamptz NOT NULL DEFAULT now(),
     delete_time timestamptz,
-    completed_count bigint NOT NULL DEFAULT 0,
-    failed_count bigint NOT NULL DEFAULT 0,
     runner_id text COLLATE "C" PRIMARY KEY,
     key_id text COLLATE "C" NOT NULL,
     backend_type text NOT NULL DEFAULT '',
@@ -247,6 +245,14 @@ CREATE TABLE runners (
     admin_labels jsonb NOT NULL DEFAULT '{}',
     drain bytea
 );
+
+-- How many runs of a runner ended. Apart from its row, which a hello locks before the leases that it lists: an outcome
+-- has locked those when it counts.
+CREATE TABLE runner_counts (
+    completed_count bigint NOT NULL,
+    failed_count bigint NOT NULL,
+    runner_id text COLLATE "C" PRIMARY KEY
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
 
 -- One row per runner: the newest session. A heartbeat renews this row and nothing else.
 CREATE TABLE sessions (
@@ -383,7 +389,7 @@ INSERT INTO facts (key, value) VALUES ('restore_epoch', '1');
 """
 
 TABLES = (
-    "facts checkpoints logs changes runs coordinator_state inbox sessions runners timers slots revocations leases queue "
+    "facts checkpoints logs changes runs coordinator_state inbox sessions runner_counts runners timers slots revocations leases queue "
     "idempotency_keys tasks placement_classes api_keys tenants"
 )
 

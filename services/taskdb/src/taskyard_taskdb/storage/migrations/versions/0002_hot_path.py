@@ -262,14 +262,9 @@ SELECT id, time, version, coalesce(generation, 0) AS generation, next_attempt_ti
 FROM changes;
 """
 
-# Their counters change with every batch of reports.
-RUNNERS = """
-ALTER TABLE runners SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
-"""
-
 
 def upgrade() -> None:
-    for part in (TASKS, RUNS, LEASES, LIVE, CHANGES, RUNNERS):
+    for part in (TASKS, RUNS, LEASES, LIVE, CHANGES):
         op.execute(part)
 
 
@@ -321,8 +316,5 @@ ALTER TABLE changes ALTER version TYPE bigint, ALTER generation TYPE bigint,
 
 def downgrade() -> None:
     op.execute("DROP FUNCTION oldest_live(text)")
-    op.execute(
-        "ALTER TABLE runners RESET (fillfactor, autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold)"
-    )
     for part in (WIDE_CHANGES, WIDE_LEASES, KEEP_RUNS, WIDE_TASKS):
         op.execute(part)
