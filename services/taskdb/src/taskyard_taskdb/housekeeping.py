@@ -104,6 +104,9 @@ class Housekeeping:
         # Jobs have a loop of their own: a night's work does not hold up a timer.
         self.job_sweeper = Sweeper(self.office, [JobSweep(pool, job, measures.job_ran) for job in self.jobs])
         self._tasks: list[asyncio.Task[None]] = []
+        # What is committed, here or in another replica, may be for a sweep or a webhook.
+        lanes.on_news(self.sweeper.stir)
+        lanes.on_news(webhooks.stir)
 
     def start(self) -> None:
         """Begin in the running loop."""

@@ -138,6 +138,7 @@ class TaskDb:
         server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
         runners = RunnerServicer(self.pool, self.lanes, self.hub)
         server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
+        self.lanes.on_news(self.hub.wake)
         self.housekeeping = Housekeeping(
             self._settings.database_url,
             self.pool,

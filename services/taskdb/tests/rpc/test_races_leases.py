@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -11,10 +11,12 @@ import psycopg
 import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
-from services.taskdb.tests.yard import Yard, started, succeeded
+from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard.errors import TaskTerminal
-from taskyard.v1 import task_pb2, task_service_pb2
-from taskyard_taskdb.storage import keys
+from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.storage import keys, runner_admin
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages
@@ -154,6 +156,67 @@ async def test_a_completion_against_the_expiry_of_its_lease(
             "SELECT count(*) FROM changes WHERE resource_id = %s AND phase = 10", name.rpartition("/")[2]
         )
         assert ended == [(1,)]
+
+
+async def test_a_session_is_renewed_that_changed_while_its_lock_was_waited_for(
+    replicas: list[RunningTaskDb], yards: list[Yard], database_url: str
+) -> None:
+    """That a stream broke may be noted while a heartbeat is on its way; after a takeover it is late."""
+    for change, lost in (("disconnect_time = now()", False), ("epoch = epoch + 1", True)):
+        runner, _ = await yards[0].hello(f"runner-{lost}")
+        async with await psycopg.AsyncConnection.connect(database_url) as other:
+            await other.execute(f"UPDATE sessions SET {change} WHERE runner_id = '{runner.id}'")
+            renewal = asyncio.create_task(yards[0].renew(runner, lease_seconds=600))
+            await somebody_waits(replicas[1], "sessions")
+            await other.commit()
+        assert (await renewal).lost is lost
+        ((renewed, disconnected),) = await replicas[0].rows(
+            "SELECT expire_time > now() + interval '5 minutes', disconnect_time IS NOT NULL FROM sessions "
+            "WHERE runner_id = %s",
+            runner.id,
+        )
+        assert (renewed, disconnected) == (not lost, False)
+
+
+@pytest.fixture
+async def patient_database(database_url: str) -> str:
+    """A database that never resolves a deadlock: who is in one fails with a lock timeout."""
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        name = connection.info.dbname
+        await connection.execute(f"ALTER DATABASE \"{name}\" SET deadlock_timeout = '10min'")
+    return database_url
+
+
+@pytest.mark.parametrize("outcome", [succeeded, failed])
+@pytest.mark.parametrize("other", ["hello", "delete"])
+async def test_an_outcome_is_counted_while_its_runner_says_hello_or_is_deleted(
+    patient_database: str,
+    replicas: list[RunningTaskDb],
+    yards: list[Yard],
+    outcome: Callable[..., lease_pb2.RunReport],
+    other: str,
+) -> None:
+    """Both lock the runner before its leases, the outcome has locked a lease when it counts."""
+    runner, _ = await yards[0].hello()
+    await yards[0].create()
+    (assignment,) = (await yards[0].pop(runner)).assignments
+    async with barrier(patient_database, "SELECT FROM tasks FOR UPDATE", 2):
+        report = asyncio.create_task(yards[0].report(runner, started(assignment), outcome(assignment)))
+        await somebody_waits(replicas[1], "leases")
+        meanwhile: asyncio.Future[object]
+        if other == "hello":
+            meanwhile = asyncio.ensure_future(yards[1].hello(runner, held=[assignment.lease]))
+        else:
+            meanwhile = asyncio.ensure_future(_delete(replicas[1], runner.id))
+    (_, told), _ = await asyncio.gather(report, meanwhile)
+    assert told.phase != task_pb2.TASK_PHASE_RUNNING and not told.HasField("error")
+    ((completed, broken),) = await replicas[0].rows("SELECT completed_count, failed_count FROM runner_counts")
+    assert (completed, broken) == ((1, 0) if outcome is succeeded else (0, 1))
+
+
+async def _delete(taskdb: RunningTaskDb, runner_id: str) -> None:
+    actor = Actor(ActorType.USER, "admin")
+    await taskdb.pool.run(lambda tx: runner_admin.delete(tx, runner_id, actor, force=True))
 
 
 async def test_two_creators_and_a_freer_of_one_slot(

@@ -1,15 +1,16 @@
 """LeaseService.WatchQueue: changed lanes, classes and tenants, and what holders must know, for schedulers.
 
 A full response comes first and every 30 s, and repairs what was lost. In between, commits of this process are
-told at once and those of other replicas when they are heard of; a stream reads what it tells, so it is never
-older than that.
+told at once and those of other replicas when they are heard of. New tasks are told of as they are known here;
+what else is told is read first, and so is, a moment later, every lane that gained or lost tasks.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from typing import Any
 
 from taskyard.v1 import lease_service_pb2
@@ -18,6 +19,7 @@ from taskyard_taskdb.rpc.lease_messages import fill_verdict
 from taskyard_taskdb.rpc.runner_messages import fill_runner
 from taskyard_taskdb.storage import lanes as lane_reads
 from taskyard_taskdb.storage import runners, shares
+from taskyard_taskdb.storage.lane import Filling, LaneKey
 from taskyard_taskdb.storage.lanes import LaneHead, Lanes, News
 from taskyard_taskdb.storage.leased import Verdict
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -27,8 +29,11 @@ from taskyard_taskdb.storage.usage import ALWAYS, NO_USE, Use
 
 FULL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 10.0
-# Between two readings of one stream: what commits meanwhile is told together.
-PAUSE_SECONDS = 0.01
+# Between two messages of one stream: what commits meanwhile is told together. Longer where all takes longer.
+PAUSE_SECONDS = 0.001
+LONGEST_PAUSE_SECONDS = 0.01
+# Until the lanes are read again that gained or lost tasks: who claims knows what it took.
+SETTLE_SECONDS = 0.05
 GOODBYE_SECONDS = 2.0
 # What tenants use is told this often while there is other news, that of a crowd of them less often.
 USAGE_SECONDS = 2.0
@@ -70,10 +75,13 @@ class QueueWatchMethods:
                 if stream.full_is_due() or (arrival.done() and arrival.result().everything):
                     arrival = arrival if not arrival.done() else None
                     yield await stream.tell_all()
-                elif arrival.done():
-                    news, arrival = arrival.result(), None
-                    yield await stream.tell(news)
-                    await asyncio.sleep(PAUSE_SECONDS)
+                elif arrival.done() or stream.settling_is_due():
+                    news, arrival = (arrival.result(), None) if arrival.done() else (News(), arrival)
+                    begun = time.monotonic()
+                    if (response := await stream.tell(news)) is not None:
+                        yield response
+                        took = time.monotonic() - begun
+                        await asyncio.sleep(min(max(PAUSE_SECONDS, took), LONGEST_PAUSE_SECONDS))
                 else:
                     yield Response()
             yield Response(closing=True)
@@ -98,17 +106,26 @@ class _Stream:
         self._uses_at = 0.0
         # Up to when the use of ended runs was told.
         self._used_time = ALWAYS
+        # What was told of the lanes with work, and those of which that may be out of date.
+        self._heads: dict[LaneKey, LaneHead] = {}
+        self._unsettled: set[LaneKey] = set()
+        self._settle_at = math.inf
 
     def full_is_due(self) -> bool:
         return time.monotonic() >= self._full_at
 
     def patience(self) -> float:
         """How long to wait for news before something else is to be said."""
-        return max(0.0, min(KEEP_ALIVE_SECONDS, self._full_at - time.monotonic()))
+        due = min(self._full_at, self._settle_at) - time.monotonic()
+        return max(0.0, min(KEEP_ALIVE_SECONDS, due))
+
+    def settling_is_due(self) -> bool:
+        return time.monotonic() >= self._settle_at
 
     async def tell_all(self) -> Response:
         self._full_at = time.monotonic() + FULL_SECONDS
         self._classes.clear()
+        self._settle()
         response = Response(full=True)
         async with self._pool.reading() as tx:
             heads = await lane_reads.read_all(tx)
@@ -119,20 +136,30 @@ class _Stream:
             alive = [record for record in await runners.read(tx) if record.alive]
             await self._add_classes(tx, heads, response)
         self._tenants = {share.tenant_id for share in tenants}
-        _add_lanes(response, heads)
+        self._heads.clear()
+        self._add_lanes(response, heads)
         _add_tenants(response, tenants, dict.fromkeys(self._tenants, NO_USE) | uses)
         _add_verdicts(response, verdicts)
         _add_runners(response, alive)
         return response
 
-    async def tell(self, news: News) -> Response:
+    async def tell(self, news: News) -> Response | None:
+        """What is to be said now, None if that is nothing."""
+        if self.settling_is_due():
+            news.lanes |= self._settle()
+        self._unsettle((news.faded | news.filled.keys()) - news.lanes)
+        heads = [self._extended(*filled) for filled in news.filled.items() if filled[0] not in news.lanes]
+        news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
         response = Response()
+        if self._is_known(news, heads):
+            self._add_lanes(response, heads)
+            return response if heads else None
         async with self._pool.reading() as tx:
             if news.lanes:
-                heads = await lane_reads.read_heads(tx, news.lanes, self._lanes.bounds)
-                _add_lanes(response, heads)
-                await self._add_classes(tx, heads, response)
+                heads += await lane_reads.read_heads(tx, news.lanes, self._lanes.bounds)
                 news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
+            self._add_lanes(response, heads)
+            await self._add_classes(tx, heads, response)
             uses = await self._read_uses(tx) if news.lanes and time.monotonic() >= self._uses_at else {}
             told = news.tenants | uses.keys()
             if told:
@@ -151,6 +178,38 @@ class _Stream:
         self._used_time = max((use.update_time for use in found.values()), default=self._used_time)
         return found
 
+    def _is_known(self, news: News, heads: Iterable[LaneHead]) -> bool:
+        """Whether there is nothing to read before the news can be told."""
+        to_read = news.lanes or news.tenants or news.holders or news.runners
+        return not to_read and all(head.lane.class_id in self._classes for head in heads)
+
+    def _extended(self, lane: LaneKey, filling: Filling) -> LaneHead:
+        """A lane as it was told last, with the tasks that were appended to it."""
+        known = self._heads.get(lane)
+        if known is None or known.ready_time is None:
+            return LaneHead(lane, *filling, more=False)
+        ready_time = min(known.ready_time, filling.ready_time)
+        return LaneHead(lane, ready_time, known.backlog + filling.backlog, known.more)
+
+    def _add_lanes(self, response: Response, heads: Iterable[LaneHead]) -> None:
+        for head in heads:
+            if head.ready_time is None:
+                self._heads.pop(head.lane, None)
+            else:
+                self._heads[head.lane] = head
+            _add_lane(response, head)
+
+    def _unsettle(self, lanes: Set[LaneKey]) -> None:
+        """Read these again in a moment."""
+        if lanes and not self._unsettled:
+            self._settle_at = time.monotonic() + SETTLE_SECONDS
+        self._unsettled |= lanes
+
+    def _settle(self) -> set[LaneKey]:
+        """The lanes that are to be read again, which the caller does."""
+        lanes, self._unsettled, self._settle_at = self._unsettled, set(), math.inf
+        return lanes
+
     async def _add_classes(self, tx: Tx, heads: Iterable[LaneHead], response: Response) -> None:
         """Add the definitions of classes that this stream has not been sent; tenants may share one."""
         used = {
@@ -166,14 +225,13 @@ class _Stream:
             self._classes.add(class_id)
 
 
-def _add_lanes(response: Response, heads: Iterable[LaneHead]) -> None:
-    for head in heads:
-        told = response.lanes.add(tenant=head.lane.tenant_id, backlog=head.backlog, more=head.more)
-        told.key.class_id = head.lane.class_id
-        told.key.priority = head.lane.priority
-        told.key.pinned_runner = head.lane.pinned_runner
-        if head.ready_time is not None:
-            set_time(told.head_ready_time, head.ready_time)
+def _add_lane(response: Response, head: LaneHead) -> None:
+    told = response.lanes.add(tenant=head.lane.tenant_id, backlog=head.backlog, more=head.more)
+    told.key.class_id = head.lane.class_id
+    told.key.priority = head.lane.priority
+    told.key.pinned_runner = head.lane.pinned_runner
+    if head.ready_time is not None:
+        set_time(told.head_ready_time, head.ready_time)
 
 
 def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str, Use]) -> None:

@@ -74,7 +74,10 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     ) -> session_service_pb2.RenewSessionsResponse:
         """Renew sessions in one statement; only leases in doubt are looked at one by one."""
         wanted = _renewals(request)
-        results = await self._pool.run(lambda tx: renewals.renew_sessions(tx, wanted), reserve=True)
+        single = not any(renewal.listed for renewal in wanted)
+        results = await self._pool.run(
+            lambda tx: renewals.renew_sessions(tx, wanted), reserve=True, single=single
+        )
         await self._register(request, results)
         judged = await self._judge(wanted, results)
         self._store_progress(request, results)
@@ -142,6 +145,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
             await self._pool.run(
                 lambda tx: sessions.disconnect(tx, request.runner_id, request.session_epoch), reserve=True
             )
+            self._lanes.stir()
             return session_service_pb2.CloseSessionResponse()
         written = await self._pool.run(
             lambda tx: sessions.close_session(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import compress
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from taskyard_taskdb.storage import arrays, counters, idempotency, occupancy, qu
 from taskyard_taskdb.storage.changes import COPY_FROM, LOG_LOCK, TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.counters import Delta
 from taskyard_taskdb.storage.idempotency import Method, Request
+from taskyard_taskdb.storage.lane import Filling, LaneKey, join_fillings
 from taskyard_taskdb.storage.newtask import (
     Created,
     CreateResult,
@@ -87,8 +88,15 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], W
     if planned:
         results |= await _insert(tx, planned, replaced)
         written.changed = True
-        written.lanes |= {item.task.lane for item in planned if item.reason is PendingReason.QUEUED}
+        join_fillings(written.filled, _fillings(results.values()))
     return [results[position] for position in range(len(tasks))], written
+
+
+def _fillings(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Filling]]:
+    """What the new tasks among these add to their lanes."""
+    for result in results:
+        if isinstance(result, Created) and result.pending_reason is PendingReason.QUEUED:
+            yield result.task.lane, Filling(result.create_time, 1)
 
 
 async def _check_limits(tx: Tx, planned: Sequence[_Planned]) -> None:

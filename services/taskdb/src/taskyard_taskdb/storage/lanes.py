@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.lane import Filling, LaneKey, join_fillings
 from taskyard_taskdb.storage.merge import BEGINNING
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
@@ -36,20 +36,32 @@ class News:
 
     everything: bool = False
     lanes: set[LaneKey] = field(default_factory=set)
+    # Lanes that gained tasks, with all there is to tell; and those that lost some, which nobody waits for.
+    filled: dict[LaneKey, Filling] = field(default_factory=dict)
+    faded: set[LaneKey] = field(default_factory=set)
     holders: set[Key] = field(default_factory=set)
     runners: set[str] = field(default_factory=set)
     # Tenants whose share changed, and those whose settings or task types did.
     tenants: set[str] = field(default_factory=set)
     settings: set[str] = field(default_factory=set)
+    # Something else was committed: whoever rests while nothing happens looks again.
+    stirred: bool = False
 
     def __bool__(self) -> bool:
-        told = (self.lanes, self.holders, self.runners, self.tenants, self.settings)
+        return self.stirred or self.is_for_listeners()
+
+    def is_for_listeners(self) -> bool:
+        """Whether there is more to tell than that something was committed."""
+        told = (self.lanes, self.filled, self.faded, self.holders, self.runners, self.tenants, self.settings)
         return self.everything or any(told)
 
     def add(self, other: News) -> None:
         """Take over what another has."""
         self.everything |= other.everything
+        self.stirred |= other.stirred
         self.lanes |= other.lanes
+        join_fillings(self.filled, other.filled.items())
+        self.faded |= other.faded
         self.holders |= other.holders
         self.runners |= other.runners
         self.tenants |= other.tenants
@@ -85,6 +97,7 @@ class Lanes:
         self._bound_ages: dict[LaneKey, float] = {}
         self._inboxes: set[Inbox] = set()
         self._forwarder: Inbox | None = None
+        self._calls: list[Callable[[], None]] = []
 
     def touch(self, lanes: Iterable[tuple[str, int, int, str]]) -> None:
         """Say that lanes gained or lost work."""
@@ -110,7 +123,18 @@ class Lanes:
         """Tell what a transaction of transitions has changed."""
         lanes, holders, tenants = set(written.lanes), set(written.holders), set(written.tenants)
         self.ledger.add(written.used)
-        self.tell(News(lanes=lanes, holders=holders, tenants=tenants))
+        news = News(lanes=lanes, filled=dict(written.filled), holders=holders, tenants=tenants)
+        news.stirred = written.changed
+        self.tell(news)
+
+    def stir(self) -> None:
+        """Say that something was committed, to those who only want to know that much."""
+        for call in self._calls:
+            call()
+
+    def on_news(self, call: Callable[[], None]) -> None:
+        """Have this called after every commit that is told or heard of."""
+        self._calls.append(call)
 
     def tell(self, news: News) -> None:
         """Tell listeners here and, where there is a forwarder, in the other replicas."""
@@ -121,6 +145,8 @@ class Lanes:
     def hear(self, news: News) -> None:
         """Tell listeners here what another replica told."""
         if news:
+            self.stir()
+        if news.is_for_listeners():
             for inbox in self._inboxes:
                 inbox.put(news)
 
@@ -152,7 +178,7 @@ class Lanes:
         for lane, ready_time in raised.items():
             self.bounds[lane] = max(self.bounds.get(lane, BEGINNING), ready_time - _SLACK)
             self._bound_ages[lane] = now
-        self.touch(raised)
+        self.tell(News(faded=set(raised)))
 
     async def repair(self, tx: Tx) -> int:
         """Lower bounds that have rows below them and forget old ones; returns how many were lowered."""

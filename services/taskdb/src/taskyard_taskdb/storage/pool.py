@@ -120,14 +120,14 @@ class Pool:
             yield tx
 
     @asynccontextmanager
-    async def single(self) -> AsyncIterator[Tx]:
+    async def single(self, *, reserve: bool = False) -> AsyncIterator[Tx]:
         """For one statement that is a transaction by itself: one exchange with the server, not three."""
-        async with self._autocommitting("unknown") as tx:
+        async with self._autocommitting("unknown", reserve=reserve) as tx:
             yield tx
 
     @asynccontextmanager
-    async def _autocommitting(self, outcome: str) -> AsyncIterator[Tx]:
-        async with self._connection(reserve=False) as connection:
+    async def _autocommitting(self, outcome: str, *, reserve: bool = False) -> AsyncIterator[Tx]:
+        async with self._connection(reserve) as connection:
             await connection.set_autocommit(True)
             try:
                 yield Tx(connection)
@@ -136,17 +136,25 @@ class Pool:
             finally:
                 await _end_reading(connection)
 
-    async def run(self, work: Callable[[Tx], Awaitable[T]], *, reserve: bool = False, attempts: int = 5) -> T:
+    async def run(
+        self,
+        work: Callable[[Tx], Awaitable[T]],
+        *,
+        reserve: bool = False,
+        attempts: int = 5,
+        single: bool = False,
+    ) -> T:
         """The result of `work` in a transaction, repeated after a deadlock or on a broken connection.
 
-        The transaction is not interrupted when the caller is cancelled. Raises what `work` raises, and
-        Overloaded after too many attempts or a lock that was not to be had.
+        The transaction is not interrupted when the caller is cancelled. With `single`, each statement of work
+        commits by itself. Raises what `work` raises, and Overloaded after too many attempts or a lock that
+        was not to be had.
         """
-        return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts)))
+        return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts, single)))
 
-    async def _run(self, work: Callable[[Tx], Awaitable[T]], reserve: bool, attempts: int) -> T:
+    async def _run(self, work: Callable[[Tx], Awaitable[T]], reserve: bool, attempts: int, single: bool) -> T:
         try:
-            return await self.attempt(work, reserve=reserve, attempts=attempts)
+            return await self.attempt(work, reserve=reserve, attempts=attempts, single=single)
         except _TIMEOUTS as error:
             raise overloaded("the time a lock or statement may take") from error
 
@@ -164,7 +172,8 @@ class Pool:
         """
         for attempt in range(attempts):
             try:
-                async with self.single() if single else self.transaction(reserve=reserve) as tx:
+                begin = self.single if single else self.transaction
+                async with begin(reserve=reserve) as tx:
                     return await work(tx)
             except _CONFLICTS:
                 await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))

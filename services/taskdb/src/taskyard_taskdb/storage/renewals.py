@@ -46,16 +46,17 @@ class Renewed:
 
 
 async def renew_sessions(tx: Tx, renewals: Sequence[Renewal]) -> list[Renewed]:
-    """Renew the sessions that stand and let their listed leases follow; one result each, in order."""
+    """Renew the sessions that stand and let their listed leases follow; one result each, in order.
+
+    Without listed leases its statements need not share a transaction.
+    """
     results = [Renewed() for _ in renewals]
-    locked = await tx.fetch(statement("lock_sessions"), _session_params(renewals))
-    standing = sorted(row[0] - 1 for row in locked)
+    renewed = await tx.fetch(statement("renew_sessions"), _renewal_params(renewals))
+    standing = sorted(row[0] - 1 for row in renewed)
     for n in standing:
         results[n].lost = False
     if not standing:
         return results
-    renewed = await tx.execute(statement("renew_sessions"), _renewal_params([renewals[n] for n in standing]))
-    assert renewed == len(standing), "a locked session was not renewed"
     await _follow(tx, renewals, standing, results)
     by_runner = {renewals[n].runner_id: results[n] for n in standing}
     for runner_id, verdict in await read_verdicts(tx, list(by_runner)):
@@ -149,16 +150,10 @@ def _returned(item: Return, now: datetime) -> HolderReturned:
     )
 
 
-def _session_params(renewals: Sequence[Renewal]) -> dict[str, object]:
+def _renewal_params(renewals: Sequence[Renewal]) -> dict[str, object]:
     return {
         "runner_ids": arrays.texts([renewal.runner_id for renewal in renewals]),
         "epochs": arrays.bigints([renewal.epoch for renewal in renewals]),
-    }
-
-
-def _renewal_params(renewals: Sequence[Renewal]) -> dict[str, object]:
-    return {
-        **_session_params(renewals),
         "lease_durations": arrays.intervals([renewal.lease_duration for renewal in renewals]),
         "used_capacities": arrays.integers([renewal.used_capacity for renewal in renewals]),
         "free_resources": arrays.byteas([renewal.free_resources for renewal in renewals]),

@@ -148,6 +148,7 @@ class Reports:
         except POISON:
             return []
         self._lanes.committed(written)
+        self._lanes.stir()
         await failpoints.REPORT_AFTER_COMMIT.reach()
         return done
 

@@ -35,7 +35,7 @@ from taskyard_taskdb.storage import (
 )
 from taskyard_taskdb.storage.changes import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.counters import Delta
-from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.lane import Filling, LaneKey
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
@@ -61,6 +61,8 @@ class Written:
     """Whom to tell once the transaction has committed."""
 
     lanes: set[LaneKey] = field(default_factory=set)
+    # Lanes that new tasks were appended to, of which no more need be read to tell of them.
+    filled: dict[LaneKey, Filling] = field(default_factory=dict)
     # Tasks whose holder must act: asked to cancel or pause, or its lease was taken away.
     holders: set[Key] = field(default_factory=set)
     # Tenants with limits whose use of them changed.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 
 from taskyard_taskdb import failpoints
@@ -25,8 +26,6 @@ from taskyard_taskdb.sweep.pages import Told, judge
 logger = logging.getLogger(__name__)
 
 PAGE = 500
-# A timer that another replica sets is noticed this late at most.
-LONGEST_SECONDS = 1.0
 
 _EVENTS: dict[TimerKind, type[Event]] = {
     TimerKind.DUE: Due,
@@ -40,6 +39,8 @@ class TimerSweep:
     """Fires timers, the oldest first."""
 
     name = "timers"
+    # A timer that another replica sets is noticed this late at most.
+    poll = 1.0
 
     def __init__(self, pool: Pool, told: Told, page: int = PAGE) -> None:
         self._pool = pool
@@ -54,11 +55,11 @@ class TimerSweep:
             async with self._pool.reading() as tx:
                 ahead = await overdue.next_timer(tx)
                 if ahead is None or ahead > 0:
-                    return LONGEST_SECONDS if ahead is None else min(ahead, LONGEST_SECONDS)
+                    return math.inf if ahead is None else ahead
                 found = await timers.due_page(tx, self._page + len(self._stuck))
             fresh = [timer for timer in found if timer not in self._stuck]
             if not fresh:
-                return LONGEST_SECONDS
+                return self.poll
             await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
             await self._fire(office, fresh)
 

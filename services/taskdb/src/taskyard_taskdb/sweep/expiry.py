@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -25,7 +26,6 @@ from taskyard_taskdb.sweep.pages import PAGE, Find, LeasePages
 
 # How long a runner may be without a stream before on_runner_lost REDISTRIBUTE acts.
 PATIENCE = timedelta(seconds=10)
-LONGEST_SECONDS = 5.0
 SHORTEST_SECONDS = 0.1
 
 
@@ -33,6 +33,7 @@ class ExpirySweep:
     """Expires leases and sessions; nothing in the first time of a term, when nobody could have renewed."""
 
     name = "expiry"
+    poll = 5.0
 
     def __init__(self, pool: Pool, pages: LeasePages) -> None:
         self._pool = pool
@@ -45,7 +46,7 @@ class ExpirySweep:
             await self._pages.sweep(office, _finder("overdue_actions"), lambda found: ActionDeadlinePassed())
             if office.may_reap:
                 await self._reap(office)
-        wait = LONGEST_SECONDS if ahead is None else min(max(ahead, SHORTEST_SECONDS), LONGEST_SECONDS)
+        wait = math.inf if ahead is None else max(ahead, SHORTEST_SECONDS)
         return wait if office.may_reap else min(wait, max(office.grace_left, SHORTEST_SECONDS))
 
     async def _reap(self, office: Office) -> None:

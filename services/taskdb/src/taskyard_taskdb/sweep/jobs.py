@@ -49,6 +49,8 @@ def ignore(job: str, items: int, seconds: float, *, failed: bool) -> None:
 class JobSweep:
     """A job as a sweep of the leader: runs when it is due by its record."""
 
+    poll = LONGEST_SECONDS
+
     def __init__(self, pool: Pool, job: Job, ran: Ran = ignore) -> None:
         self.name = job.name
         self._pool = pool

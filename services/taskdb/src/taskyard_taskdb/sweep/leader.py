@@ -62,7 +62,7 @@ class Office:
         """Take or renew the office; whether it is held."""
         began = time.monotonic()
         try:
-            term = await self._pool.run(lambda tx: leader.hold(tx, self.holder), reserve=True)
+            term = await self._pool.run(lambda tx: leader.hold(tx, self.holder), reserve=True, single=True)
         except TaskyardError as error:
             logger.warning("the office of housekeeping could not be renewed: %s", error)
             return self.held

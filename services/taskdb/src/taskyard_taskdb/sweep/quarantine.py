@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from taskyard_taskdb.storage import quarantine_holds, quarantines
@@ -22,6 +23,7 @@ class QuarantineSweep:
     """Pauses tasks that wait and would run what is quarantined; usually there is nothing to look for."""
 
     name = "quarantine"
+    poll = PERIOD_SECONDS
 
     def __init__(self, pool: Pool, told: Told) -> None:
         self._pool = pool
@@ -37,7 +39,7 @@ class QuarantineSweep:
                     found, after = await quarantine_holds.find_waiting(tx, quarantine, after, PAGE)
                 if found:
                     await self._hold(office, quarantine, found)
-        return PERIOD_SECONDS
+        return math.inf
 
     async def _hold(self, office: Office, quarantine: Quarantine, found: Sequence[Key]) -> None:
         async def work(tx: Tx) -> Written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 
 from taskyard_taskdb.storage import seals
 from taskyard_taskdb.storage.changelog import Horizon
@@ -19,6 +20,7 @@ class SealSweep:
     """One seal per look; a full one brings it back at once."""
 
     name = "seals"
+    poll = SEAL_SECONDS
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -32,7 +34,7 @@ class SealSweep:
             self._compare(former)
             seal = await seals.next_seal(tx, former, horizon)
         if seal is None:
-            return SEAL_SECONDS
+            return math.inf
 
         async def work(tx: Tx) -> bool:
             await office.stand(tx)
@@ -41,11 +43,11 @@ class SealSweep:
         if not await self._pool.run(work):
             # A leader before this one has sealed the range after all.
             self._made = None
-            return SEAL_SECONDS
+            return math.inf
         self._made = seal
         # The copy outside the database: whoever cuts off the log's end, seals included, cannot reach it.
         logger.info("audit.sealed", extra=_fields(seal))
-        return 0.0 if seal.change_count >= seals.MOST_CHANGES else SEAL_SECONDS
+        return 0.0 if seal.change_count >= seals.MOST_CHANGES else math.inf
 
     def _compare(self, found: Seal | None) -> None:
         """Say so if the seal that this process made last is not there any more."""

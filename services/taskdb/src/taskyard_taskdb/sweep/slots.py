@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from taskyard_taskdb.storage import overdue
@@ -21,6 +22,7 @@ class SlotSweep:
     """Finds slots in doubt, locks them, and looks again."""
 
     name = "slots"
+    poll = PERIOD_SECONDS
 
     def __init__(self, pool: Pool, told: Told) -> None:
         self._pool = pool
@@ -36,7 +38,7 @@ class SlotSweep:
                 found = await overdue.doubtful_slots(tx, after, PAGE)
             await self._repair(office, found)
             if len(found) < PAGE:
-                return PERIOD_SECONDS
+                return math.inf
             after = found[-1]
 
     async def _repair(self, office: Office, found: Sequence[SlotKey]) -> None:

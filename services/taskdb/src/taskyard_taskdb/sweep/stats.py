@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import timedelta
 
@@ -20,6 +21,7 @@ class StatsSweep:
     """Counts what has changed. Any replica may: the place in the log is locked by whoever counts."""
 
     name = "stats"
+    poll = FOLD_SECONDS
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -33,7 +35,7 @@ class StatsSweep:
         if time.monotonic() >= self._forget_due:
             await self._pool.run(_forget)
             self._forget_due = time.monotonic() + FORGET_SECONDS
-        return FOLD_SECONDS if done else 0.0
+        return math.inf if done else 0.0
 
 
 async def _forget(tx: Tx) -> int:

@@ -18,15 +18,20 @@ logger = logging.getLogger(__name__)
 # After a failure, and so that a sweep that is always due leaves time for others.
 RETRY_SECONDS = 1.0
 SHORTEST_SECONDS = 0.02
+# After this time without a commit sweeps look less often; the next commit brings them back.
+LIVELY_SECONDS = 10.0
+QUIET_POLL_SECONDS = 20.0
 
 
 class Sweep(Protocol):
     """One kind of housekeeping."""
 
     name: str
+    # How often it looks, in seconds, while it knows of nothing to do; less often while nothing happens.
+    poll: float
 
     async def run(self, office: Office) -> float:
-        """Do what is due; returns in how many seconds to come back. May raise Deposed."""
+        """Do what is due; returns in how many seconds more is known to be. May raise Deposed."""
         ...
 
 
@@ -34,6 +39,7 @@ class Sweep(Protocol):
 class _Job:
     sweep: Sweep
     due: float = 0.0
+    ran: float = 0.0
 
 
 class Sweeper:
@@ -43,6 +49,18 @@ class Sweeper:
         self._office = office
         self._jobs = [_Job(sweep) for sweep in sweeps]
         self._woken = asyncio.Event()
+        self._stirred = time.monotonic()
+
+    def stir(self) -> None:
+        """Say that something was committed: whoever rests is as late as otherwise, not more."""
+        quiet, self._stirred = self._is_quiet(), time.monotonic()
+        if quiet:
+            for job in self._jobs:
+                job.due = min(job.due, job.ran + job.sweep.poll)
+            self._woken.set()
+
+    def _is_quiet(self) -> bool:
+        return time.monotonic() - self._stirred >= LIVELY_SECONDS
 
     def wake(self, name: str) -> None:
         """Run a sweep as soon as possible, because it has something to do."""
@@ -62,7 +80,10 @@ class Sweeper:
         """Run each sweep whose time has come, once."""
         for job in self._jobs:
             if job.due <= time.monotonic() and self._office.held:
-                job.due = time.monotonic() + max(SHORTEST_SECONDS, await self._run(job.sweep))
+                wait = await self._run(job.sweep)
+                poll = max(job.sweep.poll, QUIET_POLL_SECONDS) if self._is_quiet() else job.sweep.poll
+                job.ran = time.monotonic()
+                job.due = job.ran + max(SHORTEST_SECONDS, min(wait, poll))
 
     async def _run(self, sweep: Sweep) -> float:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 
 from taskyard_taskdb.storage import overdue, runner_admin
@@ -18,18 +19,20 @@ class InboxSweep:
     """Applies reports of external tasks that a process accepted and did not come to."""
 
     name = "inbox"
+    poll = INBOX_SECONDS
 
     def __init__(self, apply_all: Callable[[], Awaitable[int]]) -> None:
         self._apply_all = apply_all
 
     async def run(self, office: Office) -> float:
-        return 0.0 if await self._apply_all() else INBOX_SECONDS
+        return 0.0 if await self._apply_all() else math.inf
 
 
 class RevocationSweep:
     """Forgets revocations that holders are not told any more."""
 
     name = "revocations"
+    poll = TIDY_SECONDS
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -40,13 +43,14 @@ class RevocationSweep:
             return await overdue.forget_revocations(tx)
 
         await self._pool.run(work)
-        return TIDY_SECONDS
+        return math.inf
 
 
 class DrainSweep:
     """Notes when a runner that is to be drained holds nothing any more."""
 
     name = "drains"
+    poll = DRAIN_SECONDS
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -56,4 +60,4 @@ class DrainSweep:
             await office.stand(tx)
             return await runner_admin.note_drained(tx, DRAIN_PAGE)
 
-        return 0.0 if await self._pool.run(work) == DRAIN_PAGE else DRAIN_SECONDS
+        return 0.0 if await self._pool.run(work) == DRAIN_PAGE else math.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from taskyard_taskdb.storage import usage
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.sweep.leader import Office
@@ -13,6 +15,7 @@ class UsageSweep:
     """Keeps the table of what tenants have used small."""
 
     name = "usage"
+    poll = FORGET_SECONDS
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -25,4 +28,4 @@ class UsageSweep:
             return await usage.forget(tx)
 
         await self._pool.run(work)
-        return FORGET_SECONDS
+        return math.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -23,7 +24,9 @@ from taskyard_taskdb.sweep.leader import Office
 logger = logging.getLogger(__name__)
 
 PAGE = 200
-POLL_SECONDS = 0.5
+# Between two looks; and until the next one if nothing is known to be due and nothing is committed.
+PAUSE_SECONDS = 0.5
+POLL_SECONDS = 20.0
 # A receiver gets this long at a time, and others wait for their turn this long if it is busy.
 TURN_SECONDS = 30.0
 BUSY_DELAY = timedelta(seconds=5)
@@ -74,14 +77,22 @@ class WebhookSender:
         self._rng = Random()
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._under_way: set[int] = set()
+        self._stirred = asyncio.Event()
+
+    def stir(self) -> None:
+        """Say that something was committed, which may have to be told."""
+        self._stirred.set()
 
     async def run(self, office: Office) -> None:
         """Deliver what is due while the office is held, until cancelled."""
         try:
             while True:
-                await asyncio.sleep(POLL_SECONDS)
-                if office.held:
-                    await self._begin_turns(office)
+                await asyncio.sleep(PAUSE_SECONDS)
+                self._stirred.clear()
+                wait = await self._begin_turns(office) if office.held else PAUSE_SECONDS
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await self._stirred.wait()
         finally:
             await self.stop()
 
@@ -97,12 +108,13 @@ class WebhookSender:
         await self._begin_turns(office)
         await asyncio.gather(*self._turns.values())
 
-    async def _begin_turns(self, office: Office) -> None:
+    async def _begin_turns(self, office: Office) -> float:
+        """Begin with what is due; returns in how many seconds to look again."""
         try:
             async with self._pool.reading() as tx:
                 ahead = await webhooks.next_due(tx)
                 if ahead is None or ahead > 0:
-                    return
+                    return POLL_SECONDS if ahead is None else min(ahead, POLL_SECONDS)
                 found = await webhooks.due(tx, sorted(self._under_way), PAGE)
             busy = []
             for receiver, group in self._by_receiver(found).items():
@@ -116,6 +128,7 @@ class WebhookSender:
                 await self._put_off(office, busy, BUSY_DELAY)
         except (TaskyardError, Deposed) as error:
             logger.info("webhooks are put off: %s", error)
+        return 0.0
 
     def _by_receiver(self, found: Sequence[Call]) -> dict[str, list[tuple[Call, Letter]]]:
         groups: dict[str, list[tuple[Call, Letter]]] = {}

@@ -22,6 +22,8 @@ STREAMS_PER_TENANT = 10_000
 # Nothing depends on a wake-up, and other replicas give none: this is how late their changes are at most.
 STREAM_POLL_SECONDS = 0.1
 IDLE_POLL_SECONDS = 1.0
+# While nothing is committed either.
+RESTING_POLL_SECONDS = 15.0
 # A gap closes when a transaction of another writer ends, which nobody tells.
 GAP_POLL_SECONDS = 0.005
 RECONNECT_SECONDS = 0.5
@@ -59,6 +61,8 @@ class Hub:
         self._streams: defaultdict[str | None, int] = defaultdict(int)
         # Without a stream nobody needs the log: it is passed over, not read.
         self._subscriptions = 0
+        self._stirred = False
+        self._resting = False
         self._looks: list[asyncio.Future[None]] = []
         self._prepare: Prepare | None = None
         self._epoch_due = 0.0
@@ -127,7 +131,16 @@ class Hub:
             # Nobody has come meanwhile; a stream that had would miss what is passed over.
             reader.jump(place)
             self.position, self.time = reader.position, reader.time
-            await self._sleep(IDLE_POLL_SECONDS)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Until somebody comes, or the log has grown; not so far that it takes long to catch up."""
+        self._stirred = False
+        await self._sleep(IDLE_POLL_SECONDS)
+        self._resting = not self._stirred
+        if self._resting:
+            await self._sleep(RESTING_POLL_SECONDS)
+            self._resting = False
 
     def _answer_looks(self, asked: int) -> None:
         for look in self._looks[:asked]:
@@ -143,7 +156,8 @@ class Hub:
 
     def wake(self) -> None:
         """Say that something was committed; losing this costs at most a poll."""
-        if self._subscriptions:
+        self._stirred = True
+        if self._subscriptions or self._resting:
             self._wake.set()
 
     async def look(self) -> None:

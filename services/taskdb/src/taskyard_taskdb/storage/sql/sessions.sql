@@ -17,31 +17,30 @@ ON CONFLICT (runner_id) DO UPDATE SET epoch = excluded.epoch, open_time = exclud
     free_resources = NULL
 WHERE s.epoch = excluded.epoch - 1
 
--- name: lock_sessions
--- Locks sessions that stand, in key order; an expired, closed or superseded one is not returned. Primary key of sessions.
-SELECT i.n
-FROM (
-    SELECT * FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[]) WITH ORDINALITY AS i (runner_id, epoch, n)
-    ORDER BY i.runner_id COLLATE "C"
-) i
-CROSS JOIN LATERAL (
-    SELECT FROM sessions s
-    WHERE s.runner_id = i.runner_id AND s.epoch = i.epoch AND NOT s.closed AND s.expire_time > statement_timestamp()
-    FOR UPDATE
-) s
-
 -- name: renew_sessions
--- Renews sessions that lock_sessions has locked; primary key of sessions. A statement of its own, so that it sees them as
--- they are.
+-- Locks sessions that stand, in key order, and renews them; an expired, closed or superseded one is not returned. One
+-- that changed while its lock was waited for is judged, and written, as it is now. Primary key of sessions.
+WITH locked AS MATERIALIZED (
+    SELECT i.*
+    FROM (
+        SELECT * FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[], %(lease_durations)s::interval[],
+                %(used_capacities)s::integer[], %(free_resources)s::bytea[], %(draining)s::boolean[])
+            WITH ORDINALITY AS i (runner_id, epoch, lease_duration, used_capacity, free_resources, draining, n)
+        ORDER BY i.runner_id COLLATE "C"
+    ) i
+    CROSS JOIN LATERAL (
+        SELECT FROM sessions s
+        WHERE s.runner_id = i.runner_id AND s.epoch = i.epoch AND NOT s.closed AND s.expire_time > statement_timestamp()
+        FOR UPDATE
+    ) s
+)
 UPDATE sessions s
 SET heartbeat_time = statement_timestamp(), expire_time = statement_timestamp() + i.lease_duration,
     used_capacity = i.used_capacity, free_resources = i.free_resources, draining = i.draining,
     disconnect_time = NULL
-FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[], %(lease_durations)s::interval[],
-        %(used_capacities)s::integer[], %(free_resources)s::bytea[], %(draining)s::boolean[])
-    AS i (runner_id, epoch, lease_duration, used_capacity, free_resources, draining)
-CROSS JOIN LATERAL (SELECT x.ctid AS at FROM sessions x WHERE x.runner_id = i.runner_id OFFSET 0) x
-WHERE s.ctid = x.at AND s.epoch = i.epoch
+FROM locked i
+WHERE s.runner_id = i.runner_id AND s.epoch = i.epoch
+RETURNING i.n
 
 -- name: follow_sessions
 -- Lets listed leases follow the session that the caller has renewed: in key order, which callers see to. Leases that

@@ -1,0 +1,137 @@
+"""What a scheduler is told of lanes, when, and what that costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import psycopg
+import pytest
+
+from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.yard import Yard
+from taskyard.v1 import lease_service_pb2
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.bridge import CHANNEL, FORGET_SECONDS, Peers, decode, encode
+from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.lanes import News
+
+
+class Board:
+    """What a watch has said of the lanes so far: the backlog of each that has work."""
+
+    def __init__(self, yard: Yard) -> None:
+        request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
+        self._call = yard.scheduler.leases.WatchQueue(request)
+        self.backlogs: dict[tuple[int, int], int] = {}
+
+    async def hear(self, until: Callable[[dict[tuple[int, int], int]], bool]) -> None:
+        """Take steps over until the board is as it should be."""
+        async with asyncio.timeout(15):
+            while True:
+                step = await self._call.read()
+                if step.full:
+                    self.backlogs.clear()
+                for lane in step.lanes:
+                    self.backlogs[(lane.key.class_id, lane.key.priority)] = lane.backlog
+                    if not lane.HasField("head_ready_time"):
+                        del self.backlogs[(lane.key.class_id, lane.key.priority)]
+                if until(self.backlogs):
+                    return
+
+    def close(self) -> None:
+        self._call.cancel()
+
+
+@pytest.fixture
+async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
+    """A taskdb that does nothing uncalled."""
+    async for running in run_taskdb(database_url, housekeeping=False):
+        yield running
+
+
+@pytest.fixture
+async def yard(quiet: RunningTaskDb) -> Yard:
+    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+
+
+@pytest.fixture
+async def board(yard: Yard) -> AsyncIterator[Board]:
+    made = Board(yard)
+    await made.hear(lambda backlogs: backlogs == {})
+    yield made
+    made.close()
+
+
+async def test_new_tasks_add_to_the_backlog_that_was_told(yard: Yard, board: Board) -> None:
+    await yard.create(2)
+    await board.hear(lambda backlogs: list(backlogs.values()) == [2])
+    await yard.create(3)
+    await board.hear(lambda backlogs: list(backlogs.values()) == [5])
+    await yard.create(1, priority=90)
+    await board.hear(lambda backlogs: sorted(backlogs.values()) == [1, 5])
+
+
+async def test_a_lane_is_told_as_it_is_once_its_tasks_were_claimed(yard: Yard, board: Board) -> None:
+    runner, _ = await yard.hello()
+    await yard.create(3)
+    await board.hear(lambda backlogs: list(backlogs.values()) == [3])
+    lanes = await yard.lane_pops()
+    await yard.pop(runner, 2, lanes=lanes)
+    await board.hear(lambda backlogs: list(backlogs.values()) == [1])
+    await yard.pop(runner, 2, lanes=lanes)
+    await board.hear(lambda backlogs: backlogs == {})
+    await yard.create(1)
+    await board.hear(lambda backlogs: list(backlogs.values()) == [1])
+
+
+async def test_the_first_replicas_watch_hears_what_a_later_one_creates(database_url: str) -> None:
+    async for first in run_taskdb(database_url, housekeeping=False):
+        yards = [await make_yard(first, await first.caller(keys.SCHEDULER), await first.caller())]
+        async for second in run_taskdb(database_url, housekeeping=False):
+            yards.append(await make_yard(second, await second.caller(keys.SCHEDULER), await second.caller()))
+            boards = [Board(yard) for yard in yards]
+            for board, other in zip(boards, reversed(yards), strict=True):
+                await board.hear(lambda backlogs: True)
+                before = sum(board.backlogs.values())
+                await other.create(1)
+                await board.hear(lambda backlogs, more=before + 1: sum(backlogs.values()) == more)  # type: ignore[misc]
+            for board in boards:
+                board.close()
+
+
+async def test_a_replica_without_others_notifies_nobody(quiet: RunningTaskDb, yard: Yard) -> None:
+    async with await psycopg.AsyncConnection.connect(quiet.url, autocommit=True) as listener:
+        # Listening like a replica, but not saying so.
+        await listener.execute(f"LISTEN {CHANNEL}")
+        for _ in range(20):
+            await yard.create(1)
+            heard = [decode(notice.payload)[1] async for notice in listener.notifies(timeout=0.3)]
+            # Until it listens itself it does not know that it is alone.
+            if not any(news.lanes for news in heard):
+                return
+    raise AssertionError("it goes on notifying")
+
+
+def test_news_survive_the_way_to_another_replica() -> None:
+    lane, faded = LaneKey("default", 7, 10, ""), LaneKey("default", 8, 10, "r1")
+    news = News(lanes={lane}, faded={faded}, holders={("default", "t")}, runners={"r"}, tenants={"a"})
+    news.settings, news.stirred = {"b"}, True
+    (payload,) = encode("me", news)
+    assert decode(payload) == ("me", news)
+    (bare,) = encode("me", News())
+    assert decode(bare) == ("me", News())
+
+
+def test_a_replica_is_forgotten_after_its_silence_and_assumed_while_nobody_can_be_heard() -> None:
+    peers = Peers()
+    assert peers.any(0.0)
+    peers.found()
+    assert not peers.any(0.0)
+    assert peers.hear("other", 1.0)
+    assert not peers.hear("other", 2.0)
+    assert peers.any(FORGET_SECONDS)
+    assert not peers.any(FORGET_SECONDS + 3)
+    assert peers.hear("other", FORGET_SECONDS + 4)
+    peers.lost()
+    assert peers.any(10 * FORGET_SECONDS)
