@@ -9,6 +9,8 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
@@ -20,6 +22,7 @@ from taskyard_taskdb.storage import keys, runner_admin
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages
+from tests.harness.postgres import PostgresServer
 
 ROUNDS = 5
 
@@ -179,11 +182,11 @@ async def test_a_session_is_renewed_that_changed_while_its_lock_was_waited_for(
 
 
 @pytest.fixture
-async def patient_database(database_url: str) -> str:
+async def patient_database(postgres_server: PostgresServer, database_url: str) -> str:
     """A database that never resolves a deadlock: who is in one fails with a lock timeout."""
-    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
-        name = connection.info.dbname
-        await connection.execute(f"ALTER DATABASE \"{name}\" SET deadlock_timeout = '10min'")
+    async with await psycopg.AsyncConnection.connect(postgres_server.admin_url, autocommit=True) as admin:
+        name = sql.Identifier(str(conninfo_to_dict(database_url)["dbname"]))
+        await admin.execute(sql.SQL("ALTER DATABASE {} SET deadlock_timeout = '10min'").format(name))
     return database_url
 
 
