@@ -120,7 +120,8 @@ class _Stream:
         return max(0.0, min(KEEP_ALIVE_SECONDS, due))
 
     def settling_is_due(self) -> bool:
-        return time.monotonic() >= self._settle_at
+        # Timers may be a little early.
+        return time.monotonic() >= self._settle_at - PAUSE_SECONDS
 
     async def tell_all(self) -> Response:
         self._full_at = time.monotonic() + FULL_SECONDS

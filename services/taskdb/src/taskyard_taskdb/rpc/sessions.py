@@ -20,7 +20,7 @@ from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_le
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
 from taskyard_taskdb.storage import keys, renewals, runners, sessions
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.lanes import Lanes, News
 from taskyard_taskdb.storage.leased import Verdict
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.renewals import Renewal, Renewed, Return
@@ -145,7 +145,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
             await self._pool.run(
                 lambda tx: sessions.disconnect(tx, request.runner_id, request.session_epoch), reserve=True
             )
-            self._lanes.stir()
+            self._lanes.tell(News(stirred=True))
             return session_service_pb2.CloseSessionResponse()
         written = await self._pool.run(
             lambda tx: sessions.close_session(
