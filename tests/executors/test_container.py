@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 
-from services.runner.tests.runner_process import wait_gone
+from services.runner.tests.runner_process import RunnerProcess, wait_gone
 from taskyard import Phase, container
+from taskyard_runner.executors.container import container_name
 from tests.docs.pages import blocks
 from tests.executors.bench import PATIENCE, Bench
 from tests.executors.cases import ExecutorCases
@@ -20,14 +21,15 @@ podman = Containers("podman")
 PAGE = "docs/howto/run-a-runner.md"
 
 
-def containers() -> list[str]:
-    """The names of all containers of Taskyard on this host."""
+def containers(runner: RunnerProcess) -> list[str]:
+    """The names of the runner's containers; others may have some on this host."""
     engine = find_engine("podman")
     assert engine is not None
     listed = subprocess.run(
         [*engine.client, "ps", "--all", "--format={{.Names}}"], capture_output=True, text=True, check=True
     )
-    return [name for name in listed.stdout.split() if name.startswith("taskyard-")]
+    prefix = container_name(runner.data_dir / "runs" / "run").removesuffix("run")
+    return [name for name in listed.stdout.split() if name.startswith(prefix)]
 
 
 class TestContainer(ExecutorCases):
@@ -111,25 +113,23 @@ class TestContainer(ExecutorCases):
         assert allowed.phase is Phase.SUCCEEDED, allowed.proto
 
     async def test_a_container_that_ignores_its_end_is_killed_and_removed(self, bench: Bench) -> None:
-        before = containers()
         body = "trap '' TERM; echo ready; while true; do sleep 1; done"
         task = await bench.create(podman.shell(body, stop_grace_period=0.5))
         await bench.written(task, "ready")
-        assert len(containers()) == len(before) + 1
+        assert len(containers(bench.runner)) == 1
         await bench.client.cancel(task)
         assert (await bench.client.wait(task, timeout=PATIENCE)).phase is Phase.CANCELLED
-        assert containers() == before
+        assert not containers(bench.runner)
 
     async def test_the_next_warden_removes_the_containers_of_a_killed_one(self, bench: Bench) -> None:
         own = bench.elsewhere()
         first = await own.start_runner()
-        before = containers()
         task = await own.create(podman.hangs(stop_grace_period=0))
         await own.written(task, "ready")
-        (name,) = set(containers()) - set(before)
+        assert len(containers(first)) == 1
         os.kill(first.pid, signal.SIGKILL)
         await wait_gone(first.pid)
         await first.start("--capacity", "4", *own.flags)
         await first.connected(2)
-        assert name not in containers()
+        assert not containers(first)
         await own.client.cancel(task)
