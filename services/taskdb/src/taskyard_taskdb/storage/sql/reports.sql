@@ -1,8 +1,8 @@
 -- name: complete_plain
 -- Success of plain runs, alone or together with their start: deletes the lease under its guard, ends the task and
--- returns what its changes say, and the slot it headed. The only run of a task is kept in its row, a later one is recorded in runs. A lease
--- that another transaction has locked is waited for; one that has changed since the snapshot is judged as it is now or
--- left to Python. Callers sort by key: the index scans follow the arrays. Slots are locked when all tasks are, in key
+-- returns what its changes say, and the slot it headed. The only run of a task is kept in its row, a later one in runs.
+-- A lease that another transaction has locked is waited for; one that has changed since the snapshot is judged as it is
+-- now or left to Python. Callers sort by key: the index scans follow the arrays. Slots are locked when all tasks are, in key
 -- order, and freed in the next statement; then come the counters of limited tenants, and these tenants are returned.
 -- How long each ran is told by the holder's clock if that tells both ends, and at most as long as it was leased. Primary
 -- keys.
