@@ -37,6 +37,10 @@ class FastRunner:
         self._wake = asyncio.Event()
         self._first: float | None = None
         self._latencies: list[float] = []
+        # By the number of the report that ends it.
+        self._held: dict[int, lease_pb2.LeaseRef] = {}
+        # A stream takes one message at a time.
+        self._writing = asyncio.Lock()
 
     async def run(self, hello: link.Hello) -> dict[str, Any]:
         """Say hello and work; returns what was seen."""
@@ -45,7 +49,7 @@ class FastRunner:
         self._window = welcome.flow.max_unacked_reports
         print("connected", flush=True)
         beats = welcome.heartbeat_interval.ToTimedelta().total_seconds()
-        helpers = [asyncio.create_task(self._send()), asyncio.create_task(self._beat(beats))]
+        helpers = [asyncio.create_task(self._send()), asyncio.create_task(self._beat(beats, hello))]
         try:
             acknowledged = 0
             while acknowledged < 2 * self._count:
@@ -56,6 +60,8 @@ class FastRunner:
                 elif kind == "report_ack":
                     assert not message.report_ack.rejections, message.report_ack
                     self._unacked -= message.report_ack.through_seq - acknowledged
+                    while self._held and next(iter(self._held)) <= message.report_ack.through_seq:
+                        self._held.pop(next(iter(self._held)))
                     acknowledged = message.report_ack.through_seq
                     self._wake.set()
             return {"first": self._first, "last": time.monotonic(), "latencies_ms": self._latencies}
@@ -77,6 +83,7 @@ class FastRunner:
                 self._seq += 1
                 report.seq = self._seq
                 self._waiting.append(report)
+            self._held[self._seq] = assignment.lease
         self._wake.set()
 
     async def _send(self) -> None:
@@ -87,14 +94,21 @@ class FastRunner:
             while self._waiting and room > 0:
                 batch, self._waiting = self._waiting[:room], self._waiting[room:]
                 self._unacked += len(batch)
-                await self._call.write(link.ConnectRequest(reports=link.ReportBatch(reports=batch)))
+                await self._write(link.ConnectRequest(reports=link.ReportBatch(reports=batch)))
                 room = min(1000, self._window - self._unacked)
 
-    async def _beat(self, seconds: float) -> None:
+    async def _beat(self, seconds: float, hello: link.Hello) -> None:
         for number in range(1, 1 << 30):
             await asyncio.sleep(seconds)
-            heartbeat = link.Heartbeat(heartbeat_id=number, full=True)
-            await self._call.write(link.ConnectRequest(heartbeat=heartbeat))
+            held = [link.HeldTask(lease=lease, state=link.HELD_STATE_ENDED) for lease in self._held.values()]
+            heartbeat = link.Heartbeat(
+                heartbeat_id=number, free=hello.free, changed=held, held_count=len(held), full=True
+            )
+            await self._write(link.ConnectRequest(heartbeat=heartbeat))
+
+    async def _write(self, message: link.ConnectRequest) -> None:
+        async with self._writing:
+            await self._call.write(message)
 
 
 async def main() -> None:
