@@ -79,17 +79,16 @@ async def move(tx: Tx, found: Sequence[EndedTask]) -> int:
         return 0
     await ensure_months(tx, "tasks_archive", {month_of(task.end_time) for task in standing})
     await _move_runs(tx, standing)
-    # After the row locks, and a statement before the one that draws the changes' ids.
+    await tx.execute(await _moving(tx), _keys(standing))
+    # As late as can be: a reader of the log waits for it, and who comes behind that reader waits as well.
     await tx.execute(statement("lock_log"), (LOG_LOCK,))
-    return await tx.execute(await _moving(tx), _keys(standing) | _TOLD)
+    return await tx.execute(statement("tell_archived"), _keys(standing) | _end_times(standing) | _TOLD)
 
 
 async def lock(tx: Tx, found: Sequence[EndedTask]) -> set[Key]:
     """Lock those that are still as they were found, for the rest of the transaction."""
-    params = _keys(found) | {
-        "versions": arrays.bigints([task.version for task in found]),
-        "end_times": arrays.timestamps([task.end_time for task in found]),
-    }
+    versions = {"versions": arrays.bigints([task.version for task in found])}
+    params = _keys(found) | _end_times(found) | versions
     return {(row[0], row[1]) for row in await tx.fetch(statement("lock_ended"), params)}
 
 
@@ -111,7 +110,7 @@ async def _move_runs(tx: Tx, found: Sequence[EndedTask]) -> None:
 
 
 async def _moving(tx: Tx) -> str:
-    """The statement that moves locked tasks, with the columns that the table has now, and tells of it.
+    """The statement that moves locked tasks, with the columns that the table has now.
 
     Nothing of a task passes through this process. Primary keys of tasks and checkpoints.
     """
@@ -124,19 +123,8 @@ async def _moving(tx: Tx) -> str:
         ), checkpoint AS (
             DELETE FROM checkpoints c USING gone
             WHERE c.tenant_id = gone.tenant_id AND c.task_id = gone.task_id
-        ), archived AS (
-            INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM gone
-            RETURNING tenant_id, task_id, version, phase, generation, attempt, retry_count, runner_loss_count,
-                exit_code, error_code, last_runner_id
         )
-        INSERT INTO changes (id, time, version, generation, attempt, retry_count, runner_loss_count,
-            exit_code, resource_kind, event, actor_type, phase, previous_phase, tenant_id, resource_id,
-            actor_id, runner_id, error_code)
-        SELECT nextval('changes_id'), statement_timestamp(), version, nullif(generation, 0),
-            nullif(attempt, 0), nullif(retry_count, 0), nullif(runner_loss_count, 0), exit_code,
-            %(kind)s::smallint, %(event)s::smallint, %(actor_type)s::smallint, phase, phase, tenant_id,
-            task_id, %(actor_id)s, last_runner_id, error_code
-        FROM archived"""
+        INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM gone"""
 
 
 async def _columns(tx: Tx, table: str) -> list[str]:
@@ -198,3 +186,7 @@ def _keys(found: Sequence[EndedTask]) -> dict[str, object]:
         "tenant_ids": arrays.texts([task.tenant_id for task in found]),
         "task_ids": arrays.texts([task.task_id for task in found]),
     }
+
+
+def _end_times(found: Sequence[EndedTask]) -> dict[str, object]:
+    return {"end_times": arrays.timestamps([task.end_time for task in found])}

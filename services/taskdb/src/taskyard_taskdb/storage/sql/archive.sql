@@ -33,6 +33,22 @@ CROSS JOIN LATERAL (
     FOR UPDATE
 ) t
 
+-- name: tell_archived
+-- Appends the changes of tasks that this transaction has moved, under the lock of lock_log, each drawing its id. No row
+-- lock; primary keys of the archive's partitions.
+INSERT INTO changes (id, time, version, generation, attempt, retry_count, runner_loss_count, exit_code, resource_kind,
+    event, actor_type, phase, previous_phase, tenant_id, resource_id, actor_id, runner_id, error_code)
+SELECT nextval('changes_id'), statement_timestamp(), a.version, nullif(a.generation, 0), nullif(a.attempt, 0),
+    nullif(a.retry_count, 0), nullif(a.runner_loss_count, 0), a.exit_code, %(kind)s::smallint, %(event)s::smallint,
+    %(actor_type)s::smallint, a.phase, a.phase, a.tenant_id, a.task_id, %(actor_id)s, a.last_runner_id, a.error_code
+FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(end_times)s::timestamptz[])
+    AS k (tenant_id, task_id, end_time)
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks_archive t
+    WHERE t.tenant_id = k.tenant_id AND t.task_id = k.task_id AND t.end_time = k.end_time
+    OFFSET 0
+) a
+
 -- name: months_of_runs
 -- Locks nothing: the months in which the tasks' runs ended, none for those whose only run is in their row. Primary key
 -- of runs.
