@@ -13,6 +13,10 @@ from taskyard.errors import Overloaded, ServerDraining
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# Rounds of the loop in which calls that have arrived at the process come as far as here. Where several came
+# together they are waited for: a transaction of three costs nearly what one of eight does.
+_ROUNDS = 60
+
 Flush = Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]]
 
 
@@ -82,6 +86,8 @@ class Batcher(Generic[Item, Result]):
         try:
             while batch := self._take():
                 await self._flush_batch(batch)
+                if len(batch) > 1:
+                    await _let_arrive()
         finally:
             # In the step that found nothing more: a caller that was just answered runs before any callback
             # of this task, and its next item must not be left to a task that is over.
@@ -109,6 +115,11 @@ class Batcher(Generic[Item, Result]):
                 taken.append((item, future))
             self._waiting.popleft()
         return taken
+
+
+async def _let_arrive() -> None:
+    for _ in range(_ROUNDS):
+        await asyncio.sleep(0)
 
 
 def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
