@@ -55,8 +55,8 @@ crowd: setup ## 2,000 runners connect, idle and reconnect at once; their heartbe
 webhooks: setup ## a webhook receiver is down for a minute (OUTAGE=...); all of it arrives once it is back, in order
 	@TASKYARD_WEBHOOK_OUTAGE=$(or $(OUTAGE),60) .venv/bin/python -m pytest -q -s services/taskdb/tests/sweep/test_webhooks.py -k stopped_for
 
-blocking: setup ## 100 functions that block, each in a host of its own, delay no heartbeat
-	@TASKYARD_BLOCKING=100 .venv/bin/python -m pytest -q services/runner/tests/test_function_hosts.py -k blocking_functions
+blocking: setup ## 100 functions that block for 30 s, each in a host of its own, delay no heartbeat
+	@TASKYARD_BLOCKING=100 TASKYARD_BEATS=60 .venv/bin/python -m pytest -q services/runner/tests/test_function_hosts.py -k blocking_functions
 
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"

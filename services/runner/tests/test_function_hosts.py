@@ -28,6 +28,8 @@ from taskyard_runner.warden.cgroup import find_hierarchy
 StartRunner = Callable[..., Awaitable[RunnerProcess]]
 # Each has a process of its own; `make blocking` takes a hundred.
 BLOCKING = int(os.environ.get("TASKYARD_BLOCKING", "20"))
+# Heartbeats, two a second, for which they block.
+BEATS = int(os.environ.get("TASKYARD_BEATS", "10"))
 
 _hierarchy, _why = find_hierarchy(f"functions-{os.getpid()}")
 if _hierarchy is not None:
@@ -321,8 +323,9 @@ async def test_many_blocking_functions_delay_no_heartbeat(
     peer.send(*tasks)
     await peer.until(lambda: all(kinds(peer, task) for task in tasks), patience=180)
     before = len(peer.session.heartbeats)
-    # Ten intervals; the bound is generous because the machine may have other things to do.
-    await peer.until(lambda: len(peer.session.heartbeats) >= before + 10, patience=15)
+    # The bound is generous because the machine may have other things to do.
+    patience = 3 * BEATS * peer.heartbeat_interval
+    await peer.until(lambda: len(peer.session.heartbeats) >= before + BEATS, patience=patience)
     gate.open()
     for task in tasks:
         assert output(await peer.outcome(task)) == "through"
