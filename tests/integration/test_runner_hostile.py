@@ -30,6 +30,27 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
         yield running
 
 
+class Told:
+    """A pipe into which tasks write, read as it fills."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "told"
+        os.mkfifo(self.path)
+        # Also for writing, so that it does not end between two tasks.
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+
+    async def lines(self, count: int) -> list[str]:
+        """The next lines."""
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.to_thread(self._read, count)
+
+    def _read(self, count: int) -> list[str]:
+        found = b""
+        while found.count(b"\n") < count:
+            found += os.read(self._fd, 4096)
+        return found.decode().splitlines()
+
+
 async def beside(client: Client, own: dict[str, str], hostile: NewTask) -> Task:
     """The hostile task's end, after a neighbour and a later task have ended well."""
     created = await client.create(hostile)
@@ -100,20 +121,19 @@ async def test_two_hundred_commands_at_once(
     client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
 ) -> None:
     await start_runner("--capacity", "200")
-    gate, effects = Gate(tmp_path), tmp_path / "effects"
-    body = 'echo x >> "$EFFECTS"; exec flock -s "$GATE" true'
-    new = command(
-        "bash", "-c", body, runner_labels=own, env={"GATE": str(gate), "EFFECTS": str(effects)}, retry=0
-    )
+    gate, told = Gate(tmp_path), Told(tmp_path)
+    body = 'echo "$TASKYARD_TASK_ID" > "$TOLD"; exec flock -s "$GATE" true'
+    env = {"GATE": str(gate), "TOLD": str(told.path)}
+    new = command("bash", "-c", body, runner_labels=own, env=env, retry=0)
     tasks = [made async for made in client.create_many([new] * 200)]
-    async with asyncio.timeout(PATIENCE):
-        while not effects.exists() or effects.stat().st_size < 2 * 200:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    started = await told.lines(200)
     gate.open()
+    ids = set()
     for task in tasks:
         assert isinstance(task, Created)
+        ids.add(task.id)
         assert (await client.wait(task, timeout=PATIENCE)).phase is Phase.SUCCEEDED
-    assert effects.stat().st_size == 2 * 200
+    assert len(started) == 200 and set(started) == ids
 
 
 async def test_the_result_of_a_child_that_ended_before_its_agent_was_killed_arrives(
@@ -136,16 +156,15 @@ async def test_a_killed_runner_takes_its_children_along_and_its_tasks_go_elsewhe
     client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
 ) -> None:
     first = await start_runner()
-    pids = tmp_path / "pids"
+    told, mark = Told(tmp_path), tmp_path / "mark"
     body = """
-    [ -e "$PIDS" ] && exit 0
-    setsid bash -c 'echo $$ $PPID >> "$PIDS"; exec sleep 600' & exec sleep 600
+    [ -e "$MARK" ] && exit 0
+    touch "$MARK"; setsid bash -c 'echo $$ $PPID > "$TOLD"; exec sleep 600' & exec sleep 600
     """
-    task = await client.create(script.bash(body, runner_labels=own, env={"PIDS": str(pids)}))
-    async with asyncio.timeout(PATIENCE):
-        while not pids.exists() or not pids.read_text().endswith("\n"):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    escaped, child = (int(word) for word in pids.read_text().split())
+    env = {"TOLD": str(told.path), "MARK": str(mark)}
+    task = await client.create(script.bash(body, runner_labels=own, env=env))
+    (line,) = await told.lines(1)
+    escaped, child = (int(word) for word in line.split())
     await first.kill()
     await wait_gone(child)
     assert psutil.pid_exists(escaped)

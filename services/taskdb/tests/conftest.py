@@ -252,6 +252,13 @@ async def taskdb(database_url: str) -> AsyncIterator[RunningTaskDb]:
 
 
 @pytest.fixture
+async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
+    """A taskdb that leaves housekeeping to the test."""
+    async for running in run_taskdb(database_url, housekeeping=False):
+        yield running
+
+
+@pytest.fixture
 async def tenant(taskdb: RunningTaskDb) -> Caller:
     """A caller that acts for the tenant "default"."""
     return await taskdb.caller()

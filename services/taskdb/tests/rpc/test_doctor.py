@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.errors import FieldInvalid, NotFound, PageTokenInvalid, PermissionDenied
 from taskyard.v1 import admin_service_pb2, task_pb2
@@ -26,13 +26,6 @@ from taskyard_taskdb.sweep.jobs import run_job
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.quarantine import QuarantineSweep
 from tests.harness.invariants import assert_invariants
-
-
-@pytest.fixture
-async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
-    """A taskdb that leaves housekeeping to the test."""
-    async for running in run_taskdb(database_url, housekeeping=False):
-        yield running
 
 
 @pytest.fixture

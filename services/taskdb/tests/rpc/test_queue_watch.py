@@ -44,13 +44,6 @@ class Board:
 
 
 @pytest.fixture
-async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
-    """A taskdb that does nothing uncalled."""
-    async for running in run_taskdb(database_url, housekeeping=False):
-        yield running
-
-
-@pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
     return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
 

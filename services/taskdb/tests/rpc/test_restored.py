@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.errors import LogEpochChanged
 from taskyard.status import translated
@@ -19,13 +18,6 @@ from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages
 
 PARENT = "tenants/default"
-
-
-@pytest.fixture
-async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
-    """A taskdb that leaves housekeeping to the test."""
-    async for running in run_taskdb(database_url, housekeeping=False):
-        yield running
 
 
 @pytest.fixture

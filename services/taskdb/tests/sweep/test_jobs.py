@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
 from services.taskdb.tests.yard import started, succeeded
 from taskyard.errors import NotFound
 from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_pb2, task_service_pb2
@@ -30,13 +30,6 @@ from taskyard_taskdb.sweep.leader import Office
 
 DAY = timedelta(days=1)
 NIGHT = datetime(2026, 3, 10, 3, tzinfo=UTC)
-
-
-@pytest.fixture
-async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
-    """A taskdb that leaves housekeeping to the test."""
-    async for running in run_taskdb(database_url, housekeeping=False):
-        yield running
 
 
 @pytest.fixture

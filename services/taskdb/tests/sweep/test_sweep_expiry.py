@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 
-from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.v1 import lease_pb2, session_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
@@ -18,13 +17,6 @@ from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages
 
 NO_GRACE = timedelta(0)
-
-
-@pytest.fixture
-async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
-    """A taskdb that leaves housekeeping to the test."""
-    async for running in run_taskdb(database_url, housekeeping=False):
-        yield running
 
 
 @pytest.fixture

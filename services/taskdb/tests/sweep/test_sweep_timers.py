@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard.v1 import task_pb2
 from taskyard_taskdb.storage import keys
 from taskyard_taskdb.sweep.due import TimerSweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.slots import SlotSweep
-
-
-@pytest.fixture
-async def quiet(database_url: str) -> AsyncIterator[RunningTaskDb]:
-    """A taskdb that leaves housekeeping to the test."""
-    async for running in run_taskdb(database_url, housekeeping=False):
-        yield running
 
 
 @pytest.fixture
