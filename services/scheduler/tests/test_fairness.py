@@ -373,6 +373,19 @@ def test_a_class_that_becomes_matchable_is_served_at_the_next_plan() -> None:
     assert make_plan(offers, agenda, Situation(matches, 4), 0.0) == []
 
 
+def test_a_lane_becomes_live_with_its_first_runner_though_another_lane_of_its_tenant_was_live() -> None:
+    matches, agenda = Matches(), Agenda()
+    agenda.classes.update({1: wanted(1), 7: wanted(7, required=labels(gpu="yes"))})
+    for found in (lane(1, 50), lane(7, 2)):
+        agenda.put(found, 0.0)
+    matches.put("full", profile("full"))
+    (first,) = make_plan([offer("full", 1)], agenda, Situation(matches, 4), 0.0)
+    assert [listed.lane.class_id for listed in first.tenants[0].lanes] == [1]
+    matches.put("new", profile("new", labels={"gpu": "yes"}))
+    (plan,) = make_plan([offer("new", 1)], agenda, Situation(matches, 8), 1.0)
+    assert {listed.lane.class_id for listed in plan.tenants[0].lanes} == {1, 7}
+
+
 def test_idle_runners_of_another_kind_do_not_make_a_plan_look_at_every_tenant() -> None:
     looked: list[str] = []
 

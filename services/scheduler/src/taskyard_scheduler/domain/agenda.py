@@ -110,8 +110,8 @@ class TenantAgenda:
         self._block()
 
     def revive(self) -> None:
-        """Somebody may be able to take what nobody could."""
-        if self._live == []:
+        """Somebody may be able to take what nobody could: some of its lanes may become live."""
+        if self._live is not None and len(self._live) < len(self.lanes):
             self._reset()
 
     def _reset(self) -> None:
