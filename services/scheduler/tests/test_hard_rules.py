@@ -302,7 +302,7 @@ class World:
         session = WatchedSession(hello, opened, self.config, self, lambda: None, self.now)
         session.host = host
         host.session = session
-        self.fleet.add_session(session)
+        self.fleet.add_session(session, self.now)
 
     def do_finish(self, name: str) -> None:
         host = self.hosts[name]

@@ -11,6 +11,7 @@ from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile
 from taskyard_scheduler.domain.plan import Offer
+from taskyard_scheduler.domain.refusals import Alike, RefusalBook
 from taskyard_scheduler.session import Session
 
 _KIND_NAMES: dict[int, str] = {
@@ -34,23 +35,31 @@ class Fleet:
         self.sessions: dict[str, Session] = {}
         self.matches = Matches()
         self._takers: dict[str, Taker] = {}
+        self._refusals = RefusalBook()
 
-    def add_session(self, session: Session) -> None:
+    def add_session(self, session: Session, now: float) -> None:
         """A runner said hello; of two sessions here the one with the older epoch is superseded."""
         former = self.sessions.get(session.runner_id)
         if former is not None and former.epoch > session.epoch:
             session.finish(errors.SessionSuperseded(session.runner_id))
             return
+        if former is not None:
+            self._keep_refusals(former, now)
+        session.refusals = self._refusals.recall(session.runner_id, session.instance_id, now)
         self.sessions[session.runner_id] = session
         self.add_taker(session.runner_id, session)
         if former is not None:
             former.finish(errors.SessionSuperseded(former.runner_id))
 
-    def remove_session(self, session: Session) -> None:
+    def remove_session(self, session: Session, now: float) -> None:
         """Its stream is over; a newer session of the runner stays."""
         if self.sessions.get(session.runner_id) is session:
             del self.sessions[session.runner_id]
             self.remove_taker(session.runner_id)
+            self._keep_refusals(session, now)
+
+    def _keep_refusals(self, session: Session, now: float) -> None:
+        self._refusals.keep(session.runner_id, session.instance_id, session.refusals, now)
 
     def add_taker(self, key: str, taker: Taker) -> None:
         self._takers[key] = taker
@@ -101,7 +110,5 @@ class Fleet:
 
 def refusal_seconds(session: Session, tenant: str, wanted: PlacementClass, now: float) -> float:
     """How long the runner is not asked for the like of it, which it gave back as unsupported."""
-    if not session.refused:
-        return 0.0
-    alike = (tenant, _KIND_NAMES.get(wanted.kind, ""), wanted.task_type, wanted.function)
-    return max(0.0, session.refused.get(alike, 0.0) - now)
+    alike = Alike(tenant, _KIND_NAMES.get(wanted.kind, ""), wanted.task_type, wanted.function)
+    return session.refusals.seconds(alike, now)

@@ -18,9 +18,9 @@ from taskyard_kit.metrics import instrument
 from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
 from taskyard_scheduler.claims import Claim
-from taskyard_scheduler.domain.placement import judge
+from taskyard_scheduler.domain.placement import RunnerProfile, judge
 from taskyard_scheduler.domain.plan import Offer, RunnerPlan, Situation, make_plan
-from taskyard_scheduler.fleet import Fleet
+from taskyard_scheduler.fleet import Fleet, refusal_seconds
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.metric_names import ASSIGNED, CLAIM_DURATION
@@ -133,7 +133,7 @@ class Dispatcher:
         claim_time = self._clock()
         # The heartbeats known before the claim is sent: a later one would stretch the first lease.
         heartbeats = [session.heartbeat_id for session, _ in group]
-        profiles = [session.profile for session, _ in group]
+        known = [_known(session) for session, _ in group]
         request = PopTasksRequest(
             scheduler_id=self._config.scheduler_id,
             request_id=uuid.uuid4().hex,
@@ -146,10 +146,8 @@ class Dispatcher:
                 self._hold_back(plan.offer.key)
             return
         answered = list(zip(group, response.results, strict=True))
-        for ((session, plan), result), heartbeat_id, profile in zip(
-            answered, heartbeats, profiles, strict=True
-        ):
-            doubtful = plan.moody or session.profile != profile
+        for ((session, plan), result), heartbeat_id, before in zip(answered, heartbeats, known, strict=True):
+            doubtful = plan.moody or _known(session) != before
             self._hand_out(session, result, heartbeat_id, claim_time, doubtful=doubtful)
         moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in answered]
         self._pass_over(moved)
@@ -192,7 +190,8 @@ class Dispatcher:
         unfit: list[lease_pb2.Assignment] = []
         if doubtful:
             # What changed while the claim was under way may rule a task out: it goes to another runner.
-            unfit = [assignment for assignment in assignments if not _fits(session, assignment)]
+            now = self._clock()
+            unfit = [assignment for assignment in assignments if not _fits(session, assignment, now)]
             assignments = [assignment for assignment in assignments if assignment not in unfit]
         unsent = session.assign(assignments, heartbeat_id, claim_time)
         if unfit or unsent:
@@ -254,11 +253,18 @@ class Dispatcher:
         self.wake()
 
 
-def _fits(session: Session, assignment: lease_pb2.Assignment) -> bool:
+def _known(session: Session) -> tuple[RunnerProfile, int]:
+    """What a claim was planned with; another value says that the runner changed, or refused something."""
+    return session.profile, session.refusals.count
+
+
+def _fits(session: Session, assignment: lease_pb2.Assignment, now: float) -> bool:
     """Whether the runner may still have the task."""
     tenant = convert.tenant_of(assignment.lease.task)
-    verdict = judge(session.profile, convert.class_of(assignment.spec), session.capacity.executing())
-    return verdict.eligible and session.profile.serves(tenant)
+    wanted = convert.class_of(assignment.spec)
+    if not session.profile.serves(tenant) or refusal_seconds(session, tenant, wanted, now) > 0:
+        return False
+    return judge(session.profile, wanted, session.capacity.executing()).eligible
 
 
 def _trace(assignment: lease_pb2.Assignment, runner_id: str) -> None:

@@ -121,12 +121,12 @@ class Scheduler:
 
     def admit(self, session: Session) -> None:
         """A session is open and its stream ready."""
-        self.fleet.add_session(session)
+        self.fleet.add_session(session, self.clock())
         self.dispatcher.capacity_changed(session.runner_id)
 
     def dismiss(self, session: Session, *, disconnected: bool) -> None:
         """The stream of a session is over; what was claimed for it and not written is given back."""
-        self.fleet.remove_session(session)
+        self.fleet.remove_session(session, self.clock())
         self._left.set()
         self.give_back(session.runner_id, session.outbox.withdraw_assignments())
         if disconnected:

@@ -17,15 +17,12 @@ from taskyard_scheduler import convert
 from taskyard_scheduler.domain.capacity import Capacity, RunKey
 from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.domain.plan import Offer
+from taskyard_scheduler.domain.refusals import Alike, Refusals
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
 from taskyard_scheduler.renewals import Renewal
 from taskyard_scheduler.reports import OUTCOMES, Entry
 from taskyard_scheduler.verdicts import Verdicts
-
-# How long a runner is not offered again what it gave back as unsupported.
-REFUSAL_SECONDS = 600.0
-
 
 class Said(NamedTuple):
     """A report of the runner, taken apart: its kind and the run it is about."""
@@ -58,6 +55,7 @@ class Session:
         now: float,
     ) -> None:
         self.runner_id = hello.runner_id
+        self.instance_id = hello.instance_id
         self.session_id = opened.session_id
         self.epoch = opened.session_epoch
         self.over = False
@@ -66,7 +64,8 @@ class Session:
         self.heartbeat_id = 0
         self.heartbeat_time = now
         self.drain: runner_pb2.DrainRequest | None = None
-        self.refused: dict[tuple[str, str, str, str], float] = {}
+        # Those of the agent's earlier sessions too, once the fleet has admitted this one.
+        self.refusals = Refusals()
         # When the rate of logs allows more of them.
         self.log_time = 0.0
         self.outbox = Outbox(wake)
@@ -302,8 +301,8 @@ class Session:
     def _refuse_alike(self, key: RunKey, now: float) -> None:
         run = self.capacity.sent.get(key) or self.capacity.held.get(key)
         if run is not None and run.kind:
-            alike = (convert.tenant_of(key[0]), run.kind, run.task_type, run.function)
-            self.refused[alike] = now + REFUSAL_SECONDS
+            alike = Alike(convert.tenant_of(key[0]), run.kind, run.task_type, run.function)
+            self.refusals.add(alike, now)
             self._around.profile_changed(self)
 
     def reports_decided(self) -> None:
@@ -365,7 +364,7 @@ class Session:
             capacity.capacity,
             capacity.budget,
             since=self.profile.register_time,
-            limited=bool(self.profile.tenants or self.refused),
+            limited=bool(self.profile.tenants) or self.refusals.prune(now),
         )
 
     @property
