@@ -144,12 +144,13 @@ def _restored(argv: Sequence[str]) -> None:
 def _maintain(argv: Sequence[str]) -> None:
     # Imported here, as the services are.
     from taskyard_taskdb.maintenance import maintain
+    from taskyard_taskdb.sweep.jobs import UnderWay
 
     settings = load_or_exit(MaintenanceSettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
         sys.stdout.write(asyncio.run(maintain(settings)))
-    except (migrate.SchemaError, TaskyardError, psycopg.Error) as error:
+    except (migrate.SchemaError, TaskyardError, UnderWay, psycopg.Error) as error:
         _fail(str(error))
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from taskyard.errors import FieldInvalid
+from taskyard_taskdb.domain.schedule import JobRun
 from taskyard_taskdb.housekeeping import make_jobs
 from taskyard_taskdb.settings import MaintenanceSettings
 from taskyard_taskdb.storage import job_runs
-from taskyard_taskdb.storage.job_runs import JobRun
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.sweep.jobs import Job, run_job
 
 
 async def maintain(settings: MaintenanceSettings) -> str:
-    """Do what the settings ask for; returns what to print. Raises FieldInvalid for an unknown job."""
+    """Do what the settings ask for; returns what to print.
+
+    Raises FieldInvalid for an unknown job, UnderWay for one that somebody runs already.
+    """
     pool = Pool(settings.database_url, PoolOptions(size=2, reserve=1))
     # Nobody is told: services read what has changed at their next look.
     jobs = make_jobs(pool, lambda written: None, settings.job_options())
@@ -23,15 +27,15 @@ async def maintain(settings: MaintenanceSettings) -> str:
     try:
         if chosen is None:
             async with pool.reading() as tx:
-                runs, _ = await job_runs.read(tx)
-            return "".join(_lines(jobs, runs))
+                runs, now = await job_runs.read(tx)
+            return "".join(_lines(jobs, runs, now))
         return f"{chosen.name}: {await run_job(pool, chosen, _by_hand)} items\n"
     finally:
         await pool.close()
 
 
 async def _by_hand(tx: Tx) -> None:
-    """Nothing to prove: pages of one job take turns by their lock, whoever runs them."""
+    """Nothing to prove but the run itself, which keeps the leader from the job."""
 
 
 def _choose(jobs: Sequence[Job], name: str) -> Job:
@@ -42,15 +46,16 @@ def _choose(jobs: Sequence[Job], name: str) -> Job:
     raise FieldInvalid.of("job", f"{name!r} is no job; choose one of {known}")
 
 
-def _lines(jobs: Iterable[Job], runs: dict[str, JobRun]) -> Iterable[str]:
+def _lines(jobs: Iterable[Job], runs: dict[str, JobRun], now: datetime) -> Iterable[str]:
     for job in jobs:
-        yield f"{job.name:<14}{_told(runs.get(job.name)):<46}{job.about}\n"
+        yield f"{job.name:<14}{_told(runs.get(job.name), now):<46}{job.about}\n"
 
 
-def _told(run: JobRun | None) -> str:
+def _told(run: JobRun | None, now: datetime) -> str:
     if run is None:
         return "never ran"
-    moment = f"{run.start_time:%Y-%m-%d %H:%M:%S}"
     if run.end_time is None:
-        return f"{moment}  under way or interrupted"
-    return f"{moment}  {'failed' if run.error else 'done'}, {run.item_count} items"
+        state = "under way" if run.is_under_way(now) else "interrupted"
+    else:
+        state = "failed" if run.error else "done"
+    return f"{run.start_time:%Y-%m-%d %H:%M:%S}  {state}, {run.item_count} items"

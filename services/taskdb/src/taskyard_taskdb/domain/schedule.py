@@ -1,4 +1,4 @@
-"""When a job of housekeeping is due, from when it last began."""
+"""When a job of housekeeping is due, from how its last run went."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -25,9 +25,51 @@ class Nightly:
 
 Schedule = Every | Nightly
 
-
+# A run that shows no sign of life for so long was interrupted, with its process or by a lost office. Between
+# two signs is a page, which takes a fraction of a second.
+SILENCE = timedelta(seconds=30)
+# A failed run is repeated after this time, and after twice as long each time up to the longest.
+FIRST_RETRY = timedelta(minutes=1)
+LONGEST_RETRY = timedelta(hours=1)
 # A night's work that never was done is not begun while everything starts.
 FIRST_NIGHT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """How the last run of a job went; without an end it is under way or was interrupted."""
+
+    job: str
+    run: int
+    start_time: datetime
+    seen_time: datetime
+    end_time: datetime | None
+    success_time: datetime | None
+    item_count: int
+    # Runs that failed since the last success.
+    failure_count: int
+    error: str | None
+
+    def is_under_way(self, now: datetime) -> bool:
+        """Whether somebody runs it, as far as can be seen."""
+        return self.end_time is None and now < self.seen_time + SILENCE
+
+
+def due_time(schedule: Schedule, last: JobRun | None, noticed: datetime) -> datetime:
+    """When a job is to run next; `noticed` is when somebody first looked."""
+    if last is None:
+        return next_run(schedule, None, noticed)
+    if last.end_time is None:
+        return last.seen_time + SILENCE
+    if last.error is not None:
+        return last.end_time + _retry_delay(last.failure_count)
+    return next_run(schedule, last.start_time, noticed)
+
+
+def _retry_delay(failures: int) -> timedelta:
+    if failures < 1:
+        return timedelta(0)
+    return min(FIRST_RETRY * 2 ** min(failures - 1, 30), LONGEST_RETRY)
 
 
 def next_run(schedule: Schedule, last: datetime | None, noticed: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""Jobs: housekeeping that has time. Each works in pages, is recorded, and can be run by hand as well."""
+"""Jobs: housekeeping that has time. Each works in pages, in one process at a time, and is recorded."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from datetime import datetime
 from typing import Protocol
 
 from taskyard.errors import TaskyardError
-from taskyard_taskdb.domain.schedule import Schedule, next_run
+from taskyard_taskdb.domain.schedule import SILENCE, JobRun, Schedule, due_time
 from taskyard_taskdb.storage import job_runs
+from taskyard_taskdb.storage.job_runs import Superseded
 from taskyard_taskdb.storage.leader import Deposed
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.sweep.leader import Office
 
 logger = logging.getLogger(__name__)
 
-# A job that another replica or an operator has run is noticed this late, and a failed one is tried again.
+# A job that another replica or an operator has run is noticed this late.
 LONGEST_SECONDS = 60.0
 
 Stand = Callable[[Tx], Awaitable[None]]
@@ -34,6 +35,16 @@ class Job(Protocol):
     def pages(self, stand: Stand) -> AsyncIterator[int]:
         """Work page by page, each in a transaction of its own; yields how many items each had."""
         ...
+
+
+class UnderWay(Exception):
+    """Another process runs the job."""
+
+    def __init__(self, run: JobRun) -> None:
+        super().__init__(
+            f"job {run.job} is under way since {run.start_time:%Y-%m-%d %H:%M:%S}, {run.item_count} items so "
+            f"far: wait for it; if its process is gone, it can be run again after {SILENCE.seconds} s"
+        )
 
 
 class Ran(Protocol):
@@ -64,7 +75,9 @@ class JobSweep:
             return min(wait, LONGEST_SECONDS)
         try:
             await run_job(self._pool, self._job, office.stand, self._ran)
-        except TaskyardError as error:
+        except UnderWay:
+            return SILENCE.total_seconds()
+        except (TaskyardError, Superseded) as error:
             logger.warning("job %s is put off: %s", self.name, error)
             return LONGEST_SECONDS
         return min(await self._wait(), LONGEST_SECONDS)
@@ -73,40 +86,46 @@ class JobSweep:
         async with self._pool.reading() as tx:
             runs, now = await job_runs.read(tx)
         self._noticed = self._noticed or now
-        last = runs.get(self.name)
-        # What was interrupted, with its process or by an error, goes on soon.
-        if last is not None and (last.success_time is None or last.success_time < last.start_time):
-            return 0.0
-        began = None if last is None else last.start_time
-        return (next_run(self._job.schedule, began, self._noticed) - now).total_seconds()
+        return (due_time(self._job.schedule, runs.get(self.name), self._noticed) - now).total_seconds()
 
 
 async def run_job(pool: Pool, job: Job, stand: Stand, ran: Ran = ignore) -> int:
-    """Run a job to its end and record it; returns how many items it had. Raises what the job raises."""
+    """Run a job to its end and record it; returns how many items it had.
+
+    Raises UnderWay if somebody else runs it, and what the job raises.
+    """
+    began, items = time.monotonic(), 0
+    run = await _begin(pool, stand, job.name)
 
     async def stand_alone(tx: Tx) -> None:
         await stand(tx)
-        await job_runs.lock(tx, job.name)
+        await job_runs.keep(tx, job.name, run, items)
 
-    began, items = time.monotonic(), 0
-    await pool.run(lambda tx: _begin(tx, stand, job.name))
+    async def end(error: str | None = None) -> None:
+        await pool.run(lambda tx: job_runs.end(tx, job.name, run, items, error))
+        ran(job.name, items, time.monotonic() - began, failed=error is not None)
+
     try:
         async for count in job.pages(stand_alone):
             items += count
-    except Deposed:
+    except (Deposed, Superseded):
         raise
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        await pool.run(lambda tx: job_runs.end(tx, job.name, items, told))
-        ran(job.name, items, time.monotonic() - began, failed=True)
+        await end(f"{type(error).__name__}: {error}")
         raise
-    await pool.run(lambda tx: job_runs.end(tx, job.name, items))
-    ran(job.name, items, time.monotonic() - began, failed=False)
+    await end()
     if items:
         logger.info("job %s: %d items in %.1f s", job.name, items, time.monotonic() - began)
     return items
 
 
-async def _begin(tx: Tx, stand: Stand, name: str) -> None:
-    await stand(tx)
-    await job_runs.begin(tx, name)
+async def _begin(pool: Pool, stand: Stand, name: str) -> int:
+    async def work(tx: Tx) -> int:
+        await stand(tx)
+        run = await job_runs.begin(tx, name)
+        if run is None:
+            runs, _ = await job_runs.read(tx)
+            raise UnderWay(runs[name])
+        return run
+
+    return await pool.run(work)

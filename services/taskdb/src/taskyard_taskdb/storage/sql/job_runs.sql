@@ -1,19 +1,26 @@
 -- name: read_job_runs
 -- Locks nothing; the table has a row per job. The database's time comes along.
-SELECT job, start_time, end_time, success_time, item_count, error, statement_timestamp() FROM job_runs ORDER BY job
+SELECT job, run, start_time, seen_time, end_time, success_time, item_count, failure_count, error, statement_timestamp()
+FROM job_runs ORDER BY job
 
 -- name: begin_job_run
--- Locks or makes the row of a job; primary key of job_runs.
-INSERT INTO job_runs AS j (job, start_time) VALUES (%(job)s, statement_timestamp())
-ON CONFLICT (job) DO UPDATE SET start_time = excluded.start_time, end_time = NULL, item_count = 0, error = NULL
+-- Locks or makes the row of a job; primary key of job_runs. No row comes back while another run shows signs of life.
+INSERT INTO job_runs AS j (job, run, start_time, seen_time)
+VALUES (%(job)s, 1, statement_timestamp(), statement_timestamp())
+ON CONFLICT (job) DO UPDATE SET run = j.run + 1, start_time = statement_timestamp(), seen_time = statement_timestamp(),
+    end_time = NULL, item_count = 0, error = NULL
+WHERE j.end_time IS NOT NULL OR j.seen_time <= statement_timestamp() - %(silence)s::interval
+RETURNING run
+
+-- name: keep_job_run
+-- Locks the row of a job for the rest of the transaction, if this is still its run; comes before all other row locks.
+-- Primary key of job_runs.
+UPDATE job_runs SET seen_time = statement_timestamp(), item_count = %(items)s
+WHERE job = %(job)s AND run = %(run)s AND end_time IS NULL
 
 -- name: end_job_run
--- Writes the row of a job; primary key of job_runs.
+-- Writes the row of a job, if this is still its run; primary key of job_runs.
 UPDATE job_runs SET end_time = statement_timestamp(), item_count = %(items)s, error = %(error)s,
-    success_time = CASE WHEN %(error)s::text IS NULL THEN statement_timestamp() ELSE success_time END
-WHERE job = %(job)s
-
--- name: lock_job
--- Lets one page of a job at a time change anything, whoever runs it; nobody else takes this advisory lock, and it comes
--- before all row locks.
-SELECT pg_advisory_xact_lock(hashtextextended('job/' || %(job)s, 0))
+    success_time = CASE WHEN %(error)s::text IS NULL THEN statement_timestamp() ELSE success_time END,
+    failure_count = CASE WHEN %(error)s::text IS NULL THEN 0 ELSE failure_count + 1 END
+WHERE job = %(job)s AND run = %(run)s AND end_time IS NULL
