@@ -20,6 +20,7 @@ from taskyard_taskdb.domain.schedule import (
     Every,
     JobRun,
     Nightly,
+    Schedule,
     due_time,
 )
 from taskyard_taskdb.storage import job_runs
@@ -45,7 +46,7 @@ class Held:
     """A job of two pages that waits between them."""
 
     name, about = "held", "waits"
-    schedule = Every(DAY)
+    schedule: Schedule = Every(DAY)
 
     def __init__(self, quiet: RunningTaskDb) -> None:
         self._quiet = quiet
