@@ -27,8 +27,8 @@ FROM (
     SELECT CASE WHEN {by_tenant} THEN tenant_id ELSE '' END AS tenant_id,
         CASE WHEN {by_task_type} THEN task_type ELSE '' END AS task_type,
         CASE WHEN {by_runner} THEN runner_id ELSE '' END AS runner_id, phase, retry_count, ran, waited,
-        CASE WHEN ran >= 0 THEN floor(4 * log(2, greatest(ran * 1000, 1)::numeric))::int END AS run_step,
-        CASE WHEN waited >= 0 THEN floor(4 * log(2, greatest(waited * 1000, 1)::numeric))::int END
+        CASE WHEN ran >= 0 THEN floor(4 * ln(greatest(ran * 1000, 1)) / ln(2::float8))::int END AS run_step,
+        CASE WHEN waited >= 0 THEN floor(4 * ln(greatest(waited * 1000, 1)) / ln(2::float8))::int END
             AS queue_step,
         CASE phase WHEN 1 THEN extract(epoch FROM clock_timestamp() - create_time) END AS pending_age
     FROM (

@@ -10,7 +10,8 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.statements import statement
 
-PAGE = 5000
+# About 20 ms of one core for PostgreSQL.
+PAGE = 2000
 QUARTER = timedelta(minutes=15)
 MOST_GROUPS = 1000
 _RUN = 1

@@ -36,7 +36,7 @@ WITH page AS MATERIALIZED (
     SET task_count = c.task_count + excluded.task_count, retry_count = c.retry_count + excluded.retry_count
 ), timed AS (
     INSERT INTO task_durations AS d (quarter, kind, step, task_count, seconds, longest, tenant_id, task_type)
-    SELECT k.quarter, took.kind, floor(4 * log(2, greatest(took.seconds * 1000, 1)::numeric)), count(*),
+    SELECT k.quarter, took.kind, floor(4 * ln(greatest(took.seconds * 1000, 1)) / ln(2::float8)), count(*),
         sum(took.seconds), max(took.seconds), k.tenant_id, k.task_type
     FROM known k
     CROSS JOIN LATERAL (VALUES (1, k.ran), (2, k.waited)) took (kind, seconds)
