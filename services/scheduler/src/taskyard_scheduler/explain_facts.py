@@ -19,8 +19,8 @@ from taskyard_scheduler.session import Session
 Message = lease_service_pb2.ReadExplainFactsResponse
 
 
-def read_facts(message: Message) -> Facts:
-    """taskdb's answer as values."""
+def read_facts(message: Message, spec: task_pb2.TaskSpec) -> Facts:
+    """taskdb's answer as values; of a dry run also the spec that was asked about."""
     tenant = message.tenant.share.tenant
     return Facts(
         now=_time(message.read_time),
@@ -32,6 +32,8 @@ def read_facts(message: Message) -> Facts:
         slot=_slot(tenant, message.slot) if message.HasField("slot") else None,
         task_type=_type(message.task_type) if message.HasField("task_type") else None,
         quarantine=message.quarantine.name,
+        quarantine_holds=message.quarantine.held,
+        not_before=_optional(spec, "not_before"),
     )
 
 
@@ -128,6 +130,7 @@ def _elsewhere(runner_id: str, facts: lease_service_pb2.RunnerFacts) -> Candidat
         draining=runner.state == runner_pb2.RUNNER_STATE_DRAINING,
         free=max(0, registration.capacity + registration.prefetch - runner.used_capacity),
         used=runner.used_capacity,
+        budget=convert.optional_resources(facts.free_resources, given=facts.HasField("free_resources")),
         executing=frozenset(facts.task_types),
     )
 

@@ -24,6 +24,7 @@ from taskyard_scheduler.renewals import Renewal
 from taskyard_scheduler.reports import OUTCOMES, Entry
 from taskyard_scheduler.verdicts import Verdicts
 
+
 class Said(NamedTuple):
     """A report of the runner, taken apart: its kind and the run it is about."""
 

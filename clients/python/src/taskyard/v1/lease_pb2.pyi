@@ -83,8 +83,9 @@ class _ReleaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Release
     RELEASE_REASON_NO_CAPACITY: _ReleaseReason.ValueType  # 3
     """Not started: no capacity -> PENDING."""
     RELEASE_REASON_UNSUPPORTED: _ReleaseReason.ValueType  # 4
-    """Not started: type, kind or resources not supported -> PENDING, and not offered to this
-    runner again for 10 min.
+    """Not started: type, kind or resources not supported -> PENDING, and the like of it is not
+    offered to this agent again for 10 min by the scheduler that heard it.  A restarted agent
+    (another instance_id) is asked again.
     """
     RELEASE_REASON_LOST: _ReleaseReason.ValueType  # 5
     """The holder lost the workload (restart of the host, crash) -> as a lost runner."""
@@ -101,8 +102,9 @@ RELEASE_REASON_DRAINED: ReleaseReason.ValueType  # 2
 RELEASE_REASON_NO_CAPACITY: ReleaseReason.ValueType  # 3
 """Not started: no capacity -> PENDING."""
 RELEASE_REASON_UNSUPPORTED: ReleaseReason.ValueType  # 4
-"""Not started: type, kind or resources not supported -> PENDING, and not offered to this
-runner again for 10 min.
+"""Not started: type, kind or resources not supported -> PENDING, and the like of it is not
+offered to this agent again for 10 min by the scheduler that heard it.  A restarted agent
+(another instance_id) is asked again.
 """
 RELEASE_REASON_LOST: ReleaseReason.ValueType  # 5
 """The holder lost the workload (restart of the host, crash) -> as a lost runner."""

@@ -1184,10 +1184,13 @@ class QuarantineFacts(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     RUNNER_LOSS_COUNT_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """tenants/{tenant}/quarantines/{digest}"""
     runner_loss_count: _builtins.int
     """Runners it cost."""
+    held: _builtins.bool
+    """The task was paused for it, and is resumed by its release."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """Since when."""
@@ -1198,10 +1201,11 @@ class QuarantineFacts(_message.Message):
         name: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         runner_loss_count: _builtins.int = ...,
+        held: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "name", b"name", "runner_loss_count", b"runner_loss_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "held", b"held", "name", b"name", "runner_loss_count", b"runner_loss_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1215,6 +1219,7 @@ class RunnerFacts(_message.Message):
 
     RUNNER_FIELD_NUMBER: _builtins.int
     TASK_TYPES_FIELD_NUMBER: _builtins.int
+    FREE_RESOURCES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def runner(self) -> _runner_pb2.Runner:
         """The runner, with its session."""
@@ -1223,15 +1228,20 @@ class RunnerFacts(_message.Message):
     def task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Types of the tasks it holds, if the class asks for them."""
 
+    @_builtins.property
+    def free_resources(self) -> _common_pb2.Resources:
+        """Free resources by its last heartbeat; unset = not accounted."""
+
     def __init__(
         self,
         *,
         runner: _runner_pb2.Runner | None = ...,
         task_types: _abc.Iterable[_builtins.str] | None = ...,
+        free_resources: _common_pb2.Resources | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["free_resources", b"free_resources", "runner", b"runner"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["runner", b"runner", "task_types", b"task_types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["free_resources", b"free_resources", "runner", b"runner", "task_types", b"task_types"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

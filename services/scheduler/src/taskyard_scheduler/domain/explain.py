@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum
 
 from taskyard_scheduler.domain.explain_runners import Candidate, RunnerVerdict, explain_runners
-from taskyard_scheduler.domain.placement import Obstacle, PlacementClass
+from taskyard_scheduler.domain.placement import EXTERNAL_KIND, Obstacle, PlacementClass
 
 
 class Gate(IntEnum):
@@ -57,7 +57,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlotFacts:
-    """The slot it needs: the task that has it, if any, and how many wait before."""
+    """The slot it needs: the task that has it, until when that is leased, and how many wait before."""
 
     slot: str
     head_task: str = ""
@@ -102,8 +102,16 @@ class Facts:
     task: TaskFacts | None = None
     slot: SlotFacts | None = None
     task_type: TypeFacts | None = None
-    # Name of the quarantine of its spec.
+    # Name of the quarantine of its spec, and whether the task was paused for it.
     quarantine: str = ""
+    quarantine_holds: bool = False
+    # Of a spec; a task has next_attempt_time.
+    not_before: datetime | None = None
+
+    @property
+    def external(self) -> bool:
+        """Whether its owner does it, and no runner."""
+        return self.task.external if self.task is not None else self.wanted.kind == EXTERNAL_KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +133,11 @@ HELD = frozenset(("SCHEDULED", "RUNNING"))
 def explain(facts: Facts, candidates: Sequence[Candidate]) -> Explanation:
     """Every gate that applies, in the order in which they are passed, and every runner."""
     task = facts.task
+    gates, runners = list[GateVerdict](), list[RunnerVerdict]()
     if task is not None and (task.phase in HELD or task.phase in ENDED or task.external):
-        gates, runners = [_phase(task)], []
+        gates = [_phase(task)]
+    elif facts.external:
+        gates = [*_admission(facts), _external("report its status once it is created")]
     else:
         runners = explain_runners(facts.wanted, facts.pinned, candidates)
         gates = [*_gates(facts), *_runner_gates(facts, runners)]
@@ -156,68 +167,104 @@ def _effective_priority(facts: Facts) -> float:
 
 def _gates(facts: Facts) -> Iterator[GateVerdict]:
     if facts.task is not None:
-        if facts.quarantine and facts.task.phase == "PAUSED":
+        if facts.quarantine and facts.quarantine_holds and facts.task.phase == "PAUSED":
             yield GateVerdict(Gate.PHASE, True, "it is paused for as long as its spec is held back")
         else:
             yield _phase(facts.task)
-        yield _delay(facts.task, facts.now)
+    yield from _admission(facts)
+    yield _delay(facts)
     if facts.slot is not None:
-        yield _slot(facts.slot, facts.task)
+        yield _slot(facts.slot, facts.task, facts.now)
     yield _paused(facts.tenant, facts.task_type)
-    if facts.task is None and facts.task_type is not None:
-        yield _type(facts.task_type)
     if facts.tenant.max_concurrent:
         yield _concurrency(facts.tenant)
-    if facts.task is None and facts.tenant.max_pending:
-        yield _queue_depth(facts.tenant)
-    if facts.task is None and facts.tenant.rate:
-        yield _rate(facts.tenant, facts.now)
     if facts.quarantine or facts.task is not None:
         yield _quarantine(facts.quarantine)
+
+
+def _admission(facts: Facts) -> Iterator[GateVerdict]:
+    """What a spec has to pass before it is a task."""
+    if facts.task is not None:
+        return
+    if facts.task_type is not None:
+        yield _type(facts.task_type)
+    if facts.tenant.max_pending:
+        yield _queue_depth(facts.tenant)
+    if facts.tenant.rate:
+        yield _rate(facts.tenant, facts.now)
 
 
 # ---- the task itself
 
 
 def _phase(task: TaskFacts) -> GateVerdict:
-    if task.phase in HELD:
-        word = "runs" if task.phase == "RUNNING" else "was given to"
-        return GateVerdict(Gate.PHASE, True, f"it {word} on runner {task.holder}".replace("to on", "to"))
     if task.phase in ENDED:
-        told = f"it has ended: {task.phase}"
-        return GateVerdict(Gate.PHASE, False, told, f"retry {task.name} to run it again")
+        return _ended(task)
+    if task.external and task.phase == "RUNNING":
+        return GateVerdict(Gate.PHASE, True, "it is external, and its owner works on it")
     if task.external:
-        told = "it is external: its owner works on it and reports its status"
-        return GateVerdict(Gate.PHASE, False, told, f"report the status of {task.name}")
+        return _external(f"report the status of {task.name}")
+    if task.phase in HELD:
+        word = "runs on" if task.phase == "RUNNING" else "was given to"
+        return GateVerdict(Gate.PHASE, True, f"it {word} runner {task.holder}")
     if task.phase == "PAUSED":
         return GateVerdict(Gate.PHASE, False, "it is paused", f"resume {task.name}")
     if task.phase == "REDISTRIBUTING" and not task.queued:
-        told = f"runner {task.holder} may still work on it until its lease ends"
-        remedy = "wait for the end of the lease, or bring the runner back"
-        return GateVerdict(Gate.PHASE, False, told, remedy, f"runners/{task.holder}", task.lease_expire_time)
+        until = f", until {_told(task.lease_expire_time)}" if task.lease_expire_time is not None else ""
+        told = f"it is being cancelled; runner {task.holder} may still end it by itself{until}"
+        remedy = f"retry {task.name} once it has ended"
+        return GateVerdict(Gate.PHASE, False, told, remedy, f"runners/{task.holder}")
     return GateVerdict(Gate.PHASE, True, f"it is {task.phase}")
 
 
-def _delay(task: TaskFacts, now: datetime) -> GateVerdict:
-    due = task.next_attempt_time
-    if task.pending_reason not in ("DELAYED", "BACKOFF") or due is None or task.phase == "PAUSED":
+def _ended(task: TaskFacts) -> GateVerdict:
+    told = f"it has ended: {task.phase}"
+    if task.phase == "SUCCEEDED":
+        remedy = "create it anew: what has succeeded is not retried"
+    else:
+        remedy = f"retry {task.name} to run it again"
+    return GateVerdict(Gate.PHASE, False, told, remedy)
+
+
+def _external(remedy: str) -> GateVerdict:
+    told = "it is external: its owner works on it and reports its status"
+    return GateVerdict(Gate.PHASE, False, told, remedy)
+
+
+def _delay(facts: Facts) -> GateVerdict:
+    due, backoff = _due(facts)
+    if due is None:
         return GateVerdict(Gate.DELAY, True, "it waits for no time")
-    why = "not_before lies ahead" if task.pending_reason == "DELAYED" else "it waits before its next attempt"
-    told = f"{why}: {_told(due)}, in {max(0.0, (due - now).total_seconds()):.0f} s"
-    return GateVerdict(
-        Gate.DELAY, False, told, f"wait until {_told(due)}, or change spec.not_before", "", due
-    )
+    why = "it waits before its next attempt" if backoff else "not_before lies ahead"
+    told = f"{why}: {_told(due)}, in {max(0.0, (due - facts.now).total_seconds()):.0f} s"
+    # Once it has started its spec is fixed; a retry after a cancel starts over without the back-off.
+    sooner = "cancel it and retry it to start over at once" if backoff else "change spec.not_before"
+    return GateVerdict(Gate.DELAY, False, told, f"wait until {_told(due)}, or {sooner}", "", due)
 
 
-def _slot(slot: SlotFacts, task: TaskFacts | None) -> GateVerdict:
-    if not slot.head_task or (task is not None and slot.head_task == task.name):
+def _due(facts: Facts) -> tuple[datetime | None, bool]:
+    """The time it waits for, if any, and whether that is a back-off."""
+    task = facts.task
+    if task is None:
+        due = facts.not_before
+        return (due if due is not None and due > facts.now else None), False
+    if task.pending_reason not in ("DELAYED", "BACKOFF") or task.phase == "PAUSED":
+        return None, False
+    return task.next_attempt_time, task.pending_reason == "BACKOFF"
+
+
+def _slot(slot: SlotFacts, task: TaskFacts | None, now: datetime) -> GateVerdict:
+    head = slot.head_task
+    if not head or (task is not None and head == task.name):
         return GateVerdict(Gate.SLOT, True, f'slot "{slot.slot}" is free for it')
-    told = f'slot "{slot.slot}" is taken by {slot.head_task}'
+    told, remedy = f'slot "{slot.slot}" is taken by {head}', f"wait until {head} ends, or cancel it"
+    if slot.lease_expire_time is None:
+        told, remedy = f"{told}, which has not started", f"see what {head} waits for, or cancel it"
+    elif slot.lease_expire_time <= now:
+        told, remedy = f"{told}, whose runner is lost", f"wait until {head} has run again, or cancel it"
     if slot.ahead:
         told += f", and {slot.ahead} more {'waits' if slot.ahead == 1 else 'wait'} before it"
-    return GateVerdict(
-        Gate.SLOT, False, told, f"wait until {slot.head_task} ends, or cancel it", slot.head_task
-    )
+    return GateVerdict(Gate.SLOT, False, told, remedy, head)
 
 
 # ---- its tenant and type
@@ -288,7 +335,7 @@ def _quarantine(name: str) -> GateVerdict:
 def _runner_gates(facts: Facts, runners: Sequence[RunnerVerdict]) -> Iterator[GateVerdict]:
     able = [found for found in runners if found.obstacle in (None, Obstacle.CAPACITY)]
     if not able:
-        yield _no_runner(runners)
+        yield _no_runner(runners, facts.now)
         return
     count = f"{len(able)} of {len(runners)}" if len(runners) > 1 else "the only"
     yield GateVerdict(Gate.RUNNER, True, f"{count} {'runner' if len(runners) < 2 else 'runners'} may take it")
@@ -304,7 +351,7 @@ def _runner_gates(facts: Facts, runners: Sequence[RunnerVerdict]) -> Iterator[Ga
     yield GateVerdict(Gate.TURN, False, told, remedy, f"runners/{able[0].runner_id}")
 
 
-def _no_runner(runners: Sequence[RunnerVerdict]) -> GateVerdict:
+def _no_runner(runners: Sequence[RunnerVerdict], now: datetime) -> GateVerdict:
     if not runners:
         told = "no runner serves this tenant"
         return GateVerdict(Gate.RUNNER, False, told, "start a runner whose key covers the tenant")
@@ -315,7 +362,9 @@ def _no_runner(runners: Sequence[RunnerVerdict]) -> GateVerdict:
         else "the only runner may not take it"
     )
     told += f"; closest is {closest.runner_id}: {closest.message}"
-    return GateVerdict(Gate.RUNNER, False, told, closest.remedy, f"runners/{closest.runner_id}")
+    waits = [found.open_seconds for found in runners if found.open_seconds is not None]
+    opens = now + timedelta(seconds=min(waits)) if waits else None
+    return GateVerdict(Gate.RUNNER, False, told, closest.remedy, f"runners/{closest.runner_id}", opens)
 
 
 def _told(time: datetime) -> str:

@@ -42,6 +42,8 @@ class RunnerVerdict:
     message: str
     remedy: str = ""
     score: int = 0
+    # In how many seconds the obstacle is gone by itself, where that is known.
+    open_seconds: float | None = None
 
 
 # From the least in the way to the most.
@@ -58,7 +60,7 @@ _ORDER = (
     Obstacle.TASK_TYPE,
     Obstacle.KIND,
 )
-_KINDS = {1: "command", 2: "script", 3: "container", 4: "wasm", 5: "function", 6: "external"}
+_KINDS = {1: "command", 2: "script", 3: "container", 4: "wasm", 5: "function"}
 
 
 def explain_runners(
@@ -80,7 +82,8 @@ def _explain(wanted: PlacementClass, pinned: str, candidate: Candidate) -> Runne
     if obstacle is None:
         obstacle = _passing(wanted, candidate)
     message, remedy = _tell(obstacle, wanted, pinned, candidate)
-    return RunnerVerdict(runner.runner_id, obstacle, message, remedy, verdict.score)
+    waits = candidate.refused_seconds if obstacle is Obstacle.REFUSED else None
+    return RunnerVerdict(runner.runner_id, obstacle, message, remedy, verdict.score, waits)
 
 
 def _passing(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
@@ -122,7 +125,7 @@ def _tell(
         case Obstacle.DRAINING:
             return "it is draining: it takes no new work", f"undrain runners/{runner.runner_id}"
         case Obstacle.REFUSED:
-            left = f"{candidate.refused_seconds / 60:.0f} min"
+            left = f"{candidate.refused_seconds:.0f} s"
             told = f"it gave the like of this task back as unsupported and is not asked again for {left}"
             return told, "correct what the runner lacks, then restart its agent"
         case Obstacle.CAPACITY:

@@ -168,8 +168,8 @@ class Verdict:
         return self.obstacle is None
 
 
-# Runners of kind FUNCTION declare functions; the number is that of the contract.
-FUNCTION_KIND = 5
+# Runners of kind FUNCTION declare functions, tasks of kind EXTERNAL go to none; numbered as in the contract.
+FUNCTION_KIND, EXTERNAL_KIND = 5, 6
 BASE_POINTS, NAMED_POINTS, TAG_POINTS, MAX_POINTS = 50, 50, 5, 100
 
 

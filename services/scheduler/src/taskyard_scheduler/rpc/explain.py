@@ -32,7 +32,7 @@ class ExplainServicer(ExplainServiceServicer):
     ) -> explaining.ExplainTaskResponse:
         """Explain a task of the caller's tenant, or a spec; raises NotFound for what it does not see."""
         facts = await self._scheduler.taskdb.read_explain_facts(_question(request))
-        found = explain(read_facts(facts), candidates(facts, self._scheduler))
+        found = explain(read_facts(facts, request.spec), candidates(facts, self._scheduler))
         return _response(found, facts)
 
 

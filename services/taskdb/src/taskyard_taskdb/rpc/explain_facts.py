@@ -121,11 +121,16 @@ def _message(facts: Facts) -> Response:
         held = response.quarantine
         held.name = f"tenants/{subject.tenant_id}/quarantines/{facts.quarantine.digest}"
         held.runner_loss_count = facts.quarantine.runner_loss_count
+        held.held = facts.quarantine.held
         set_time(held.create_time, facts.quarantine.create_time)
     _fill_tenant(response.tenant, facts)
     for record in facts.runners:
         told = response.runners.add(task_types=facts.executing.get(record.runner_id, ()))
         fill_runner(told.runner, record)
+        if (free := facts.free.get(record.runner_id)) is not None:
+            told.free_resources.MergeFromString(free)
+            # What is free may be nothing at all, which has no bytes.
+            told.free_resources.SetInParent()
     return response
 
 

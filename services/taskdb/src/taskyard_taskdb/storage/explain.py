@@ -53,11 +53,12 @@ class TypeState(NamedTuple):
 
 
 class QuarantineState(NamedTuple):
-    """A spec that is held back."""
+    """A spec that is held back; `held`: the task was paused for it."""
 
     digest: str
     create_time: datetime
     runner_loss_count: int
+    held: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ class Facts:
     lane_position: int
     runners: list[RunnerRecord]
     executing: Mapping[str, list[str]] = field(default_factory=dict)
+    # Free resources of runners that account them, as the message of the contract.
+    free: Mapping[str, bytes] = field(default_factory=dict)
     quarantine: QuarantineState | None = None
 
 
@@ -88,6 +91,7 @@ async def read_facts(tx: Tx, subject: Subject) -> Facts:
         raise NotFound("tenant", f"tenants/{tenant_id}")
     (share,) = await shares.read_shares(tx, [tenant_id])
     queued, position = await _lane(tx, subject)
+    serving = await _runners(tx, tenant_id)
     return Facts(
         subject,
         time=tenant[2],
@@ -100,8 +104,9 @@ async def read_facts(tx: Tx, subject: Subject) -> Facts:
         slot=await _slot(tx, subject),
         queued=queued,
         lane_position=position,
-        runners=await _runners(tx, tenant_id),
+        runners=serving,
         executing=await _executing(tx, subject.company),
+        free=await _free(tx, serving),
         quarantine=await _quarantine(tx, subject),
     )
 
@@ -148,7 +153,11 @@ async def _type(tx: Tx, subject: Subject) -> TypeState | None:
 
 
 async def _quarantine(tx: Tx, subject: Subject) -> QuarantineState | None:
-    params = {"tenant_id": subject.tenant_id, "digest": spec_digest(subject.spec)}
+    params = {
+        "tenant_id": subject.tenant_id,
+        "digest": spec_digest(subject.spec),
+        "task_id": subject.task.task_id if subject.task is not None else "",
+    }
     row = await tx.fetch_row(statement("explain_quarantine"), params)
     return None if row is None else QuarantineState(*row)
 
@@ -157,6 +166,11 @@ async def _runners(tx: Tx, tenant_id: str) -> list[RunnerRecord]:
     """Runners that may serve the tenant: others are none of its business."""
     found = await runners.read(tx)
     return [record for record in found if not record.scope.tenants or tenant_id in record.scope.tenants]
+
+
+async def _free(tx: Tx, serving: Iterable[RunnerRecord]) -> dict[str, bytes]:
+    ids = arrays.texts([record.runner_id for record in serving])
+    return {row[0]: row[1] for row in await tx.fetch(statement("explain_free"), {"runner_ids": ids})}
 
 
 async def _executing(tx: Tx, company: Iterable[str]) -> dict[str, list[str]]:

@@ -51,6 +51,16 @@ WHERE t.task_type = ANY (%(task_types)s::text[])
 GROUP BY l.runner_id
 
 -- name: explain_quarantine
--- Locks nothing; primary key of quarantines.
-SELECT digest, create_time, runner_loss_count FROM quarantines
-WHERE tenant_id = %(tenant_id)s AND digest = %(digest)s AND release_time IS NULL
+-- Locks nothing; primary keys of quarantines and quarantine_holds. The last column says whether the task was paused for
+-- it: one that its user paused stays paused after a release.
+SELECT q.digest, q.create_time, q.runner_loss_count,
+    EXISTS (
+        SELECT FROM quarantine_holds h
+        WHERE h.tenant_id = q.tenant_id AND h.digest = q.digest AND h.task_id = %(task_id)s)
+FROM quarantines q
+WHERE q.tenant_id = %(tenant_id)s AND q.digest = %(digest)s AND q.release_time IS NULL
+
+-- name: explain_free
+-- Locks nothing; primary key of sessions. What was free on each runner by its last heartbeat, where it accounts resources.
+SELECT runner_id, free_resources FROM sessions
+WHERE runner_id = ANY (%(runner_ids)s::text[]) AND free_resources IS NOT NULL
