@@ -16,16 +16,25 @@ DURABLE = tuple(
         "synchronous_commit=on",
         "full_page_writes=on",
         "max_wal_size=4GB",
+        "min_wal_size=2GB",
         "shared_buffers=1GB",
     )
     for word in ("-c", setting)
 )
+WAL_FILES = 120
 
 
 @contextlib.contextmanager
 def durable_server(directory: Path) -> Iterator[PostgresServer]:
-    """A server that keeps what it acknowledged."""
+    """A server that keeps what it acknowledged, with files of WAL to use again as one has after a while.
+
+    On a new one a commit that needs the next file waits for 16 MB to be written first.
+    """
     with postgres_server(directory, DURABLE) as server:
+        with psycopg.connect(server.admin_url, autocommit=True) as connection:
+            for _ in range(WAL_FILES):
+                connection.execute("SELECT pg_logical_emit_message(false, 'bench', 'x'), pg_switch_wal()")
+            connection.execute("CHECKPOINT")
         yield server
 
 

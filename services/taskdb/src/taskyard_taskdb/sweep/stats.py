@@ -13,8 +13,8 @@ from taskyard_taskdb.storage.transitions import database_time
 from taskyard_taskdb.sweep.leader import Office
 
 FOLD_SECONDS = 5.0
-# What a full page is followed by, as a part of the time it took: claims do not feel it, nor does it hold up other
-# sweeps.
+# What a full page is followed by, as a part of the time it took: claims do not feel it, nor does it hold up
+# other sweeps.
 REST = 2.0
 KEPT = timedelta(days=35)
 FORGET_SECONDS = 3600.0
