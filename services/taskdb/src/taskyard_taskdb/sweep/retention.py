@@ -22,8 +22,8 @@ from taskyard_taskdb.sweep.pages import Told, judge
 
 logger = logging.getLogger(__name__)
 
-# Tasks that one reading looks at, and that one transaction moves: a few milliseconds of this process, for which its
-# other work waits, and about 8 ms of PostgreSQL.
+# Tasks that one reading looks at, and that one transaction moves: a few milliseconds of this process, for
+# which its other work waits, and about 8 ms of PostgreSQL.
 SCAN = 1000
 PAGE = 250
 # What a page is followed by, as a part of the time it took: moves without a pause would have a core and the
