@@ -1,4 +1,4 @@
-"""Jobs of housekeeping: retention, archive, partitions, audit, request ids, checkpoints; also by hand."""
+"""Jobs of housekeeping: retention and archive, records, schedules; also by hand."""
 
 from __future__ import annotations
 
@@ -82,14 +82,19 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
     short = await done(quiet, caller, 2 * DAY, retention=days(1))
     failed = (await caller.create()).name
     await quiet.fail(failed)
-    await age(quiet, failed, 91 * DAY)
+    cancelled = (await caller.create()).name
+    await caller.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=cancelled))
+    for name in (failed, cancelled):
+        await age(quiet, name, 91 * DAY)
+    moved = (old, short, failed, cancelled)
     live = (await caller.create()).name
-    before = {name: await caller.get(name) for name in (old, young, forever, short, failed, live)}
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 3
+    before = {name: await caller.get(name) for name in (*moved, young, forever, live)}
+    assert before[cancelled].status.phase == task_pb2.TASK_PHASE_CANCELLED
+    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 4
     assert await run_job(quiet.pool, jobs["retention"], by_hand) == 0
     hot = {row[0] for row in await quiet.rows("SELECT task_id FROM tasks")}
     assert hot == {name.rsplit("/", 1)[1] for name in (young, forever, live)}
-    for name in (old, short, failed):
+    for name in moved:
         was, now = before[name], await caller.get(name)
         assert now.metadata.resource_version == was.metadata.resource_version + 1
         now.metadata.resource_version = was.metadata.resource_version
@@ -97,7 +102,7 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
     partitions = {
         row[0] for row in await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM tasks_archive")
     }
-    expected = {month_of(before[name].status.end_time.ToDatetime(UTC)) for name in (old, short, failed)}
+    expected = {month_of(before[name].status.end_time.ToDatetime(UTC)) for name in moved}
     assert partitions == {f"tasks_archive_{month:%Y_%m}" for month in expected}
     request = task_service_pb2.ListTaskRunsRequest(parent=old)
     (run,) = (await caller.tasks.ListTaskRuns(request)).runs
@@ -216,97 +221,6 @@ async def test_the_archive_has_the_columns_of_the_hot_tables(quiet: RunningTaskD
         hot = await quiet.rows(columns + " AND NOT attisdropped", table)
         cold = await quiet.rows(columns + " AND NOT attisdropped", f"{table}_archive")
         assert set(hot) == set(cold), f"a migration that changes {table} changes {table}_archive as well"
-
-
-@pytest.mark.seed("S0.94")
-async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
-    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
-) -> None:
-    month = month_of(datetime.now(UTC))
-    await execute(quiet, f"DROP TABLE changes_{month:%Y_%m}")
-    await execute(quiet, f"DROP TABLE logs_{month:%Y_%m}")
-    names = [(await caller.create()).name for _ in range(5)]
-    for name in names:
-        await quiet.succeed(name)
-    changes = await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id")
-    assert len(changes) >= 20
-    assert await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM changes") == [("changes_default",)]
-    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 2
-    assert await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id") == changes
-    assert not await quiet.rows("SELECT FROM changes_default")
-    # What is written next goes where it belongs, and an older month has its turn as well.
-    await caller.create()
-    await execute(quiet, "INSERT INTO changes SELECT * FROM changes WHERE false")
-    await execute(
-        quiet,
-        "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
-        "VALUES ('2020-02-29T12:00:00Z', 1, 3, 'default', 'x')",
-    )
-    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 1
-    assert await quiet.rows("SELECT count(*) FROM changes_2020_02") == [(1,)]
-    assert not await quiet.rows("SELECT FROM changes_default")
-
-
-@pytest.mark.seed("S2.140")
-async def test_the_audit_is_dropped_by_the_month_after_a_year(
-    quiet: RunningTaskDb, jobs: dict[str, Job]
-) -> None:
-    for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
-        await execute(
-            quiet,
-            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
-            "VALUES (%s, 1, 3, 'default', 'x')",
-            moment,
-        )
-    await run_job(quiet.pool, jobs["partitions"], by_hand)
-    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 1
-    assert await quiet.rows("SELECT count(*) FROM changes WHERE resource_id = 'x'") == [(1,)]
-    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 0
-
-
-@pytest.mark.seed("S2.147-149")
-async def test_request_ids_are_forgotten_after_a_day(
-    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
-) -> None:
-    first = await caller.create(request_id="r-1")
-    await caller.create(request_id="r-2")
-    assert (await caller.create(request_id="r-1")).name == first.name
-    await execute(
-        quiet, "UPDATE idempotency_keys SET create_time = now() - interval '25 h' WHERE request_id = 'r-1'"
-    )
-    assert await run_job(quiet.pool, jobs["request-ids"], by_hand) == 1
-    assert (await caller.create(request_id="r-1")).name != first.name
-    plan = await quiet.rows(
-        "EXPLAIN SELECT FROM idempotency_keys WHERE create_time < now() - interval '1 day'"
-    )
-    assert "idempotency_keys_by_time" in str(plan)
-
-
-@pytest.mark.seed("S2.139")
-async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
-    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
-) -> None:
-    task_id = (await caller.create()).metadata.id
-    await execute(
-        quiet,
-        "INSERT INTO checkpoints (sequence, generation, size_bytes, tenant_id, task_id, sha256, data) "
-        "SELECT n, 1, 1, 'default', t, decode(repeat('00', 32), 'hex'), 'x' "
-        "FROM generate_series(1, 13) n, unnest(ARRAY[%s, 'gone']) t",
-        task_id,
-    )
-    assert await run_job(quiet.pool, jobs["checkpoints"], by_hand) == 16
-    kept = await quiet.rows("SELECT task_id, min(sequence), count(*) FROM checkpoints GROUP BY task_id")
-    assert kept == [(task_id, 4, 10)]
-
-
-@pytest.mark.seed("S0.99")
-async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
-    assert await run_job(quiet.pool, jobs["vacuum"], by_hand) > 5
-    settings = dict(
-        await quiet.rows("SELECT relname::text, reloptions FROM pg_class WHERE reloptions IS NOT NULL")
-    )
-    for table in ("runners", "tasks", "queue", "leases", "webhooks", "idempotency_keys"):
-        assert any(option.startswith("autovacuum_vacuum_scale_factor") for option in settings[table]), table
 
 
 async def test_a_job_is_recorded_and_not_run_again_before_its_time(

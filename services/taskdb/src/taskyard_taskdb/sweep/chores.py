@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
@@ -15,6 +16,10 @@ PAGE = 2000
 REQUEST_AGE = timedelta(hours=24)
 # Moving the rows of a forgotten month may take longer than a statement of the hot path.
 _PATIENCE = "SET LOCAL statement_timeout = '10min'"
+# A table that has grown may take longer still; nothing waits for its vacuum.
+_VACUUM_PATIENCE = "SET statement_timeout = '2h'"
+# So often such a job shows that it is alive.
+SIGN_SECONDS = 5.0
 # What is deleted from and read by scans: the rows that are gone must not be visited for long.
 _VACUUMED = (
     "runners",
@@ -151,12 +156,30 @@ class VacuumJob:
         self.schedule = schedule
 
     async def pages(self, stand: Stand) -> AsyncIterator[int]:
-        await self._pool.run(lambda tx: stand(tx))
         for table in _VACUUMED:
-            # Not in a transaction, as PostgreSQL asks. What somebody else vacuums now is passed over.
-            async with self._pool.single() as tx:
-                await tx.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {table}", prepare=False)
+            await self._pool.run(stand)
+            work = asyncio.create_task(_vacuum(self._pool, table))
+            try:
+                while not (await asyncio.wait([work], timeout=SIGN_SECONDS))[0]:
+                    await self._pool.run(stand)
+            finally:
+                work.cancel()
+                await asyncio.wait([work])
+            work.result()
             yield 1
+
+
+async def _vacuum(pool: Pool, table: str) -> None:
+    async with pool.single() as tx:
+        try:
+            await tx.execute(_VACUUM_PATIENCE, prepare=False)
+            # Not in a transaction, as PostgreSQL asks. What somebody else vacuums now is passed over.
+            await tx.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {table}", prepare=False)
+            await tx.execute("RESET statement_timeout", prepare=False)
+        except BaseException:
+            # The pool must not hand out a connection that waits for hours.
+            await tx.connection.close()
+            raise
 
 
 def _standing(stand: Stand, work: Callable[..., Awaitable[int]]) -> Callable[[Tx], Awaitable[int]]:

@@ -1,0 +1,198 @@
+"""Small jobs: partitions, the end of the audit, request ids, old checkpoints, vacuum."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
+from services.taskdb.tests.yard import started
+from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
+from taskyard_taskdb.domain.schedule import Every
+from taskyard_taskdb.housekeeping import make_jobs
+from taskyard_taskdb.job_options import JobOptions
+from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.partitions import month_of
+from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
+from taskyard_taskdb.sweep import chores
+from taskyard_taskdb.sweep.jobs import Job, run_job
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+async def caller(quiet: RunningTaskDb) -> Caller:
+    return await quiet.caller()
+
+
+@pytest.fixture
+def jobs(quiet: RunningTaskDb) -> dict[str, Job]:
+    return {job.name: job for job in make_jobs(quiet.pool, quiet.taskdb._after_commit, JobOptions())}
+
+
+async def by_hand(tx: Tx) -> None:
+    """Nothing to prove."""
+
+
+async def execute(quiet: RunningTaskDb, sql: str, *params: Any) -> None:
+    async with quiet.pool.transaction() as tx:
+        await tx.execute(sql, params, prepare=False)
+
+
+async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
+    """A running task with three lines of its log."""
+    yard = await make_yard(quiet, await quiet.caller(keys.SCHEDULER, None), caller)
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment))
+    entries = [log_pb2.LogEntry(sequence=n, message=f"line {n}") for n in (1, 2, 3)]
+    batch = lease_pb2.LogBatch(lease=assignment.lease, entries=entries)
+    request = lease_service_pb2.AppendLogsRequest(runner_id=runner.id, batches=[batch])
+    await yard.scheduler.leases.AppendLogs(request)
+    return name
+
+
+@pytest.mark.seed("S0.94")
+async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    month = month_of(datetime.now(UTC))
+    await execute(quiet, f"DROP TABLE changes_{month:%Y_%m}")
+    await execute(quiet, f"DROP TABLE logs_{month:%Y_%m}")
+    names = [(await caller.create()).name for _ in range(5)]
+    for name in names:
+        await quiet.succeed(name)
+    written = await write_logs(quiet, caller)
+    logs = await quiet.rows("SELECT task_id, first_sequence, last_sequence, entries FROM logs")
+    assert await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM logs") == [("logs_default",)]
+    changes = await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id")
+    assert len(changes) >= 20
+    assert await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM changes") == [("changes_default",)]
+    # The change log's month, the logs' month.
+    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 2
+    assert await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id") == changes
+    assert not await quiet.rows("SELECT FROM changes_default")
+    assert await quiet.rows("SELECT task_id, first_sequence, last_sequence, entries FROM logs") == logs
+    assert await quiet.rows("SELECT count(*) FROM logs_default") == [(0,)]
+    page = await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=written))
+    assert [entry.message for entry in page.entries] == ["line 1", "line 2", "line 3"]
+    # What is written next goes where it belongs, and an older month has its turn as well.
+    await caller.create()
+    await execute(quiet, "INSERT INTO changes SELECT * FROM changes WHERE false")
+    await execute(
+        quiet,
+        "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
+        "VALUES ('2020-02-29T12:00:00Z', 1, 3, 'default', 'x')",
+    )
+    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 1
+    assert await quiet.rows("SELECT count(*) FROM changes_2020_02") == [(1,)]
+    assert not await quiet.rows("SELECT FROM changes_default")
+
+
+@pytest.mark.seed("S2.140")
+async def test_the_audit_is_dropped_by_the_month_after_a_year(
+    quiet: RunningTaskDb, jobs: dict[str, Job]
+) -> None:
+    for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
+        await execute(
+            quiet,
+            "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
+            "VALUES (%s, 1, 3, 'default', 'x')",
+            moment,
+        )
+    await run_job(quiet.pool, jobs["partitions"], by_hand)
+    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 1
+    assert await quiet.rows("SELECT count(*) FROM changes WHERE resource_id = 'x'") == [(1,)]
+    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 0
+
+
+@pytest.mark.seed("S2.147-148")
+async def test_request_ids_are_forgotten_after_a_day(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    first = await caller.create(request_id="r-1")
+    await caller.create(request_id="r-2")
+    assert (await caller.create(request_id="r-1")).name == first.name
+    await execute(
+        quiet, "UPDATE idempotency_keys SET create_time = now() - interval '25 h' WHERE request_id = 'r-1'"
+    )
+    assert await run_job(quiet.pool, jobs["request-ids"], by_hand) == 1
+    assert (await caller.create(request_id="r-1")).name != first.name
+
+
+@pytest.mark.seed("S2.139")
+async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
+    quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
+) -> None:
+    task_id = (await caller.create()).metadata.id
+    await execute(
+        quiet,
+        "INSERT INTO checkpoints (sequence, generation, size_bytes, tenant_id, task_id, sha256, data) "
+        "SELECT n, 1, 1, 'default', t, decode(repeat('00', 32), 'hex'), 'x' "
+        "FROM generate_series(1, 13) n, unnest(ARRAY[%s, 'gone']) t",
+        task_id,
+    )
+    assert await run_job(quiet.pool, jobs["checkpoints"], by_hand) == 16
+    kept = await quiet.rows("SELECT task_id, min(sequence), count(*) FROM checkpoints GROUP BY task_id")
+    assert kept == [(task_id, 4, 10)]
+
+
+@pytest.mark.seed("S0.99")
+async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
+    before = await quiet.rows("SELECT statement_timestamp()")
+    assert await run_job(quiet.pool, jobs["vacuum"], by_hand) > 5
+    vacuumed = await quiet.rows("SELECT last_vacuum FROM pg_stat_user_tables WHERE relname = 'runners'")
+    assert vacuumed[0][0] > before[0][0]
+    settings = dict(
+        await quiet.rows("SELECT relname::text, reloptions FROM pg_class WHERE reloptions IS NOT NULL")
+    )
+    for table in ("runners", "tasks", "queue", "leases", "webhooks", "idempotency_keys"):
+        assert any(option.startswith("autovacuum_vacuum_scale_factor") for option in settings[table]), table
+
+
+# What ANALYZE asks of an index by an expression: waits for a lock, and fails where statements are cut short.
+PATIENT = """
+CREATE FUNCTION patient(text) RETURNS text IMMUTABLE LANGUAGE plpgsql SET lock_timeout = 0 AS $$ BEGIN
+    PERFORM pg_advisory_xact_lock_shared(7);
+    IF current_setting('statement_timeout') = '30s' THEN RAISE 'cut short'; END IF;
+    RETURN $1;
+END $$;
+CREATE INDEX ON runners (patient(runner_id));
+"""
+
+
+async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
+    quiet: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chores, "SIGN_SECONDS", 0.01)
+    signs, alive = 0, asyncio.Event()
+
+    async def stand(tx: Tx) -> None:
+        nonlocal signs
+        signs += 1
+        if signs == 20:
+            alive.set()
+
+    pool = Pool(quiet.url, PoolOptions(size=2))
+    await pool.open()
+    with psycopg.connect(quiet.url, autocommit=True) as connection:
+        connection.execute("INSERT INTO runners (runner_id, key_id, registration) VALUES ('r', 'k', '')")
+        connection.execute(PATIENT)
+        connection.execute("SELECT pg_advisory_lock(7)")
+        job = asyncio.create_task(run_job(pool, chores.VacuumJob(pool, Every(DAY)), stand))
+        async with asyncio.timeout(60):
+            await alive.wait()
+        assert not job.done()
+        connection.execute("SELECT pg_advisory_unlock(7)")
+        async with asyncio.timeout(60):
+            assert await job > 5
+    # Whoever gets a connection next is cut short again.
+    async with pool.reading() as one, pool.reading() as other:
+        for tx in (one, other):
+            assert await tx.fetch("SHOW statement_timeout") == [("30s",)]
+    await pool.close()
