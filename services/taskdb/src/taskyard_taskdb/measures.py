@@ -53,7 +53,7 @@ class Measures:
 
     def forget(self) -> None:
         """Show nothing: another replica does."""
-        self._ages, self._backlog = {}, None
+        self._ages, self._backlog, self._findings = {}, None, {}
 
 
 def _labelled(label: str, values: Mapping[str, float]) -> Iterable[tuple[float, Labels]]:

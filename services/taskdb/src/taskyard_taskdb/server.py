@@ -134,8 +134,6 @@ class TaskDb:
         server.on_drain(leases.close_watches)
         sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
-        admin = AdminServicer(self.pool, self._after_commit, self.measures.examined)
-        server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
         runners = RunnerServicer(self.pool, self.lanes, self.hub)
         server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
         self.lanes.on_news(self.hub.wake)
@@ -151,6 +149,9 @@ class TaskDb:
             options=self._settings.job_options(),
             leads=self._settings.housekeeping,
         )
+        run_job = self.housekeeping.run_job
+        admin = AdminServicer(self.pool, self._after_commit, self.measures.examined, run_job)
+        server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
 
     def _webhook_sender(self) -> WebhookSender:
         settings = self._settings

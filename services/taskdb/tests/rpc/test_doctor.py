@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
+from services.taskdb.tests.doctoring import examine, execute, expect_repaired, task_id
 from services.taskdb.tests.yard import Yard, started, succeeded
-from taskyard.errors import FieldInvalid, NotFound, PageTokenInvalid, PermissionDenied
+from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
 from taskyard.v1 import admin_service_pb2, task_pb2
-from taskyard_taskdb.domain.event import Claim, Event, LeaseExpired
 from taskyard_taskdb.domain.schedule import Nightly
-from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage import doctor, keys
-from taskyard_taskdb.storage.doctor_repairs import Repair
-from taskyard_taskdb.storage.pool import Tx
-from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import Written
 from taskyard_taskdb.sweep.doctor import DoctorJob
 from taskyard_taskdb.sweep.jobs import run_job
 from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.quarantine import QuarantineSweep
-from tests.harness.invariants import assert_invariants
 
 
 @pytest.fixture
@@ -38,33 +29,12 @@ async def admin(quiet: RunningTaskDb) -> Caller:
     return await quiet.caller(keys.ADMIN)
 
 
-async def examine(admin: Caller, *checks: str, repair: bool = False) -> admin_service_pb2.RunDoctorResponse:
-    request = admin_service_pb2.RunDoctorRequest(checks=checks, repair=repair)
-    response: admin_service_pb2.RunDoctorResponse = await admin.admin.RunDoctor(request)
-    return response
-
-
-async def execute(quiet: RunningTaskDb, sql: str, *params: Any) -> None:
-    async with quiet.pool.transaction() as tx:
-        await tx.execute(sql, params, prepare=False)
-
-
-def task_id(name: str) -> str:
-    return name.rsplit("/", 1)[1]
-
-
-async def expect_repaired(admin: Caller, quiet: RunningTaskDb, check: str, count: int = 1) -> None:
-    """The check finds the damage, and repairs it; then every check and every invariant holds."""
-    (found,) = (await examine(admin, check)).findings
-    assert found.count == count and found.severity > 0 and found.examples, found
-    assert found.repaired_count == 0
-    repaired = await examine(admin, repair=True)
-    mine = {finding.check: finding for finding in repaired.findings}[check]
-    assert mine.repaired_count == count, mine
-    again = await examine(admin)
-    assert again.healthy, [finding for finding in again.findings if finding.count]
-    assert not [finding.check for finding in again.findings if finding.count]
-    assert_invariants(quiet.url)
+@pytest.fixture
+async def office(quiet: RunningTaskDb) -> Office:
+    """A leader that has been in office for long enough."""
+    office = Office(quiet.pool, timedelta(0))
+    assert await office.seek()
+    return office
 
 
 async def run_on(yard: Yard, name: str = "") -> Any:
@@ -126,6 +96,7 @@ async def test_a_task_that_runs_nowhere_is_redistributed(
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
 
+@pytest.mark.usefixtures("office")
 async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     (name,) = await yard.create()
     assignment = await run_on(yard)
@@ -136,6 +107,7 @@ async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, q
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
 
+@pytest.mark.usefixtures("office")
 async def test_a_lease_that_nobody_expired_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create()
     await run_on(yard)
@@ -249,69 +221,6 @@ async def test_rows_of_a_default_partition_are_found_and_moved(
     assert await quiet.rows("SELECT count(*) FROM changes_2019_05") == [(1,)]
 
 
-async def test_an_edited_log_is_found_and_left_to_people(
-    yard: Yard, admin: Caller, quiet: RunningTaskDb
-) -> None:
-    from taskyard_taskdb.storage import seals
-
-    await yard.create(3)
-
-    async def seal(tx: Any) -> bool:
-        (last,) = (await tx.fetch("SELECT max(id) FROM changes"))[0]
-        made = await seals.next_seal(tx, None, last)
-        assert made is not None
-        return await seals.store(tx, made)
-
-    assert await quiet.pool.run(seal)
-    assert (await examine(admin, "seals")).healthy
-    await execute(quiet, "CREATE TABLE kept AS SELECT id, actor_id FROM changes")
-    await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
-    response = await examine(admin, "seals", repair=True)
-    assert not response.healthy and response.findings[0].repaired_count == 0
-    assert response.findings[0].severity == admin_service_pb2.DOCTOR_SEVERITY_ERROR
-    await execute(quiet, "UPDATE changes c SET actor_id = kept.actor_id FROM kept WHERE kept.id = c.id")
-    await execute(quiet, "DROP TABLE kept")
-    assert (await examine(admin)).healthy
-
-
-async def test_late_webhooks_and_failing_jobs_are_told(
-    yard: Yard, admin: Caller, quiet: RunningTaskDb
-) -> None:
-    await execute(
-        quiet,
-        "INSERT INTO webhooks (create_time, due_time, tenant_id, task_id, task) "
-        "VALUES (now() - interval '2 days', now() + interval '1 hour', 'default', 't', '{}')",
-    )
-    await execute(quiet, "INSERT INTO job_runs (job, start_time, error) VALUES ('audit', now(), 'no disk')")
-    response = await examine(admin, "webhooks", "jobs", repair=True)
-    assert not response.healthy
-    assert [(finding.check, finding.count) for finding in response.findings] == [("webhooks", 1), ("jobs", 1)]
-    assert await quiet.rows("SELECT FROM webhooks WHERE due_time <= now()")
-    # Delivered, and run well the next time.
-    await execute(quiet, "DELETE FROM webhooks")
-    await execute(quiet, "UPDATE job_runs SET error = NULL")
-    assert (await examine(admin)).healthy
-
-
-def repairing(repair: Repair, found: Sequence[Key]) -> Callable[[Tx], Awaitable[Written]]:
-    """The repair of these as a transaction."""
-    return lambda tx: repair(tx, found)
-
-
-async def test_a_repair_is_safe_beside_work(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
-    """What is repaired is looked at again under locks: nothing of a healthy task is touched."""
-    await yard.create(5)
-    await run_on_all(yard)
-    every = [(row[0], row[1]) for row in await quiet.rows("SELECT tenant_id, task_id FROM tasks")]
-    slots = [("default", "one")]
-    for check in doctor.CHECKS:
-        if check.repair is not None:
-            found = slots if check.name.startswith("slot") else every
-            await quiet.pool.run(repairing(check.repair, found))
-    assert (await examine(admin)).healthy
-    assert_invariants(quiet.url)
-
-
 @pytest.mark.covers("RunDoctor", "FIELD_INVALID")
 async def test_unknown_checks_are_refused_and_tenants_may_not_ask(
     quiet: RunningTaskDb, admin: Caller, yard: Yard
@@ -335,85 +244,6 @@ async def test_the_nightly_job_looks_and_repairs_nothing(yard: Yard, quiet: Runn
     assert await run_job(quiet.pool, job, by_hand) == 2
     assert told.pop("task-without-queue-row") == 2 and set(told.values()) == {0}
     assert not await quiet.rows("SELECT FROM queue")
-
-
-async def lose_runners(quiet: RunningTaskDb, name: str, times: int) -> None:
-    """Runners claim and start the task, and are never heard of again."""
-
-    def claim(task: TaskState, now: Any) -> Event:
-        return Claim(
-            runner_id="r", lease_id=1, session_epoch=0, expire_time=now - timedelta(seconds=1), request_id="p"
-        )
-
-    def expire(task: TaskState, now: Any) -> Event:
-        return LeaseExpired(generation=task.generation)
-
-    for _ in range(times):
-        await quiet.start(name)
-        await execute(quiet, "UPDATE leases SET expire_time = now() - interval '1 s'")
-        await quiet.apply(name, expire)
-
-
-@pytest.mark.covers("ListQuarantines", "PAGE_TOKEN_INVALID")
-@pytest.mark.covers("ReleaseQuarantine", "NOT_FOUND")
-async def test_a_spec_that_keeps_killing_runners_is_quarantined_until_it_is_released(
-    quiet: RunningTaskDb, yard: Yard, admin: Caller
-) -> None:
-    execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
-    (name,) = await yard.create(execution=execution)
-    await lose_runners(quiet, name, 4)
-    task = await yard.task(name)
-    assert task.status.phase == task_pb2.TASK_PHASE_EXHAUSTED and task.status.error.code == "QUARANTINED"
-    request = admin_service_pb2.ListQuarantinesRequest(parent="tenants/-")
-    (held,) = (await admin.admin.ListQuarantines(request)).quarantines
-    assert held.example_task == name and held.runner_loss_count == 4
-    own = admin_service_pb2.ListQuarantinesRequest(parent="tenants/default", page_size=1)
-    assert len((await admin.admin.ListQuarantines(own)).quarantines) == 1
-    release = admin_service_pb2.ReleaseQuarantineRequest(name=held.name)
-    for _ in range(2):
-        await admin.admin.ReleaseQuarantine(release)
-    assert not (await admin.admin.ListQuarantines(request)).quarantines
-    events = await quiet.rows("SELECT event FROM changes WHERE resource_kind = 6 ORDER BY id")
-    assert events == [(90,), (91,)]
-    # The same thing with another payload is the same spec.
-    (again,) = await yard.create(execution=execution, retention=Duration(seconds=5))
-    await lose_runners(quiet, again, 4)
-    (found,) = (await admin.admin.ListQuarantines(request)).quarantines
-    assert (found.name, found.example_task) == (held.name, again)
-    with pytest.raises(NotFound):
-        await admin.admin.ReleaseQuarantine(
-            admin_service_pb2.ReleaseQuarantineRequest(name="tenants/default/quarantines/00")
-        )
-    with pytest.raises(PageTokenInvalid):
-        await admin.admin.ListQuarantines(
-            admin_service_pb2.ListQuarantinesRequest(parent="tenants/-", page_token="x")
-        )
-
-
-async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_release(
-    quiet: RunningTaskDb, yard: Yard, admin: Caller
-) -> None:
-    execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
-    (name,) = await yard.create(execution=execution)
-    await lose_runners(quiet, name, 4)
-    (harmless,) = await yard.create()
-    waiting = await yard.create(3, execution=execution)
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    sweep = QuarantineSweep(quiet.pool, quiet.taskdb._after_commit)
-    for _ in range(2):
-        await sweep.run(office)
-    runner, _ = await yard.hello()
-    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [harmless]
-    for task in waiting:
-        assert (await yard.task(task)).status.phase == task_pb2.TASK_PHASE_PAUSED
-    request = admin_service_pb2.ListQuarantinesRequest(parent="tenants/default")
-    (held,) = (await admin.admin.ListQuarantines(request)).quarantines
-    await admin.admin.ReleaseQuarantine(admin_service_pb2.ReleaseQuarantineRequest(name=held.name))
-    await sweep.run(office)
-    assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(waiting)
-    assert not await quiet.rows("SELECT FROM quarantine_holds")
-    assert_invariants(quiet.url)
 
 
 @pytest.mark.covers("GetWebhookSecret", "NOT_FOUND")

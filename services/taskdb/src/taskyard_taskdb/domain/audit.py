@@ -12,12 +12,15 @@ _COLLECTIONS = {
     "tasks": ResourceKind.TASK,
     "taskTypes": ResourceKind.TASK_TYPE,
     "quarantines": ResourceKind.QUARANTINE,
+    "webhooks": ResourceKind.WEBHOOK,
     "runners": ResourceKind.RUNNER,
     "apiKeys": ResourceKind.API_KEY,
     "tenants": ResourceKind.TENANT,
+    "auditRanges": ResourceKind.AUDIT,
 }
 _NAMES = {kind: collection for collection, kind in _COLLECTIONS.items()}
-_OWNED = (ResourceKind.TASK, ResourceKind.TASK_TYPE, ResourceKind.QUARANTINE)
+_OWNED = (ResourceKind.TASK, ResourceKind.TASK_TYPE, ResourceKind.QUARANTINE, ResourceKind.WEBHOOK)
+_UNOWNED = tuple(name for name, kind in _COLLECTIONS.items() if kind not in _OWNED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def read_resource(node: Comparison) -> Resource:
     Raises FilterInvalid for what can be no name.
     """
     parts = str(node.value).split("/")
-    if len(parts) == 2 and parts[0] in ("runners", "apiKeys", "tenants"):
+    if len(parts) == 2 and parts[0] in _UNOWNED:
         return Resource(_COLLECTIONS[parts[0]], None, parts[1])
     if len(parts) == 4 and parts[0] == "tenants" and _COLLECTIONS.get(parts[2]) in _OWNED:
         return Resource(_COLLECTIONS[parts[2]], parts[1], parts[3])

@@ -59,6 +59,8 @@ class ChangeEvent(IntEnum):
     API_KEY_REVOKED = 81
     QUARANTINE_CREATED = 90
     QUARANTINE_RELEASED = 91
+    WEBHOOK_GIVEN_UP = 95
+    AUDIT_DAMAGE_ACKNOWLEDGED = 96
 
     @property
     def word(self) -> str:
@@ -84,6 +86,10 @@ class ResourceKind(IntEnum):
     TASK_TYPE = 4
     API_KEY = 5
     QUARANTINE = 6
+    # A call of a task's callback, by the id of the task.
+    WEBHOOK = 7
+    # A range of the change log, from its first to its last id.
+    AUDIT = 8
 
 
 BY_WORD: Mapping[str, ChangeEvent] = {event.word: event for event in ChangeEvent}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from taskyard_taskdb.rpc import access
 from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.storage import doctor, quarantine_holds, quarantines, webhooks
 from taskyard_taskdb.storage.doctor import CHECKS, Check, Finding
+from taskyard_taskdb.storage.doctor_repairs import Hands
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.task_rows import Key
 from taskyard_taskdb.storage.transitions import Written
@@ -26,18 +27,26 @@ Examined = Callable[[str, int, int], None]
 class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     """AdminService."""
 
-    def __init__(self, pool: Pool, told: Callable[[Written], None], examined: Examined) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        told: Callable[[Written], None],
+        examined: Examined,
+        run_job: Callable[[str], Awaitable[None]],
+    ) -> None:
         self._pool = pool
         self._told = told
         self._examined = examined
+        self._run_job = run_job
 
     async def RunDoctor(
         self, request: admin_service_pb2.RunDoctorRequest, context: Any
     ) -> admin_service_pb2.RunDoctorResponse:
-        chosen = _chosen(request)
+        hands = Hands(self._pool, self._told, access.caller(), self._run_job)
         response = admin_service_pb2.RunDoctorResponse(healthy=True)
-        for check in chosen:
-            found = await doctor.examine(self._pool, check, repair=request.repair, told=self._told)
+        for check in _chosen(request):
+            asked = request.repair and (not check.named or check.name in request.checks)
+            found = await doctor.examine(self._pool, check, hands if asked else None)
             self._examined(check.name, found.left, found.repaired)
             response.findings.append(_message(found))
             response.healthy &= not found.left
@@ -96,20 +105,30 @@ def _chosen(request: admin_service_pb2.RunDoctorRequest) -> list[Check]:
 
 def _message(found: Finding) -> admin_service_pb2.DoctorFinding:
     check = found.check
-    severity = check.severity if found.count else 0
-    told = f"{found.count} {check.about}" if found.count else f"no {check.about}"
-    if found.repaired:
-        told += f", {found.repaired} repaired"
-    elif found.count and check.repair is None:
-        told += "; this needs a person"
     return admin_service_pb2.DoctorFinding(
         check=check.name,
-        severity=admin_service_pb2.DoctorSeverity.ValueType(severity),
+        severity=admin_service_pb2.DoctorSeverity.ValueType(found.severity),
         count=found.count,
         repaired_count=found.repaired,
         examples=found.examples,
-        message=told,
+        message=_sentence(found),
     )
+
+
+def _sentence(found: Finding) -> str:
+    check = found.check
+    if not found.count:
+        return f"no {check.about}"
+    told = f"{found.count} {check.about}"
+    if found.known:
+        told += f", {found.known} known and acknowledged"
+    if found.repaired:
+        told += f", {found.repaired} {'acknowledged' if check.named else 'repaired'}"
+    if found.left and found.note:
+        told += f"; {found.note}"
+    elif found.left and check.named:
+        told += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
+    return told
 
 
 def _after(token: str, bound: str) -> Key:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from taskyard.errors import TaskyardError
+from taskyard_taskdb.storage.keys import RunnerScope
 from taskyard_taskdb.storage.lane import LaneKey
 
 # Amounts of resources by name: cpu_millis, memory_mb, disk_mb and the extended ones.
@@ -71,3 +72,24 @@ class RunnerGrants:
     grants: list[Grant] = field(default_factory=list)
     drained: list[LaneKey] = field(default_factory=list)
     error: TaskyardError | None = None
+
+
+def within(want: RunnerWant, scope: RunnerScope) -> RunnerWant:
+    """The want without tenants that the runner's key does not cover."""
+    if not scope.tenants:
+        return want
+    return replace(want, tenants=tuple(one for one in want.tenants if one.tenant_id in scope.tenants))
+
+
+def capped(want: RunnerWant, room: Mapping[str, int]) -> RunnerWant:
+    """The want with at most `room` tasks of each tenant named there; -1 is no limit."""
+    if not any(room.get(tenant.tenant_id, -1) >= 0 for tenant in want.tenants):
+        return want
+    tenants = []
+    for tenant in want.tenants:
+        left = room.get(tenant.tenant_id, -1)
+        if left < 0:
+            tenants.append(tenant)
+        elif left > 0:
+            tenants.append(TenantWant(tenant.tenant_id, min(tenant.max_tasks, left), tenant.lanes))
+    return replace(want, tenants=tuple(tenants))

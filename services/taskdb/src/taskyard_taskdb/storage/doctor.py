@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from taskyard_taskdb.domain.names import task_name, tenant_name
-from taskyard_taskdb.storage import counters, seals
+from taskyard_taskdb.storage import counters, doctor_seals, doctor_webhooks, slot_repair
 from taskyard_taskdb.storage import doctor_repairs as repairs
-from taskyard_taskdb.storage.doctor_repairs import Repair
+from taskyard_taskdb.storage.doctor_repairs import Hands, NotNow, Repair, executing, in_transaction
 from taskyard_taskdb.storage.partitions import COLUMNS, stray_months
+from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import Written
+
+logger = logging.getLogger(__name__)
 
 EXAMPLES = 10
 PAGE = 1000
-# Against a check that finds again what its repair has put right.
-MAX_PAGES = 1000
 # A check reads whole tables, once: it may take its time, and must not use the plans of the hot path.
 _AT_LEISURE = (
     "SET LOCAL statement_timeout = '10min'",
@@ -28,8 +29,6 @@ _AT_LEISURE = (
     "SET LOCAL enable_hashjoin = on",
     "SET LOCAL enable_mergejoin = on",
 )
-# The newest ranges of the log are compared with their seals; `audit verify` compares all of them.
-SEALS = 1000
 
 
 class Severity(IntEnum):
@@ -42,34 +41,51 @@ class Severity(IntEnum):
 
 
 Find = Callable[[Tx], Awaitable[list[Key]]]
+Known = Callable[[Tx, Sequence[Key]], Awaitable[set[Key]]]
 Name = Callable[[Key], str]
+
+
+async def _nothing(tx: Tx, found: Sequence[Key]) -> set[Key]:
+    return set()
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One invariant: `about` says what was found. Without a repair only people can help."""
+    """One invariant: `about` says what was found.
+
+    `known` are findings that an administrator has acknowledged. A `named` check is repaired only for somebody
+    who asks for it by its name.
+    """
 
     name: str
     severity: Severity
     about: str
     find: Find
-    repair: Repair | None
+    repair: Repair
     shown: Name = lambda key: task_name(*key)
+    known: Known = _nothing
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, and what of it was repaired."""
+    """What a check found: in all, what of it was known and what was repaired, and what is wrong now."""
 
     check: Check
     count: int
+    known: int
     repaired: int
+    left: int
     examples: tuple[str, ...]
+    # Why a repair was not made.
+    note: str = ""
 
     @property
-    def left(self) -> int:
-        """How many are still wrong."""
-        return self.count - self.repaired
+    def severity(self) -> Severity:
+        """How bad it is; what somebody has acknowledged is no more than worth knowing."""
+        if self.count > self.known:
+            return self.check.severity
+        return Severity.NOTICE if self.count else Severity.NONE
 
 
 def _query(name: str) -> Find:
@@ -81,11 +97,6 @@ def _query(name: str) -> Find:
 
 async def _off_counters(tx: Tx) -> list[Key]:
     return [(off.tenant_id, "") for off in await counters.compare(tx)]
-
-
-async def _broken_seals(tx: Tx) -> list[Key]:
-    found = await seals.verify_seals(tx, newest=SEALS)
-    return [("system", f"{finding.after_id + 1}-{finding.last_id}") for finding in found]
 
 
 async def _strays(tx: Tx) -> list[Key]:
@@ -102,99 +113,117 @@ def _plain(key: Key) -> str:
 CHECKS = (
     Check(
         "lease-without-task", Severity.ERROR, "leases of tasks that have ended or do not exist",
-        _query("doctor_leases_without_task"), repairs.executing("doctor_delete_leases"),
+        _query("doctor_leases_without_task"), executing("doctor_lock_leases", "doctor_delete_leases"),
     ),
     Check(
         "running-without-lease", Severity.ERROR, "tasks that are said to run without a lease",
-        _query("doctor_running_without_lease"), repairs.redistribute,
+        _query("doctor_running_without_lease"), in_transaction(repairs.redistribute),
     ),
     Check(
         "queue-row-without-task", Severity.WARNING, "queue rows whose task cannot be claimed by them",
-        _query("doctor_queue_without_task"), repairs.executing("doctor_lock_queue", "doctor_dequeue"),
+        _query("doctor_queue_without_task"), executing("doctor_lock_queue", "doctor_dequeue"),
     ),
     Check(
         "task-without-queue-row", Severity.ERROR, "tasks that wait to be claimed and are not in the queue",
-        _query("doctor_claimable_without_queue"), repairs.enqueue,
+        _query("doctor_claimable_without_queue"), in_transaction(repairs.enqueue),
     ),
     Check(
         "lease-without-session", Severity.ERROR, "leases that follow a session that does not exist",
-        _query("doctor_leases_without_session"), repairs.expire,
+        _query("doctor_leases_without_session"), in_transaction(repairs.expire),
     ),
     Check(
         "lease-overdue", Severity.WARNING, "leases that expired minutes ago and were not ended",
-        _query("doctor_leases_overdue"), repairs.expire,
+        _query("doctor_leases_overdue"), in_transaction(repairs.expire),
     ),
     Check(
         "holder-without-slot", Severity.ERROR, "tasks that hold a slot which is not theirs",
-        _query("doctor_holders_without_slot"), repairs.executing("doctor_lock_tasks", "doctor_take_slots"),
+        _query("doctor_holders_without_slot"), in_transaction(repairs.settle_slots_of),
     ),
     Check(
         "slot-without-head", Severity.WARNING, "slots whose head does not hold them, or that have none",
-        _query("doctor_slots_without_head"), repairs.free_slots,
+        _query("doctor_slots_without_head"), in_transaction(slot_repair.repair),
         lambda key: f"{tenant_name(key[0])}/slots/{key[1]}",
     ),
     Check(
         "delay-without-timer", Severity.ERROR, "delayed or retried tasks that nothing will wake",
-        _query("doctor_waiting_without_timer"), repairs.executing("doctor_lock_tasks", "doctor_set_timers"),
+        _query("doctor_waiting_without_timer"), executing("doctor_lock_tasks", "doctor_set_timers"),
     ),
     Check(
         "timer-without-task", Severity.NOTICE, "timers of tasks that have ended or do not exist",
-        _query("doctor_timers_without_task"), repairs.executing("doctor_delete_timers"),
+        _query("doctor_timers_without_task"),
+        executing("doctor_lock_tasks", "doctor_lock_timers", "doctor_delete_timers"),
     ),
     Check(
         "counters", Severity.ERROR, "tenants whose counters differ from a recount",
-        _off_counters, repairs.correct_counters, lambda key: tenant_name(key[0]),
+        _off_counters, in_transaction(repairs.correct_counters), lambda key: tenant_name(key[0]),
     ),
     Check(
-        "change-log", Severity.ERROR, "tasks whose version differs from what the change log of a day says",
-        _query("doctor_log_differs"), repairs.settle_log,
+        "change-log", Severity.ERROR,
+        "tasks, changed within a day, whose version is not that of their newest change",
+        _query("doctor_log_differs"), in_transaction(repairs.settle_log),
     ),
     Check(
         "seals", Severity.ERROR, "ranges of the change log that are not as they were sealed",
-        _broken_seals, None, lambda key: f"changes {key[1]}",
+        doctor_seals.find, doctor_seals.acknowledge, lambda key: f"changes {key[1]}",
+        known=doctor_seals.acknowledged, named=True,
     ),
     Check(
         "partitions", Severity.WARNING, "months whose rows lie in a default partition",
-        _strays, repairs.make_partitions, _plain,
+        _strays, in_transaction(repairs.make_partitions), _plain,
     ),
     Check(
         "webhooks", Severity.WARNING, "webhooks that could not be delivered for a day",
-        _query("doctor_stuck_webhooks"), repairs.executing("doctor_hurry_webhooks"),
+        _query("doctor_stuck_webhooks"), doctor_webhooks.deliver,
     ),
     Check(
         "jobs", Severity.WARNING, "jobs of housekeeping that failed, or did not run for days",
-        _query("doctor_failing_jobs"), None, _plain,
+        _query("doctor_failing_jobs"), repairs.run_jobs, _plain,
     ),
 )  # fmt: skip
 
 NAMES = tuple(check.name for check in CHECKS)
 
 
-async def examine(
-    pool: Pool, check: Check, *, repair: bool = False, told: Callable[[Written], None] = lambda written: None
-) -> Finding:
-    """What a check finds, repaired as far as asked for and possible."""
-    found = await _find(pool, check)
-    left = found
-    for _ in range(MAX_PAGES if repair and check.repair else 0):
-        if not left:
-            break
-        told(await _repair(pool, check, left[:PAGE]))
-        before, left = left, await _find(pool, check)
-        if len(left) >= len(before):
-            break
-    examples = tuple(check.shown(key) for key in found[:EXAMPLES])
-    return Finding(check, len(found), len(found) - min(len(left), len(found)), examples)
+@dataclass(frozen=True, slots=True)
+class _Look:
+    found: list[Key]
+    known: set[Key]
+
+    @property
+    def wrong(self) -> list[Key]:
+        return [key for key in self.found if key not in self.known] if self.known else self.found
 
 
-async def _find(pool: Pool, check: Check) -> list[Key]:
+async def examine(pool: Pool, check: Check, hands: Hands | None = None) -> Finding:
+    """What a check finds; with hands, repaired as far as possible."""
+    first = last = await _look(pool, check)
+    note = ""
+    if hands is not None and first.wrong:
+        try:
+            await _mend(check, hands, list(dict.fromkeys(first.wrong)))
+        except NotNow as error:
+            note = str(error)
+        last = await _look(pool, check)
+    wrong = set(first.wrong)
+    # What has gone wrong meanwhile was not repaired, and takes nothing from what was.
+    repaired = len(first.wrong) - min(len(first.wrong), sum(key in wrong for key in last.wrong))
+    examples = tuple(check.shown(key) for key in (first.wrong or first.found)[:EXAMPLES])
+    return Finding(check, len(first.found), len(first.known), repaired, len(last.wrong), examples, note=note)
+
+
+async def _look(pool: Pool, check: Check) -> _Look:
     async with pool.transaction() as tx:
         for setting in _AT_LEISURE:
             await tx.execute(setting, prepare=False)
-        return await check.find(tx)
+        found = await check.find(tx)
+        return _Look(found, await check.known(tx, found))
 
 
-async def _repair(pool: Pool, check: Check, keys: Sequence[Key]) -> Written:
-    assert check.repair is not None
-    repair = check.repair
-    return await pool.run(lambda tx: repair(tx, keys))
+async def _mend(check: Check, hands: Hands, keys: Sequence[Key]) -> None:
+    """Repair page by page. What cannot be repaired is passed over, so that it hides nothing behind it."""
+
+    def give_up(key: Key, error: Exception) -> None:
+        logger.warning("doctor: %s of %s is not repaired: %s", check.name, check.shown(key), error)
+
+    for start in range(0, len(keys), PAGE):
+        await isolate(keys[start : start + PAGE], lambda page: check.repair(hands, page), give_up)

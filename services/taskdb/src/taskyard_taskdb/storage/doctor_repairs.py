@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 
@@ -11,34 +12,60 @@ from taskyard_taskdb.domain.change import Change, ChangeEvent
 from taskyard_taskdb.domain.event import LeaseExpired
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import ActorType, Phase
-from taskyard_taskdb.storage import arrays, counters, slot_repair
+from taskyard_taskdb.storage import arrays, counters, leader, slot_repair
 from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.partitions import COLUMNS, ensure_months, stray_months
-from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.task_rows import Key, key_of
 from taskyard_taskdb.storage.transitions import Written, change_row, load_for_update, write
 
 DOCTOR = Actor(ActorType.SYSTEM, "doctor")
 
-Repair = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
+
+class NotNow(Exception):
+    """The repair is not safe, or not possible, at this time; says what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What repairs work with: the database, whom to tell, who asked, and how a job is run by its name."""
+
+    pool: Pool
+    told: Callable[[Written], None]
+    actor: Actor
+    run_job: Callable[[str], Awaitable[None]]
+
+
+Work = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
+Repair = Callable[[Hands, Sequence[Key]], Awaitable[None]]
+"""Repairs what is still wrong of these. Raises NotNow."""
+
+
+def in_transaction(work: Work) -> Repair:
+    """The work as a repair: one transaction for all."""
+
+    async def repair(hands: Hands, keys: Sequence[Key]) -> None:
+        hands.told(await hands.pool.run(lambda tx: work(tx, keys)))
+
+    return repair
 
 
 def executing(*names: str) -> Repair:
     """Statements that guard themselves, in this order."""
 
-    async def repair(tx: Tx, keys: Sequence[Key]) -> Written:
+    async def work(tx: Tx, keys: Sequence[Key]) -> Written:
         for name in names:
             await tx.execute(statement(name), params(keys))
         return Written()
 
-    return repair
+    return in_transaction(work)
 
 
 async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
     """Put tasks that can be claimed into the queue."""
-    await tx.execute(statement("doctor_lock_tasks"), params(keys))
+    await load_for_update(tx, keys, damaged=True)
     await tx.execute(statement("doctor_set_ready"), params(keys))
     rows = await tx.fetch(statement("doctor_enqueue"), params(keys))
     return Written(lanes={LaneKey(*row) for row in rows})
@@ -46,15 +73,14 @@ async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
 
 async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
     """Let tasks that run nowhere be claimed again."""
-    locked = await tx.fetch(statement("doctor_lock_tasks"), params(keys))
-    phases = {(row[0], row[1]): Phase(row[2]) for row in locked}
+    before = await load_for_update(tx, keys, damaged=True)
     moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
     if not moved:
         return Written()
     rows = await tx.fetch(statement("doctor_enqueue"), params(moved))
     loaded = await load_for_update(tx, moved)
     changes = [
-        _change(task, ChangeEvent.TASK_REDISTRIBUTED, loaded.now, phases[key])
+        _change(task, ChangeEvent.TASK_REDISTRIBUTED, loaded.now, before.tasks[key].phase)
         for key, task in loaded.tasks.items()
     ]
     await insert_changes(tx, changes)
@@ -62,7 +88,12 @@ async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
 
 
 async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
-    """End leases that are over, as the sweep does."""
+    """End leases that are over, as the sweep does, and no earlier than it may. Raises NotNow."""
+    wait = await leader.reaps_in(tx)
+    if wait is None:
+        raise NotNow("no replica leads housekeeping, so that nobody knows how long runners could not renew")
+    if wait > 0:
+        raise NotNow(f"runners may still come back to their leases: try again in {wait:.0f} s")
     loaded = await load_for_update(tx, keys)
     rng = Random()
     return await write(
@@ -75,9 +106,10 @@ async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
     )
 
 
-async def free_slots(tx: Tx, keys: Sequence[Key]) -> Written:
-    """Give slots to their next waiters."""
-    return await slot_repair.repair(tx, keys)
+async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Settle who holds the slots of these tasks."""
+    rows = await tx.fetch(statement("doctor_slots_of"), params(keys))
+    return await slot_repair.repair(tx, [(row[0], row[1]) for row in rows])
 
 
 async def correct_counters(tx: Tx, keys: Sequence[Key]) -> Written:
@@ -107,6 +139,12 @@ async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
     behind = [task for task in loaded.tasks.values() if logged[key_of(task)] < task.version]
     await insert_changes(tx, [_change(task, ChangeEvent.TASK_UPDATED, loaded.now) for task in behind])
     return Written(changed=bool(behind))
+
+
+async def run_jobs(hands: Hands, keys: Sequence[Key]) -> None:
+    """Run jobs now; what fails again is found again."""
+    for _, job in keys:
+        await hands.run_job(job)
 
 
 def params(keys: Sequence[Key]) -> dict[str, object]:

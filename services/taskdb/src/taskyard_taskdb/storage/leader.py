@@ -37,6 +37,19 @@ async def stand(tx: Tx, term: Term) -> None:
         raise Deposed(f"term {term.epoch} of {term.holder} is over")
 
 
+async def note_grace(tx: Tx, term: Term, grace: timedelta) -> None:
+    """Let everybody know from when on this term may reap; `grace` counts from now. Raises Deposed."""
+    await stand(tx, term)
+    params = {"epoch": term.epoch, "database_start": term.database_start, "grace": grace}
+    await tx.execute(statement("note_grace"), params)
+
+
+async def reaps_in(tx: Tx) -> float | None:
+    """In how many seconds the leader may reap, 0 if it may; None without a leader."""
+    row = await tx.fetch_row(statement("read_grace"))
+    return row[0] if row else None
+
+
 async def leave(tx: Tx, term: Term) -> None:
     """Give the office up, so that another need not wait for the term to run out."""
     await tx.execute(statement("leave_office"), {"holder": term.holder, "epoch": term.epoch})

@@ -74,16 +74,6 @@ async def headless_waiters(tx: Tx, page: int) -> list[SlotKey]:
     return [(row[0], row[1]) for row in await tx.fetch(statement("headless_waiters"), {"page": page})]
 
 
-async def held_slots(tx: Tx, heads: Sequence[tuple[SlotKey, str]]) -> set[SlotKey]:
-    """Which of these locked slots their heads hold."""
-    params = {
-        "tenant_ids": arrays.texts([key[0] for key, _ in heads]),
-        "slots": arrays.texts([key[1] for key, _ in heads]),
-        "head_task_ids": arrays.texts([head for _, head in heads]),
-    }
-    return {(row[0], row[1]) for row in await tx.fetch(statement("slot_holders"), params)}
-
-
 async def forget_revocations(tx: Tx) -> int:
     """Remove revocations that are not told any more."""
     return await tx.execute(statement("forget_revocations"))

@@ -37,17 +37,27 @@ async def find_waiting(tx: Tx, quarantine: Quarantine, after: str, page: int) ->
     return found, rows[-1][0] if len(rows) == page else None
 
 
-async def hold(tx: Tx, quarantine: Quarantine, keys: Sequence[Key]) -> Written:
-    """Pause tasks that wait."""
+async def find_held(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
+    """Those of the tasks whose specs are held back, with the digests of these."""
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "task_ids": arrays.texts([key[1] for key in keys]),
+    }
+    rows = await tx.fetch(statement("suspect_specs"), params)
+    found = ((row[0], row[1], spec_digest(row[2]), row[3]) for row in rows)
+    return {(tenant_id, task_id): digest for tenant_id, task_id, digest, held in found if digest in held}
+
+
+async def hold(tx: Tx, tenant_id: str, digest: str, keys: Sequence[Key]) -> Written:
+    """Pause tasks that wait, if their spec is still held back: its release resumes what is paused before."""
     loaded = await load_for_update(tx, keys)
-    reason = f"its spec is quarantined: quarantines/{quarantine.digest}"
+    params: dict[str, object] = {"tenant_id": tenant_id, "digest": digest}
+    if not await tx.fetch(statement("keep_quarantine"), params):
+        return Written()
+    reason = f"its spec is quarantined: quarantines/{digest}"
     event = PauseRequested(actor=SYSTEM, grace=timedelta(0), reason=reason)
     paused = _apply(loaded, event, (Phase.PENDING, Phase.REDISTRIBUTING))
-    params = {
-        "tenant_id": quarantine.tenant_id,
-        "digest": quarantine.digest,
-        "task_ids": arrays.texts([transition.task.task_id for transition in paused]),
-    }
+    params["task_ids"] = arrays.texts([transition.task.task_id for transition in paused])
     await tx.execute(statement("hold_tasks"), params)
     return await write(tx, paused)
 

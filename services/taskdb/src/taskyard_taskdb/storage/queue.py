@@ -11,21 +11,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import logging
 import os
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 
-from taskyard.errors import SessionSuperseded
+from taskyard.errors import SessionSuperseded, TaskyardError
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
-from taskyard_taskdb.storage import arrays, counters
+from taskyard_taskdb.storage import arrays, counters, quarantine_holds
 from taskyard_taskdb.storage.bundles import Bundle, waves
 from taskyard_taskdb.storage.changes import LOG_LOCK
-from taskyard_taskdb.storage.claim import Grant, RunnerGrants, RunnerWant, TenantWant
+from taskyard_taskdb.storage.claim import Grant, RunnerGrants, RunnerWant, capped, within
 from taskyard_taskdb.storage.keys import RunnerScope
 from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.lanes import Lanes, lane_arrays
@@ -33,6 +33,9 @@ from taskyard_taskdb.storage.merge import Candidate, Merge, Page
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.take import take
+from taskyard_taskdb.storage.task_rows import Key
+
+logger = logging.getLogger(__name__)
 
 # How often a pop looks behind rows that others have locked.
 _ROUNDS = 3
@@ -59,7 +62,17 @@ class Queue:
             pop = _Pop(self._lanes, scheduler_id, request_id, wants)
             results = await self._pool.run(pop.run)
             pop.committed()
+            for quarantine, keys in pop.held().items():
+                await self._hold(*quarantine, keys)
         return results
+
+    async def _hold(self, tenant_id: str, digest: str, keys: Sequence[Key]) -> None:
+        """Hold back tasks of a quarantined spec that a pop has met, as the sweep would a little later."""
+        try:
+            held = await self._pool.run(lambda tx: quarantine_holds.hold(tx, tenant_id, digest, keys))
+            self._lanes.committed(held)
+        except TaskyardError as error:
+            logger.info("tasks of quarantine %s are left to the sweep: %s", digest, error)
 
 
 class _Pop:
@@ -75,10 +88,13 @@ class _Pop:
         # Whether there are limits at all, and which tenants asked for have some.
         self._any_limits = True
         self._limited: set[str] = set()
+        # Whether any spec is quarantined, and what was put back because its spec is, with the digest.
+        self._any_quarantines = True
+        self._held: dict[Key, str] = {}
 
     async def run(self, tx: Tx) -> list[RunnerGrants]:
         results = [RunnerGrants() for _ in self._wants]
-        self._taken, self._skipped, self._limited = [], [], set()
+        self._taken, self._skipped, self._limited, self._held = [], [], set(), {}
         wants = await self._admit(tx, results)
         bundled = waves(wants)
         taken = (
@@ -136,6 +152,13 @@ class _Pop:
         )
         self._lanes.touch_tenants(self._limited & {candidate.lane.tenant_id for candidate in self._taken})
 
+    def held(self) -> dict[tuple[str, str], list[Key]]:
+        """Tasks that were passed over because their spec is quarantined, by tenant and digest."""
+        found: dict[tuple[str, str], list[Key]] = {}
+        for key, digest in self._held.items():
+            found.setdefault((key[0], digest), []).append(key)
+        return found
+
     async def _admit(self, tx: Tx, results: list[RunnerGrants]) -> list[tuple[int, RunnerWant]]:
         """The wants of runners whose session stands and which do not repeat a call, within their scope."""
         scopes = await self._stand(tx)
@@ -147,7 +170,7 @@ class _Pop:
                 results[position].error = SessionSuperseded(want.runner_id)
                 results[position].grants.clear()
             elif not results[position].grants:
-                admitted.append((position, _within(want, scopes[position])))
+                admitted.append((position, within(want, scopes[position])))
         return await self._within_limits(tx, admitted)
 
     async def _within_limits(
@@ -160,7 +183,7 @@ class _Pop:
         counts = await counters.read(tx, tenants)
         self._limited = set(counts)
         room = {tenant_id: found.quota.claimable(found.leased) for tenant_id, found in counts.items()}
-        return [(position, _capped(want, room)) for position, want in wants]
+        return [(position, capped(want, room)) for position, want in wants]
 
     async def _over_limits(
         self, tx: Tx, chosen: Sequence[Candidate], taken: Mapping[Candidate, bool]
@@ -184,7 +207,7 @@ class _Pop:
             "epochs": arrays.bigints([want.session_epoch for want in self._wants])
         }
         rows = await tx.fetch(statement("stand_sessions"), params)
-        self._any_limits = not rows or rows[0][2]
+        self._any_limits, self._any_quarantines = rows[0][2:4] if rows else (True, True)
         standing = {row[0] - 1: RunnerScope.unpack(row[1]) for row in rows}
         pulling = [position for position, want in enumerate(self._wants) if want.session_epoch == 0]
         return standing | (await self._pull_scopes(tx, pulling) if pulling else {})
@@ -193,6 +216,7 @@ class _Pop:
         """The scopes of pull workers, which have no session: whoever was not deleted may claim."""
         ids = [self._wants[position].runner_id for position in positions]
         rows = await tx.fetch(statement("runner_scopes"), {"runner_ids": arrays.texts(ids)})
+        self._any_quarantines = rows[0][3] if rows else True
         known = {row[0]: (row[1], row[2]) for row in rows}
         return {
             position: RunnerScope.unpack(known.get(runner_id, (None, False))[0])
@@ -208,10 +232,14 @@ class _Pop:
         if not taken:
             return
         chosen = sorted(taken, key=lambda c: c.position) if len(self._wants) > 1 else list(taken)
+        if self._any_quarantines:
+            chosen = await self._pass_over(tx, chosen, taken, results)
+            if not chosen:
+                return
         old = await _retire(tx, [candidate for candidate in chosen if taken[candidate]])
         over = await self._over_limits(tx, chosen, taken)
         if over:
-            await self._put_back(tx, over, results)
+            await self._put_back(tx, over, taken, results)
             chosen = [candidate for candidate in chosen if candidate not in set(over)]
             if not chosen:
                 return
@@ -247,15 +275,36 @@ class _Pop:
                 _granted(candidate.lane.tenant_id, candidate.task_id, lease_ids[index], row[1:], ttl)
             )
         if surplus:
-            await self._put_back(tx, list(surplus), results)
+            await self._put_back(tx, list(surplus), taken, results)
 
-    async def _put_back(self, tx: Tx, surplus: list[Candidate], results: list[RunnerGrants]) -> None:
-        """Return to the queue, as they were, what would make the answer too large."""
+    async def _pass_over(
+        self,
+        tx: Tx,
+        chosen: list[Candidate],
+        taken: Mapping[Candidate, bool],
+        results: list[RunnerGrants],
+    ) -> list[Candidate]:
+        """What is chosen without tasks of quarantined specs: no claim that begins later gets one of those."""
+        keys = {candidate: (candidate.lane.tenant_id, candidate.task_id) for candidate in chosen}
+        self._held = await quarantine_holds.find_held(tx, list(keys.values()))
+        if not self._held:
+            return chosen
+        await self._put_back(tx, [c for c in chosen if keys[c] in self._held], taken, results)
+        return [candidate for candidate in chosen if keys[candidate] not in self._held]
+
+    async def _put_back(
+        self,
+        tx: Tx,
+        surplus: list[Candidate],
+        taken: Mapping[Candidate, bool],
+        results: list[RunnerGrants],
+    ) -> None:
+        """Return to the queue, as they were, what is not to be granted or would make the answer too large."""
         params = {
             **lane_arrays([candidate.lane for candidate in surplus]),
             "ready_times": arrays.timestamps([candidate.ready_time for candidate in surplus]),
             "task_ids": arrays.texts([candidate.task_id for candidate in surplus]),
-            "has_leases": arrays.bools([False] * len(surplus)),
+            "has_leases": arrays.bools([taken[candidate] for candidate in surplus]),
         }
         await tx.execute(statement("insert_queue"), params)
         self._taken = [candidate for candidate in self._taken if candidate not in set(surplus)]
@@ -320,30 +369,6 @@ def _granted(tenant_id: str, task_id: str, lease_id: int, columns: Row, lease_tt
     """A grant; the columns are those of grant_leases from generation on."""
     values: list[Any] = [tenant_id, task_id, lease_id, *columns, lease_ttl]
     return Grant(*values)
-
-
-def _within(want: RunnerWant, scope: RunnerScope) -> RunnerWant:
-    """The want without tenants that the runner's key does not cover."""
-    if not scope.tenants:
-        return want
-    tenants = tuple(tenant for tenant in want.tenants if tenant.tenant_id in scope.tenants)
-    return RunnerWant(
-        want.runner_id, want.session_epoch, want.max_tasks, want.lease_duration, tenants, want.budget
-    )
-
-
-def _capped(want: RunnerWant, room: Mapping[str, int]) -> RunnerWant:
-    """The want with at most `room` tasks of each tenant named there; -1 is no limit."""
-    if not any(room.get(tenant.tenant_id, -1) >= 0 for tenant in want.tenants):
-        return want
-    tenants = []
-    for tenant in want.tenants:
-        left = room.get(tenant.tenant_id, -1)
-        if left < 0:
-            tenants.append(tenant)
-        elif left > 0:
-            tenants.append(TenantWant(tenant.tenant_id, min(tenant.max_tasks, left), tenant.lanes))
-    return replace(want, tenants=tuple(tenants))
 
 
 def _task_keys(chosen: Sequence[Candidate]) -> dict[str, object]:

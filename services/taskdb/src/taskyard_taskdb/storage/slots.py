@@ -7,6 +7,7 @@ snapshot would predate the waiter, and its wake-up would be lost.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from taskyard_taskdb.domain.effect import FreeSlot, TakeSlot, WaitForSlot
 from taskyard_taskdb.domain.task import TaskState
@@ -19,6 +20,18 @@ from taskyard_taskdb.storage.task_rows import read_task
 # Tenant and slot.
 SlotKey = tuple[str, str]
 SlotEffect = FreeSlot | TakeSlot | WaitForSlot
+
+
+class Holder(NamedTuple):
+    """A task that can be claimed or is leased, in the order of the columns of slot_holders."""
+
+    tenant_id: str
+    slot: str
+    task_id: str
+    # Whether its lease is in force, whether it has one at all, and whether it waits in the queue.
+    active: bool
+    leased: bool
+    queued: bool
 
 
 def slot_effects(steps: Iterable[Steps]) -> list[tuple[str, str, SlotEffect]]:
@@ -62,6 +75,22 @@ async def choose(tx: Tx, free: Sequence[SlotKey]) -> list[TaskState]:
 async def have_waiters(tx: Tx, keys: Sequence[SlotKey]) -> bool:
     """Whether somebody waits for one of these slots, locked or not."""
     return bool(await tx.fetch(statement("waiting_slots"), _arrays(keys)))
+
+
+async def seem_held(tx: Tx, keys: Sequence[SlotKey]) -> list[tuple[str, str, str]]:
+    """Tenant, slot and task of what holds these slots, locked or not."""
+    return [(row[0], row[1], row[2]) for row in await tx.fetch(statement("find_slot_holders"), _arrays(keys))]
+
+
+async def holders(tx: Tx, suspects: Iterable[tuple[str, str, str]]) -> list[Holder]:
+    """Which of these tasks hold the locked slots beside them; of each slot, the one to keep it first."""
+    wanted = sorted(set(suspects))
+    params = {
+        "tenant_ids": arrays.texts([tenant_id for tenant_id, _, _ in wanted]),
+        "slots": arrays.texts([slot for _, slot, _ in wanted]),
+        "task_ids": arrays.texts([task_id for _, _, task_id in wanted]),
+    }
+    return [Holder(*row) for row in await tx.fetch(statement("slot_holders"), params)]
 
 
 def _arrays(keys: Sequence[SlotKey]) -> dict[str, object]:

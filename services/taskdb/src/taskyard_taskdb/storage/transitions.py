@@ -72,11 +72,11 @@ class Written:
     changed: bool = False
 
 
-async def load_for_update(tx: Tx, keys: Iterable[Key]) -> Loaded:
+async def load_for_update(tx: Tx, keys: Iterable[Key], *, damaged: bool = False) -> Loaded:
     """Lock tasks with their queue rows and leases, and return them as they are now.
 
     Raises StateMoved, which Pool.run answers with another attempt, if a queue row appeared or moved between
-    the unlocked look at it and the locks.
+    the unlocked look at it and the locks. `damaged` tasks may lack theirs for good.
     """
     wanted = sorted(set(keys))
     params = {
@@ -91,7 +91,7 @@ async def load_for_update(tx: Tx, keys: Iterable[Key]) -> Loaded:
     tasks = {
         (row[0], row[1]): _in_effect(row, held) for row in await tx.fetch(statement("lock_tasks"), params)
     }
-    for key, task in tasks.items():
+    for key, task in () if damaged else tasks.items():
         if task.queue_key is not None and (key not in locked or queued[key] != task.queue_key):
             raise StateMoved(f"the queue row of {task.name} moved")
     return Loaded(await database_time(tx), tasks)

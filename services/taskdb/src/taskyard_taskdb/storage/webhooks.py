@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from taskyard.errors import NotFound
+from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.names import tenant_name
+from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.webhook import SECRET_BYTES
+from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage import arrays, tasks
+from taskyard_taskdb.storage.changes import append_change
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tasks import Key, TaskRecord
 
 MAX_ERROR = 500
+SENDER = Actor(ActorType.SYSTEM, "webhooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,18 @@ async def backlog(tx: Tx) -> tuple[int, float]:
 async def done(tx: Tx, call: Call) -> bool:
     """Forget a call; whether it was as it had been read."""
     return bool(await tx.execute(statement("delivered_webhook"), {"id": call.id, "attempt": call.attempt}))
+
+
+async def give_up(tx: Tx, call: Call, error: str) -> None:
+    """Forget a call that nobody took, and say so in the log, where its tenant finds it."""
+    if not await done(tx, call):
+        return
+    now = (await tx.fetch("SELECT clock_timestamp()"))[0][0]
+    task = call.task
+    details = {"error": error[:MAX_ERROR], "attempts": call.attempt + 1, "version": task.version}
+    await append_change(
+        tx, ChangeEvent.WEBHOOK_GIVEN_UP, task.tenant_id, task.task_id, SENDER, now, details=details
+    )
 
 
 async def failed(tx: Tx, call: Call, delay: timedelta, error: str) -> bool:

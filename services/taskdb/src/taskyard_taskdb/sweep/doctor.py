@@ -29,6 +29,6 @@ class DoctorJob:
             await self._pool.run(lambda tx: stand(tx))
             found = await doctor.examine(self._pool, check)
             self._examined(check.name, found.left, found.repaired)
-            if found.count:
-                logger.error("doctor: %d %s, such as %s", found.count, check.about, found.examples[0])
-            yield found.count
+            if found.left:
+                logger.error("doctor: %d %s, such as %s", found.left, check.about, found.examples[0])
+            yield found.left

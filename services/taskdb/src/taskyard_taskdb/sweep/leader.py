@@ -25,6 +25,7 @@ class Office:
     def __init__(self, pool: Pool, grace: timedelta, holder: str = "") -> None:
         self._pool = pool
         self._grace = grace.total_seconds()
+        self._told = False
         self.holder = holder or uuid.uuid4().hex
         self.term: Term | None = None
         self._since = 0.0
@@ -70,13 +71,24 @@ class Office:
         if term is None:
             return False
         if not self._same(former, term):
-            self._since = began
+            self._since, self._told = began, False
         # The term counts from before the request: the database's clock cannot be behind that.
         self._held_until = began + TTL.total_seconds()
         if former != term:
             logger.info("holding the office of housekeeping in term %d", term.epoch)
             self.changed.set()
+        if not self._told:
+            await self._tell(term)
         return True
+
+    async def _tell(self, term: Term) -> None:
+        """Note in the database from when on this term may reap: whoever else would, asks there."""
+        left = timedelta(seconds=self.grace_left)
+        try:
+            await self._pool.run(lambda tx: leader.note_grace(tx, term, left), reserve=True)
+            self._told = True
+        except (TaskyardError, Deposed) as error:
+            logger.info("the grace of term %d was not noted: %s", term.epoch, error)
 
     def _same(self, former: Term | None, term: Term) -> bool:
         return former == term and time.monotonic() < self._held_until

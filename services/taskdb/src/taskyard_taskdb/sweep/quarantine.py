@@ -1,4 +1,4 @@
-"""Holds back what waits of quarantined specs."""
+"""Holds back what waits of quarantined specs; a pop does so by itself with what it meets."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ class QuarantineSweep:
     async def _hold(self, office: Office, quarantine: Quarantine, found: Sequence[Key]) -> None:
         async def work(tx: Tx) -> Written:
             await office.stand(tx)
-            return await quarantine_holds.hold(tx, quarantine, found)
+            return await quarantine_holds.hold(tx, quarantine.tenant_id, quarantine.digest, found)
 
         self._told(await self._pool.run(work))

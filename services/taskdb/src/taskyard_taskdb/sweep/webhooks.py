@@ -206,7 +206,7 @@ class WebhookSender:
 
     async def _give_up(self, office: Office, call: Call, error: str) -> None:
         logger.warning("webhook of %s is given up: %s", call.task.name, error)
-        await self._write(office, lambda tx: webhooks.done(tx, call))
+        await self._write(office, lambda tx: webhooks.give_up(tx, call, error))
         self._told("given_up")
 
     async def _put_off(self, office: Office, ids: Sequence[int], delay: timedelta) -> None:

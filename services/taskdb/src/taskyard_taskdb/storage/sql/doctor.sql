@@ -4,8 +4,19 @@ SELECT l.tenant_id, l.task_id FROM leases l
 LEFT JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
 WHERE t.task_id IS NULL OR t.end_time IS NOT NULL
 
+-- name: doctor_lock_leases
+-- Locks leases in key order; primary key.
+SELECT l.tenant_id, l.task_id
+FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+    ORDER BY k.tenant_id COLLATE "C", k.id COLLATE "C"
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM leases WHERE leases.tenant_id = k.tenant_id AND leases.task_id = k.id FOR UPDATE
+) l
+
 -- name: doctor_delete_leases
--- Deletes leases that belong to no live task, if that is still so; primary keys.
+-- Deletes locked leases that belong to no live task, if that is still so; primary keys.
 DELETE FROM leases l
 USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 WHERE l.tenant_id = k.tenant_id AND l.task_id = k.id AND NOT EXISTS (
@@ -133,8 +144,19 @@ SELECT d.tenant_id, d.task_id FROM timers d
 LEFT JOIN tasks t ON t.tenant_id = d.tenant_id AND t.task_id = d.task_id
 WHERE t.task_id IS NULL OR t.end_time IS NOT NULL
 
+-- name: doctor_lock_timers
+-- Locks the timers of tasks in key order, after the tasks; primary key of timers.
+SELECT d.tenant_id, d.task_id, d.kind
+FROM (
+    SELECT DISTINCT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+    ORDER BY k.tenant_id, k.id
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM timers WHERE timers.tenant_id = k.tenant_id AND timers.task_id = k.id ORDER BY timers.kind FOR UPDATE
+) d
+
 -- name: doctor_delete_timers
--- Deletes timers of tasks that are not live, if that is still so; primary keys.
+-- Deletes locked timers of tasks that are not live, if that is still so; primary keys.
 DELETE FROM timers d
 USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 WHERE d.tenant_id = k.tenant_id AND d.task_id = k.id AND NOT EXISTS (
@@ -147,8 +169,8 @@ SELECT s.tenant_id, s.slot
 FROM slots s
 LEFT JOIN tasks t ON t.tenant_id = s.tenant_id AND t.task_id = s.head_task_id
 LEFT JOIN leases l ON l.tenant_id = s.tenant_id AND l.task_id = s.head_task_id
-WHERE l.task_id IS NULL
-    AND NOT coalesce(t.slot = s.slot AND (t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
+WHERE NOT coalesce(t.slot = s.slot AND t.end_time IS NULL
+    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
 UNION
 SELECT t.tenant_id, t.slot FROM tasks t
 WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.phase = 1 AND t.pending_reason = 4
@@ -163,21 +185,16 @@ WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.kind <> 6
     AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1))
     AND s.head_task_id IS DISTINCT FROM t.task_id
 
--- name: doctor_take_slots
--- Makes locked tasks that hold a slot its head, where it has none; primary keys.
-INSERT INTO slots AS s (tenant_id, slot, head_task_id)
-SELECT DISTINCT ON (t.tenant_id, t.slot) t.tenant_id, t.slot, t.task_id
+-- name: doctor_slots_of
+-- Locks nothing: the slots of tasks; primary key.
+SELECT DISTINCT t.tenant_id, t.slot
 FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.id
-LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
-WHERE t.slot IS NOT NULL AND t.end_time IS NULL
-    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1))
-ORDER BY t.tenant_id, t.slot, l.task_id IS NULL, t.task_id
-ON CONFLICT (tenant_id, slot) DO UPDATE SET head_task_id = excluded.head_task_id WHERE s.head_task_id IS NULL
+WHERE t.slot IS NOT NULL
 
 -- name: doctor_log_differs
--- Locks nothing: tasks whose newest change of the last day is not of their version, or that changed without one;
--- changes_by_time, primary keys.
+-- Locks nothing: tasks that changed within a day and whose newest change is not of their version, or that have none;
+-- changes_by_time, primary keys. A task that nobody has touched since is as the nights before have found it.
 WITH logged AS MATERIALIZED (
     SELECT tenant_id, resource_id, max(version) AS version FROM changes
     WHERE resource_kind = 1 AND time > statement_timestamp() - interval '1 day'
@@ -215,13 +232,43 @@ WHERE t.tenant_id = item.tenant_id AND t.task_id = item.id AND t.version < item.
 -- Locks nothing: tasks whose webhook has waited for a day; the table holds only what was not delivered.
 SELECT w.tenant_id, w.task_id FROM webhooks w WHERE w.create_time < statement_timestamp() - interval '1 day'
 
+-- name: doctor_lock_webhooks
+-- Locks the late webhooks of tasks in the order of their ids; webhooks_by_task. How often each was tried comes back.
+SELECT w.id, w.attempt
+FROM (SELECT DISTINCT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)) k
+JOIN webhooks w ON w.tenant_id = k.tenant_id AND w.task_id = k.id
+WHERE w.create_time < statement_timestamp() - interval '1 day'
+ORDER BY w.id
+FOR UPDATE OF w
+
 -- name: doctor_hurry_webhooks
--- Lets webhooks be tried at once; webhooks_by_task.
-UPDATE webhooks w SET due_time = statement_timestamp()
-FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
-WHERE w.tenant_id = k.tenant_id AND w.task_id = k.id AND w.due_time > statement_timestamp()
+-- Lets locked webhooks be tried at once; primary key.
+UPDATE webhooks SET due_time = statement_timestamp()
+WHERE id = ANY (%(ids)s::bigint[]) AND due_time > statement_timestamp()
+
+-- name: doctor_untried_webhooks
+-- Locks nothing: webhooks that were neither tried nor put off since, of each task the oldest, before which no other is
+-- tried; primary key, webhooks_by_task.
+SELECT w.id
+FROM unnest(%(ids)s::bigint[], %(attempts)s::integer[]) AS k (id, attempt)
+JOIN webhooks w ON w.id = k.id
+WHERE w.attempt = k.attempt AND w.due_time <= statement_timestamp() AND NOT EXISTS (
+    SELECT FROM webhooks earlier
+    WHERE earlier.tenant_id = w.tenant_id AND earlier.task_id = w.task_id AND earlier.id < w.id)
+LIMIT 1
 
 -- name: doctor_failing_jobs
 -- Locks nothing: jobs that failed last, or that nobody has finished for days; a row per job.
 SELECT 'system', job FROM job_runs
 WHERE error IS NOT NULL OR coalesce(success_time, start_time) < statement_timestamp() - interval '3 days'
+
+-- name: doctor_acknowledgements
+-- Locks nothing: which ranges of the log were acknowledged as damaged, and what they were then; changes_audit.
+SELECT resource_id, details ->> 'fingerprint' FROM changes
+WHERE tenant_id = 'system' AND event = %(event)s::smallint AND resource_id = ANY (%(ranges)s::text[])
+
+-- name: doctor_digest_seals
+-- Locks nothing; range scan of the primary key of seals.
+SELECT sha256(coalesce(string_agg(record_send(ROW(last_id, after_id, change_count, first_time, last_time, form,
+        previous_hash, hash)), ''::bytea ORDER BY last_id), ''::bytea))
+FROM seals WHERE last_id > %(after)s AND last_id <= %(until)s

@@ -39,6 +39,28 @@ FROM queue q JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
 WHERE q.tenant_id = %(tenant_id)s AND t.task_type = %(task_type)s AND q.task_id > %(after)s
 ORDER BY q.task_id LIMIT %(page)s
 
+-- name: suspect_specs
+-- Locks nothing: those of the tasks whose type has specs that are held back, with the digests of these; primary key of
+-- tasks, quarantines_open.
+SELECT t.tenant_id, t.task_id, t.spec, q.digests
+FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks WHERE tasks.tenant_id = k.tenant_id AND tasks.task_id = k.task_id OFFSET 0
+) t
+CROSS JOIN LATERAL (
+    SELECT array_agg(quarantines.digest) AS digests FROM quarantines
+    WHERE quarantines.tenant_id = t.tenant_id AND quarantines.task_type = t.task_type
+        AND quarantines.release_time IS NULL
+) q
+WHERE q.digests IS NOT NULL
+
+-- name: keep_quarantine
+-- Share-locks the row of a spec that is held back, so that it is not released before this transaction ends; primary key
+-- of quarantines.
+SELECT FROM quarantines
+WHERE tenant_id = %(tenant_id)s AND digest = %(digest)s AND release_time IS NULL
+FOR SHARE
+
 -- name: hold_tasks
 -- Notes which tasks were paused for a quarantine; primary key of quarantine_holds.
 INSERT INTO quarantine_holds (tenant_id, digest, task_id)

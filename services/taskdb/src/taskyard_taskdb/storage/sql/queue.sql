@@ -1,8 +1,10 @@
 -- name: stand_sessions
 -- First serialises repeats of one request, then share-locks sessions in key order: a session that is superseded, closed
 -- or expired, or whose runner was deleted, is not returned, and none that is returned ends before the claim commits.
--- Also says whether any tenant has limits. Primary keys of sessions and runners.
-SELECT i.n, r.scope, EXISTS (SELECT FROM tenant_counters)
+-- Also says whether any tenant has limits, and whether any spec is quarantined. Primary keys of sessions and runners,
+-- quarantines_open.
+SELECT i.n, r.scope, EXISTS (SELECT FROM tenant_counters),
+    EXISTS (SELECT FROM quarantines WHERE quarantines.release_time IS NULL)
 FROM (SELECT pg_advisory_xact_lock(hashtextextended(%(request_id)s, 0)) OFFSET 0) repeats
 CROSS JOIN (
     SELECT * FROM unnest(%(runner_ids)s::text[], %(epochs)s::bigint[]) WITH ORDINALITY AS i (runner_id, epoch, n)

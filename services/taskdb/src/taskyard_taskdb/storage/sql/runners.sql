@@ -1,6 +1,7 @@
 -- name: runner_scopes
--- Locks nothing; primary key of runners.
-SELECT runner_id, scope, delete_time IS NOT NULL FROM runners WHERE runner_id = ANY (%(runner_ids)s::text[])
+-- Locks nothing; primary key of runners. Also says whether any spec is quarantined; quarantines_open.
+SELECT runner_id, scope, delete_time IS NOT NULL, EXISTS (SELECT FROM quarantines WHERE release_time IS NULL)
+FROM runners WHERE runner_id = ANY (%(runner_ids)s::text[])
 
 -- name: held_task_types
 -- Locks nothing; leases_by_runner, primary key of tasks.

@@ -66,6 +66,45 @@ WITH free AS MATERIALIZED (
 DELETE FROM slots USING free WHERE slots.ctid = free.at
 RETURNING slots.tenant_id, slots.slot
 
+-- name: find_slot_holders
+-- Locks nothing: tasks that can be claimed or are leased, by their slots; tasks_of_slot, and leases by tenant. Whoever
+-- acts on it locks the slots and looks again.
+SELECT k.tenant_id, k.slot, h.task_id
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS k (tenant_id, slot)
+CROSS JOIN LATERAL (
+    SELECT tasks.task_id FROM tasks
+    WHERE tasks.tenant_id = k.tenant_id AND tasks.slot = k.slot AND tasks.end_time IS NULL
+        AND (tasks.phase = 5 OR (tasks.phase = 1 AND tasks.pending_reason = 1))
+    UNION
+    SELECT leases.task_id FROM leases WHERE leases.tenant_id = k.tenant_id AND leases.slot = k.slot
+) h
+
+-- name: slot_holders
+-- Locks nothing: which of these tasks hold the slots beside them, read after the slots were locked: until that lock is
+-- given back nobody begins to hold one, and who ceases to waits for it. First what surely runs, then what may, then what
+-- is to run first; primary keys.
+SELECT k.tenant_id, k.slot, t.task_id, coalesce(l.phase IN (2, 3), false) AS active,
+    l.task_id IS NOT NULL AS leased, q.task_id IS NOT NULL
+FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[], %(task_ids)s::text[]) AS k (tenant_id, slot, task_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks
+    WHERE tasks.tenant_id = k.tenant_id AND tasks.task_id = k.task_id AND tasks.slot = k.slot AND tasks.end_time IS NULL
+    OFFSET 0
+) t
+LEFT JOIN LATERAL (
+    SELECT leases.task_id, leases.phase FROM leases
+    WHERE leases.tenant_id = t.tenant_id AND leases.task_id = t.task_id
+    OFFSET 0
+) l ON true
+LEFT JOIN LATERAL (
+    SELECT queue.task_id FROM queue
+    WHERE queue.tenant_id = t.tenant_id AND queue.class_id = t.class_id AND queue.priority = t.priority
+        AND queue.pinned_runner = t.pinned_runner AND queue.ready_time = t.ready_time AND queue.task_id = t.task_id
+    OFFSET 0
+) q ON true
+WHERE l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)
+ORDER BY k.tenant_id, k.slot, active DESC, leased DESC, t.priority DESC, t.create_time, t.task_id
+
 -- name: read_slot_occupancy
 -- Locks nothing: the live tasks of slots, the head first, then the others in the order of their turn up to a limit;
 -- primary keys of slots and tasks, tasks_by_slot.

@@ -69,15 +69,15 @@ WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id AND t.kind = c.kind AN
 SELECT extract(epoch FROM min(due_time) - statement_timestamp())::float8 FROM timers
 
 -- name: doubtful_slots
--- Locks nothing: slots whose head does not hold them (ended, paused, gone) or that have none, a page in key order;
--- primary keys.
+-- Locks nothing: slots whose head does not hold them (ended, paused, gone, of another slot) or that have none, a page in
+-- key order; primary keys.
 SELECT s.tenant_id, s.slot
 FROM slots s
 LEFT JOIN tasks t ON t.tenant_id = s.tenant_id AND t.task_id = s.head_task_id
 LEFT JOIN leases l ON l.tenant_id = s.tenant_id AND l.task_id = s.head_task_id
 WHERE (s.tenant_id, s.slot) > (%(after_tenant)s, %(after_task)s)
-    AND l.task_id IS NULL
-    AND NOT coalesce(t.slot = s.slot AND (t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
+    AND NOT coalesce(t.slot = s.slot AND t.end_time IS NULL
+        AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
 ORDER BY s.tenant_id, s.slot LIMIT %(page)s
 
 -- name: headless_waiters
@@ -87,15 +87,6 @@ FROM tasks t
 WHERE t.live_slot IS NOT NULL AND t.phase = 1 AND t.pending_reason = 4
     AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.live_slot)
 LIMIT %(page)s
-
--- name: slot_holders
--- Locks nothing: which heads hold their slots, read after the slots were locked; primary keys.
-SELECT k.tenant_id, k.slot
-FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[], %(head_task_ids)s::text[]) AS k (tenant_id, slot, head_task_id)
-LEFT JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.head_task_id
-LEFT JOIN leases l ON l.tenant_id = k.tenant_id AND l.task_id = k.head_task_id
-WHERE l.task_id IS NOT NULL
-    OR coalesce(t.slot = k.slot AND (t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
 
 -- name: forget_revocations
 -- Deletes what every holder has been told or will never ask for; the table is small.

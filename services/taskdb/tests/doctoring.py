@@ -1,0 +1,47 @@
+"""What tests of RunDoctor share: damage by SQL, the call, and what a repair has to leave behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb
+from taskyard.v1 import admin_service_pb2
+from tests.harness.invariants import assert_invariants
+
+Answer = admin_service_pb2.RunDoctorResponse
+
+
+async def examine(admin: Caller, *checks: str, repair: bool = False) -> Answer:
+    """What RunDoctor says of these checks, or of all."""
+    request = admin_service_pb2.RunDoctorRequest(checks=checks, repair=repair)
+    response: Answer = await admin.admin.RunDoctor(request)
+    return response
+
+
+def finding(answer: Answer, check: str) -> admin_service_pb2.DoctorFinding:
+    """What one check found."""
+    return next(found for found in answer.findings if found.check == check)
+
+
+async def execute(taskdb: RunningTaskDb, sql: str, *params: Any) -> None:
+    """Damage the database."""
+    async with taskdb.pool.transaction() as tx:
+        await tx.execute(sql, params, prepare=False)
+
+
+def task_id(name: str) -> str:
+    """The last part of a name."""
+    return name.rsplit("/", 1)[1]
+
+
+async def expect_repaired(admin: Caller, taskdb: RunningTaskDb, check: str, count: int = 1) -> None:
+    """The check finds the damage, and repairs it; then every check and every invariant holds."""
+    (found,) = (await examine(admin, check)).findings
+    assert found.count == count and found.severity > 0 and found.examples, found
+    assert found.repaired_count == 0
+    mine = finding(await examine(admin, repair=True), check)
+    assert mine.repaired_count == count, mine
+    again = await examine(admin)
+    assert again.healthy, [found for found in again.findings if found.count]
+    assert not [found.check for found in again.findings if found.count]
+    assert_invariants(taskdb.url)
