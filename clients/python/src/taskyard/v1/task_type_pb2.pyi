@@ -77,7 +77,8 @@ class TaskType(_message.Message):
     """What it does."""
     payload_schema: _builtins.bytes
     """JSON Schema (2020-12) of spec.payload as UTF-8 JSON text; empty = any object.
-    Remote $ref are refused.  Platform limit 256 KiB.
+    A $ref out of the text, a $id within it, and references that multiply are refused.
+    Platform limit 256 KiB; a payload that would take seconds to compare is refused.
     """
     result_schema: _builtins.bytes
     """JSON Schema of status.result.output; empty = anything.  A result that does not
@@ -87,7 +88,7 @@ class TaskType(_message.Message):
     allow_execution_override: _builtins.bool
     """Whether a task may bring its own execution."""
     priority: _builtins.int
-    """Default spec.priority; 10 if unset."""
+    """Default spec.priority; if unset 10, or the bound next to it."""
     admission: _task_pb2.AdmissionPolicy.ValueType
     """Default spec.admission."""
     disabled: _builtins.bool
@@ -111,7 +112,7 @@ class TaskType(_message.Message):
     max_steps: _builtins.int
     """Default spec.max_steps."""
     max_max_steps: _builtins.int
-    """Largest max_steps a task may ask for."""
+    """Largest max_steps a task may ask for, and what it gets if neither it nor the type says one."""
     overlap: _task_pb2.OverlapPolicy.ValueType
     """Default spec.overlap."""
     on_runner_lost: _task_pb2.RunnerLostPolicy.ValueType
@@ -142,7 +143,9 @@ class TaskType(_message.Message):
 
     @_builtins.property
     def min_attempt_timeout(self) -> _duration_pb2.Duration:
-        """Smallest and largest attempt_timeout a task may ask for."""
+        """Smallest and largest attempt_timeout a task may ask for.  Where neither task nor type
+        says one, it is the largest.
+        """
 
     @_builtins.property
     def max_attempt_timeout(self) -> _duration_pb2.Duration:

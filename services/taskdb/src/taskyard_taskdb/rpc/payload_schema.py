@@ -1,7 +1,7 @@
 """JSON Schema 2020-12 of payloads and results: compiled once per text, matched in linear time.
 
-Patterns are of the linear kind, nothing is ever fetched, and a schema whose references multiply without bound
-is refused, because nothing can interrupt its evaluation.
+Patterns are of the linear kind and nothing is ever fetched. What a comparison may cost is bounded before it
+begins, because nothing can interrupt it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,42 @@ from google.protobuf import json_format
 
 from taskyard.errors import FieldInvalid, FieldViolation
 from taskyard.v1 import common_pb2
+from taskyard_taskdb.rpc.schema_cost import PATTERNS, SchemaCost
 
-# Subschemas that one value may have to be compared with, references followed.
-MAX_EXPANSION = 10_000
-MAX_DEPTH = 100
+# Bytes of a document times the subschemas that each of its values may be compared with: about a second.
+MAX_WORK = 100_000_000
+# The same for a list of what does not match: the library makes one of everything, at some µs each.
+MAX_TOLD_WORK = 1_000_000
 MAX_FINDINGS = 20
-_PATTERNS = jsonschema_rs.RegexOptions(size_limit=256 * 1024, dfa_size_limit=1024 * 1024)
 _JSON_TYPES = ("", "application/json")
 
 
 class PayloadSchema:
-    """A schema that compiled."""
+    """A schema that compiled, and what it costs."""
 
-    def __init__(self, validator: jsonschema_rs.Draft202012Validator) -> None:
+    def __init__(self, validator: jsonschema_rs.Draft202012Validator, cost: SchemaCost) -> None:
         self._validator = validator
+        self._weight = cost.weight
+        # A list is made without a memory of what was compared: alternatives that recur multiply with depth.
+        self._most_told = 0 if cost.recursive else MAX_TOLD_WORK
 
-    def findings(self, document: Any, path: str) -> tuple[FieldViolation, ...]:
-        """What does not match, each with the path into the document; empty if all does."""
+    def findings(self, document: Any, size: int, path: str) -> tuple[FieldViolation, ...]:
+        """What does not match in a document of so many bytes, with the path into it; empty if all does."""
+        work = size * self._weight
+        if work > MAX_WORK:
+            most = MAX_WORK // self._weight
+            told = (
+                f"has {size} bytes; its schema is too costly for more than {most}: send less, or simplify it"
+            )
+            return (FieldViolation(path, told, "json_schema.work"),)
         if self._validator.is_valid(document):
             return ()
+        if work > self._most_told:
+            told = "does not match the schema; where cannot be told of a large document or a recursive schema"
+            return (FieldViolation(path, told, "json_schema"),)
+        return self._differences(document, path)
+
+    def _differences(self, document: Any, path: str) -> tuple[FieldViolation, ...]:
         found: list[FieldViolation] = []
         for error in self._validator.iter_errors(document):
             place = _place(path, [*error.instance_path, *_missing(error)])
@@ -48,8 +65,9 @@ def _compile(text: bytes) -> PayloadSchema:
     schema = json.loads(text)
     if not isinstance(schema, dict | bool):
         raise ValueError("it is neither an object nor a boolean")
-    _check_expansion(schema)
-    return PayloadSchema(jsonschema_rs.Draft202012Validator(schema, pattern_options=_PATTERNS, offline=True))
+    cost = SchemaCost(schema)
+    validator = jsonschema_rs.Draft202012Validator(schema, pattern_options=PATTERNS, offline=True)
+    return PayloadSchema(validator, cost)
 
 
 def compile_schema(text: bytes, field: str) -> PayloadSchema:
@@ -61,26 +79,26 @@ def compile_schema(text: bytes, field: str) -> PayloadSchema:
         raise FieldInvalid.of(field, f"is not a JSON Schema (2020-12): {told[:200]}", "json_schema") from None
 
 
-def document_of(payload: common_pb2.Payload) -> tuple[str, Any] | None:
-    """The form and the document of a payload; None for one that is not JSON or has no value."""
+def document_of(payload: common_pb2.Payload) -> tuple[str, Any, int] | None:
+    """Form, document and bytes of a payload; None for one that is not JSON or has no value."""
     form = payload.WhichOneof("value")
     if form == "json":
-        return form, json_format.MessageToDict(payload.json)
+        return form, json_format.MessageToDict(payload.json), payload.json.ByteSize()
     if form == "raw" and payload.content_type in _JSON_TYPES:
-        return form, json.loads(payload.raw or b"null")
+        return form, json.loads(payload.raw or b"null"), len(payload.raw)
     return None
 
 
 def check(schema: PayloadSchema, payload: common_pb2.Payload | None, path: str) -> tuple[FieldViolation, ...]:
     """What of a payload does not match; an absent one counts as an empty object."""
     if payload is None or payload.WhichOneof("value") is None:
-        return schema.findings({}, path)
+        return schema.findings({}, 0, path)
     found = document_of(payload)
     if found is None:
         told = f"must be JSON, which its type has a schema for, not {payload.content_type!r}"
         return (FieldViolation(f"{path}.content_type", told, "json_schema"),)
-    form, document = found
-    return schema.findings(document, f"{path}.{form}")
+    form, document, size = found
+    return schema.findings(document, size, f"{path}.{form}")
 
 
 def _place(path: str, steps: list[Any]) -> str:
@@ -92,49 +110,3 @@ def _place(path: str, steps: list[Any]) -> str:
 def _missing(error: Any) -> list[str]:
     name = getattr(error.kind, "property", None)
     return [str(name).strip('"')] if type(error.kind).__name__.endswith("Required") and name else []
-
-
-def _check_expansion(schema: Any) -> None:
-    """Raises ValueError for a schema that makes one value be compared with too many subschemas."""
-    sizes: dict[str, int] = {}
-    open_references: set[str] = set()
-
-    def size(node: Any, depth: int) -> int:
-        if depth > MAX_DEPTH:
-            raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
-        if isinstance(node, list):
-            return sum(size(item, depth + 1) for item in node)
-        if not isinstance(node, dict):
-            return 0
-        total = 1 + sum(size(item, depth + 1) for item in node.values())
-        reference = node.get("$ref", node.get("$dynamicRef"))
-        if isinstance(reference, str):
-            total += referenced(reference, depth)
-        if total > MAX_EXPANSION:
-            raise ValueError(f"references expand it to more than {MAX_EXPANSION} subschemas; share fewer")
-        return total
-
-    def referenced(reference: str, depth: int) -> int:
-        # What refers to itself is compared with each value once.
-        if reference in open_references or not reference.startswith("#"):
-            return 1
-        if reference not in sizes:
-            open_references.add(reference)
-            sizes[reference] = size(_pointed(schema, reference), depth + 1)
-            open_references.discard(reference)
-        return sizes[reference]
-
-    size(schema, 0)
-
-
-def _pointed(schema: Any, reference: str) -> Any:
-    found = schema
-    for part in reference[1:].split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict) and key in found:
-            found = found[key]
-        elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
-            found = found[int(key)]
-        else:
-            return None
-    return found

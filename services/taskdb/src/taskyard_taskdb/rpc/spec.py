@@ -24,7 +24,7 @@ from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Resta
 from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
-from taskyard_taskdb.rpc.type_rules import TypeRules
+from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
 from taskyard_taskdb.storage.newtask import NewTask
 from taskyard_taskdb.storage.tenants import Tenant
@@ -67,7 +67,7 @@ def _duration(value: timedelta) -> duration_pb2.Duration:
 def _default_spec() -> task_pb2.TaskSpec:
     policy = DEFAULT_POLICY
     spec = task_pb2.TaskSpec(
-        priority=10,
+        priority=DEFAULT_PRIORITY,
         admission=task_pb2.ADMISSION_POLICY_QUEUE,
         overlap=task_pb2.OVERLAP_POLICY_ALLOW,
         on_runner_lost=task_pb2.RUNNER_LOST_POLICY_WAIT,

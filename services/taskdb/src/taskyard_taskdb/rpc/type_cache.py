@@ -22,18 +22,18 @@ _SYSTEM = "system"
 
 T = TypeVar("T")
 Revision = tuple[str, str, int]
-"""Tenant, type and revision."""
+"""Tenant, type and revision. A type that is deleted and made again begins with the first one again."""
 
 
 class TypeCache:
-    """Types as they were at most `ttl` ago, an unknown one included; revisions never change."""
+    """Types and their revisions as they were at most `ttl` ago, an unknown one included."""
 
     def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
         self._ttl = ttl.total_seconds()
         self._known: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
-        self._configs: OrderedDict[Revision, common_pb2.Payload | None] = OrderedDict()
-        self._results: OrderedDict[Revision, PayloadSchema | None] = OrderedDict()
+        self._configs: OrderedDict[Revision, tuple[float, common_pb2.Payload | None]] = OrderedDict()
+        self._results: OrderedDict[Revision, tuple[float, PayloadSchema | None]] = OrderedDict()
         self._checking: tuple[float, Container[str]] = (0.0, ())
 
     async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
@@ -47,9 +47,8 @@ class TypeCache:
         old = found[1] if found is not None else None
         rules = None
         if row is not None:
-            # What is compiled for a revision stays.
-            same = old is not None and (old.tenant_id, old.revision) == (row.tenant_id, row.revision)
-            rules = old if same else TypeRules(row)
+            # What is compiled stays as long as the type does.
+            rules = old if old is not None and old.is_of(row) else TypeRules(row)
         self._known[key] = (time.monotonic() + self._ttl, rules)
         _trim(self._known)
         return rules
@@ -68,18 +67,19 @@ class TypeCache:
 
     async def _of_revisions(
         self,
-        remembered: OrderedDict[Revision, T],
+        remembered: OrderedDict[Revision, tuple[float, T]],
         wanted: Iterable[Revision],
         read: Callable[[bytes | None], T],
     ) -> dict[Revision, T]:
-        keys = set(wanted)
-        told = {key: remembered[key] for key in keys & remembered.keys()}
+        keys, now = set(wanted), time.monotonic()
+        told = {key: remembered[key][1] for key in keys & remembered.keys() if remembered[key][0] > now}
         missing = keys - told.keys()
         if missing:
             async with self._pool.reading() as tx:
                 found = await task_types.read_revisions(tx, missing)
             for key in missing:
-                told[key] = remembered[key] = read(found.get(key))
+                told[key] = read(found.get(key))
+                remembered[key] = (time.monotonic() + self._ttl, told[key])
             _trim(remembered)
         return told
 
@@ -96,14 +96,9 @@ class TypeCache:
     def forget(self, tenant_id: str | None = None) -> None:
         """Look up anew what a change of a tenant's types, or of any, concerns."""
         self._checking = (0.0, ())
-        if tenant_id in (None, _SYSTEM):
-            self._expire(list(self._known))
-        else:
-            self._expire([key for key in self._known if key[0] == tenant_id])
-
-    def _expire(self, keys: Iterable[tuple[str, str]]) -> None:
-        for key in keys:
-            self._known[key] = (0.0, self._known[key][1])
+        everybody = tenant_id in (None, _SYSTEM)
+        for remembered in (self._known, self._configs, self._results):
+            _drop(remembered, None if everybody else tenant_id)
 
 
 def _config(definition: bytes | None) -> common_pb2.Payload | None:
@@ -124,6 +119,11 @@ class _Everybody:
 
 
 _EVERYBODY = _Everybody()
+
+
+def _drop(remembered: OrderedDict[Any, Any], tenant_id: str | None) -> None:
+    for key in [key for key in remembered if tenant_id is None or key[0] == tenant_id]:
+        del remembered[key]
 
 
 def _trim(remembered: OrderedDict[Any, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,7 @@ _WHOLE = (
     "execution",
 )
 _ENUMS = ("admission", "overlap", "on_runner_lost")
+DEFAULT_PRIORITY = 10
 
 
 class TypeRules:
@@ -45,8 +47,12 @@ class TypeRules:
         self.revision = row.revision
         self.definition = task_type_pb2.TaskType.FromString(row.definition)
         # Distinguishes what was worked out of a spec under these rules from what was under others.
-        self.identity = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
+        self.identity = _identity(row)
         self._id_pattern = _pattern(self.definition.task_id_pattern)
+
+    def is_of(self, row: TypeRow) -> bool:
+        """Whether these are the rules of this very type, and not of one that had its name before."""
+        return self.identity == _identity(row)
 
     @property
     def name(self) -> str:
@@ -148,6 +154,18 @@ def fill_in(spec: task_pb2.TaskSpec, definition: task_type_pb2.TaskType) -> None
         spec.resources.CopyFrom(resources)
     if definition.HasField("retry"):
         spec.retry.CopyFrom(_merged_retry(definition.retry, spec.retry))
+    _fill_in_bounds(spec, definition)
+
+
+def _fill_in_bounds(spec: task_pb2.TaskSpec, bounds: task_type_pb2.TaskType) -> None:
+    """What both leave open comes as near to the platform's default, or to no limit, as the bounds allow."""
+    if bounds.HasField("max_attempt_timeout") and not spec.HasField("attempt_timeout"):
+        spec.attempt_timeout.CopyFrom(bounds.max_attempt_timeout)
+    if bounds.HasField("max_max_steps") and not spec.HasField("max_steps"):
+        spec.max_steps = bounds.max_max_steps
+    if not spec.HasField("priority"):
+        priority = max(DEFAULT_PRIORITY, bounds.min_priority)
+        spec.priority = min(priority, bounds.max_priority) if bounds.HasField("max_priority") else priority
 
 
 def _set(target: Any, source: Any, name: str) -> None:
@@ -221,6 +239,12 @@ def _outside(
 
 def _shown(value: Any) -> str:
     return f"{to_timedelta(value).total_seconds():g} s" if isinstance(value, Duration) else str(value)
+
+
+def _identity(row: TypeRow) -> bytes:
+    # A type that was deleted and made again has the revisions of the former one.
+    told = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
+    return told + hashlib.sha256(row.definition).digest()
 
 
 def _pattern(text: str) -> patterns.Pattern | None:
