@@ -35,7 +35,7 @@ class CreateTenantRequest(_message.Message):
     """As in TaskService."""
     @_builtins.property
     def tenant(self) -> _tenant_pb2.Tenant:
-        """The tenant."""
+        """The tenant; display_name and tier are required."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
         wanted = TenantRow(
             request.tenant_id,
             _display_name(given),
-            Tier(given.tier),
+            _tier(given),
             _overrides(given.quota),
             given.suspended,
             given.queue_paused,
@@ -234,12 +234,10 @@ def _changed(before: TenantRow, given: tenant_pb2.Tenant, paths: list[masks.Path
     after = tenant_message(before)
     for path in paths:
         masks.copy(given, after, path)
-    if after.tier == tenant_pb2.TENANT_TIER_UNSPECIFIED:
-        raise FieldInvalid.of("tenant.tier", f"must be one of {', '.join(tier.name for tier in Tier)}")
     return replace(
         before,
         display_name=_display_name(after),
-        tier=Tier(after.tier),
+        tier=_tier(after),
         own=_overrides(after.quota),
         suspended=after.suspended,
         queue_paused=after.queue_paused,
@@ -251,6 +249,14 @@ def _display_name(given: tenant_pb2.Tenant) -> str:
         raise FieldInvalid.of("tenant.display_name", "must not be empty")
     check_text(given.display_name, "tenant.display_name")
     return given.display_name
+
+
+def _tier(given: tenant_pb2.Tenant) -> Tier:
+    # Left out of a new tenant, or named by the mask of a change and not given.
+    if given.tier == tenant_pb2.TENANT_TIER_UNSPECIFIED:
+        known = ", ".join(tier.name for tier in Tier)
+        raise FieldInvalid.of("tenant.tier", f"must be one of {known}, not unspecified")
+    return Tier(given.tier)
 
 
 def _overrides(given: tenant_pb2.TenantQuota) -> QuotaOverrides:
