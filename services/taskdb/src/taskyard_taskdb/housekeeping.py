@@ -129,7 +129,7 @@ class Housekeeping:
                 self.sweeper.run(),
                 self.job_sweeper.run(),
                 self._webhooks.run(self.office),
-                repeat(self._measure, MEASURE_SECONDS),
+                repeat(self.measure, MEASURE_SECONDS),
             ]
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
 
@@ -157,7 +157,7 @@ class Housekeeping:
         """Write what tenants have used, as far as this process saw it end."""
         return await self._lanes.ledger.flush(self._pool)
 
-    async def _measure(self) -> None:
+    async def measure(self) -> None:
         """Read what the gauges show, in the leader only: every replica would show the same."""
         if not self.office.held:
             self._measures.forget()

@@ -200,7 +200,7 @@ async def examine(pool: Pool, check: Check, hands: Hands | None = None) -> Findi
     note = ""
     if hands is not None and first.wrong:
         try:
-            await _mend(check, hands, list(dict.fromkeys(first.wrong)))
+            await mend(check, hands, list(dict.fromkeys(first.wrong)))
         except NotNow as error:
             note = str(error)
         last = await _look(pool, check)
@@ -219,7 +219,7 @@ async def _look(pool: Pool, check: Check) -> _Look:
         return _Look(found, await check.known(tx, found))
 
 
-async def _mend(check: Check, hands: Hands, keys: Sequence[Key]) -> None:
+async def mend(check: Check, hands: Hands, keys: Sequence[Key]) -> None:
     """Repair page by page. What cannot be repaired is passed over, so that it hides nothing behind it."""
 
     def give_up(key: Key, error: Exception) -> None:

@@ -2,8 +2,8 @@
 
 A log that was edited cannot be made as it was. An acknowledgement says who knows of it and since when. It is
 a change of the log itself, so that it is sealed like any other, and it names the range as it is now: whoever
-edits the range again is found again. Nothing of the log or of its seals is rewritten, and `audit verify` tells
-of the damage for ever.
+edits the range again is found again. Nothing of the log or of its seals is rewritten, and `audit verify`
+tells of the damage for ever.
 """
 
 from __future__ import annotations

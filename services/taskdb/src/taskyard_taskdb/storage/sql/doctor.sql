@@ -76,6 +76,7 @@ CROSS JOIN LATERAL (
 UPDATE tasks t SET ready_time = clock_timestamp()
 FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 WHERE t.tenant_id = k.tenant_id AND t.task_id = k.id AND t.ready_time IS NULL AND t.end_time IS NULL
+    AND (t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1))
 
 -- name: doctor_enqueue
 -- Inserts the queue rows of locked tasks that can be claimed and have none. A statement behind the locks: it sees what a

@@ -1,0 +1,165 @@
+"""Repairs of RunDoctor on healthy tasks: what they are told to mend is looked at again, and left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb
+from services.taskdb.tests.doctoring import examine
+from services.taskdb.tests.yard import Assignment, Runner, Yard, failed, released, started, succeeded
+from taskyard.errors import PhaseConflict, TaskTerminal
+from taskyard.v1 import task_service_pb2
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.storage import doctor
+from taskyard_taskdb.storage.doctor import Check
+from taskyard_taskdb.storage.doctor_repairs import Hands, NotNow
+from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.sweep.due import TimerSweep
+from taskyard_taskdb.sweep.expiry import ExpirySweep
+from taskyard_taskdb.sweep.pages import LeasePages
+from taskyard_taskdb.sweep.quarantine import QuarantineSweep
+from taskyard_taskdb.sweep.slots import SlotSweep
+from taskyard_taskdb.sweep.sweeper import Sweep
+from tests.harness.invariants import assert_invariants
+
+TASKS = 48
+SLOTS = ("a", "b", "c")
+ROUNDS = 6
+RETRY = {"backoff": {"initial": Duration(nanos=20_000_000), "jitter": 1}}
+
+
+def surgeon(taskdb: RunningTaskDb) -> Hands:
+    """What RunDoctor works with."""
+    parts = taskdb.taskdb
+    return Hands(taskdb.pool, parts._after_commit, Actor(ActorType.USER, "admin"), parts.housekeeping.run_job)
+
+
+async def keys_of(taskdb: RunningTaskDb, check: Check) -> list[Key]:
+    """Everything that a check could have found."""
+    if check.name == "jobs":
+        return [("system", "request-ids")]
+    if check.name == "seals":
+        return [("system", "1-5")]
+    if check.name == "slot-without-head":
+        return [("default", slot) for slot in SLOTS]
+    return [(row[0], row[1]) for row in await taskdb.rows("SELECT tenant_id, task_id FROM tasks")]
+
+
+class Work:
+    """Users, runners and sweeps beside the doctor; runners notice if a slot is given to two of them."""
+
+    def __init__(self, yard: Yard, taskdb: RunningTaskDb, rng: Random) -> None:
+        self._yard = yard
+        self._taskdb = taskdb
+        self._rng = rng
+        self._holders: dict[str, str] = {}
+        self.names: list[str] = []
+        self.outcomes: Counter[str] = Counter()
+        self._all_created = False
+
+    async def create(self) -> None:
+        for number in range(TASKS):
+            slot: dict[str, Any] = {"slot": self._rng.choice(SLOTS)} if number % 2 else {}
+            self.names += await self._yard.create(retry=RETRY, total_timeout=Duration(seconds=300), **slot)
+        self._all_created = True
+
+    async def steer(self) -> None:
+        """A user cancels, pauses and resumes."""
+        for _ in range(TASKS):
+            await asyncio.sleep(0)
+            if not self.names:
+                continue
+            name, tasks = self._rng.choice(self.names), self._yard.tenant.tasks
+            with suppress(PhaseConflict, TaskTerminal):
+                if self._rng.random() < 0.2:
+                    await tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))
+                else:
+                    await tasks.PauseTask(task_service_pb2.PauseTaskRequest(name=name))
+                    await tasks.ResumeTask(task_service_pb2.ResumeTaskRequest(name=name))
+
+    async def run(self, runner: Runner) -> None:
+        while not await self._ended():
+            for assignment in (await self._yard.pop(runner, 4)).assignments:
+                await self._run_one(runner, assignment)
+
+    async def _run_one(self, runner: Runner, assignment: Assignment) -> None:
+        slot, name = assignment.spec.slot, assignment.lease.task
+        if slot:
+            assert slot not in self._holders, f"{name} and {self._holders[slot]} hold slot {slot}"
+            self._holders[slot] = name
+        await self._yard.report(runner, started(assignment))
+        end = self._rng.choice((succeeded, succeeded, failed, released))
+        self.outcomes[end.__name__] += 1
+        self._holders.pop(slot, None)
+        await self._yard.report(runner, end(assignment))
+
+    async def sweep(self, sweep: Sweep) -> None:
+        while not await self._ended():
+            await sweep.run(self._taskdb.taskdb.housekeeping.office)
+            await asyncio.sleep(0)
+
+    async def _ended(self) -> bool:
+        return self._all_created and not await self._taskdb.rows("SELECT FROM tasks WHERE end_time IS NULL")
+
+
+async def operate(taskdb: RunningTaskDb, rounds: int) -> None:
+    """Repair everything, again and again."""
+    for _ in range(rounds):
+        for check in doctor.CHECKS:
+            with suppress(NotNow):
+                await doctor.mend(check, surgeon(taskdb), await keys_of(taskdb, check))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_repairs_of_every_check_race_with_work_and_sweeps(
+    taskdb: RunningTaskDb, yard: Yard, admin: Caller, seed: int
+) -> None:
+    work = Work(yard, taskdb, Random(seed))
+    runners = [(await yard.hello(f"runner-{number}"))[0] for number in range(3)]
+    told = taskdb.taskdb._after_commit
+    sweeps: tuple[Sweep, ...] = (
+        SlotSweep(taskdb.pool, told),
+        TimerSweep(taskdb.pool, told),
+        QuarantineSweep(taskdb.pool, told),
+        ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, told)),
+    )
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
+        group.create_task(work.create())
+        group.create_task(work.steer())
+        for runner in runners:
+            group.create_task(work.run(runner))
+        for sweep in sweeps:
+            group.create_task(work.sweep(sweep))
+        for _ in range(2):
+            group.create_task(operate(taskdb, ROUNDS))
+    assert_invariants(taskdb.url)
+    assert set(work.outcomes) == {"succeeded", "failed", "released"}
+    answer = await examine(admin)
+    assert answer.healthy, [found for found in answer.findings if found.count]
+    # Nothing was repaired that was not broken.
+    assert not await taskdb.rows("SELECT FROM changes WHERE actor_id = 'doctor' OR event = 96")
+
+
+async def test_repairs_leave_healthy_tasks_as_they_are(
+    taskdb: RunningTaskDb, yard: Yard, admin: Caller
+) -> None:
+    await yard.create(5)
+    await yard.create(2, slot="a")
+    runner, _ = await yard.hello()
+    assignments = (await yard.pop(runner, 4)).assignments
+    await yard.report(runner, *(started(a) for a in assignments))
+    await yard.report(runner, succeeded(assignments[0]))
+    tables = ("tasks", "leases", "queue", "slots", "timers", "changes")
+    before = [await taskdb.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
+    await operate(taskdb, 1)
+    assert [await taskdb.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables] == before
+    assert (await examine(admin)).healthy
+    assert_invariants(taskdb.url)
