@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+# All of IPv6 that is routed between networks; the rest is reserved, local, or another spelling of IPv4.
+_UNICAST = IPv6Network("2000::/3")
 # IPv4 in IPv6, as NAT64 translates it.
 _NAT64 = IPv6Network("64:ff9b::/96")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
@@ -42,10 +44,14 @@ class Egress:
         """Whether an address may be dialled."""
         if any(address in network for network in self.allowed):
             return True
-        if not address.is_global or address.is_multicast or address.is_unspecified:
-            return False
         # An address of IPv4 in other clothes is judged by what it stands for.
-        return all(self.permits(inner) for inner in _embedded(address))
+        inner = _translated(address)
+        if inner is not None:
+            return self.permits(inner)
+        if isinstance(address, IPv6Address):
+            relay = address.sixtofour
+            return address in _UNICAST and address.is_global and (relay is None or self.permits(relay))
+        return address.is_global and not address.is_multicast
 
     def problem(self, url: str) -> str | None:
         """What is wrong with a URL, as far as it can be told without asking anybody; None if nothing is."""
@@ -82,8 +88,9 @@ class Egress:
 
 def literal(host: str) -> Address | None:
     """The address that a host spells out, in any of the ways that systems understand; None for a name."""
+    host = host.partition("%")[0].removesuffix(".")
     try:
-        return ip_address(host.partition("%")[0])
+        return ip_address(host)
     except ValueError:
         pass
     try:
@@ -93,13 +100,11 @@ def literal(host: str) -> Address | None:
         return None
 
 
-def _embedded(address: Address) -> list[IPv4Address]:
-    if isinstance(address, IPv4Address):
-        return []
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if address in _NAT64:
-        found.append(IPv4Address(address.packed[-4:]))
-    return [inner for inner in found if inner is not None]
+def _translated(address: Address) -> IPv4Address | None:
+    """The address of IPv4 that this one is another spelling of."""
+    if isinstance(address, IPv6Address) and (address.ipv4_mapped or address in _NAT64):
+        return IPv4Address(address.packed[-4:])
+    return None
 
 
 def _dotted(names: Iterable[str]) -> list[str]:
