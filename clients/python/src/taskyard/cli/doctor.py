@@ -26,10 +26,13 @@ async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: 
     Recomputes the invariants from the rows: every running task has a live lease, every taken slot an owner,
     counters equal a recount. The exit code is 0 if nothing is wrong, or nothing any more.
 
+    An edited change log cannot be repaired: naming `seals` with --repair acknowledges what is found there.
+
     \b
     Examples:
       taskyard doctor
       taskyard doctor --repair
+      taskyard doctor seals --repair
     """
     answer = await client.admin.doctor(checks, repair=repair)
     if output != "table":

@@ -29,7 +29,7 @@ class _DoctorSeverityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Doctor
     DOCTOR_SEVERITY_UNSPECIFIED: _DoctorSeverity.ValueType  # 0
     """Nothing found."""
     DOCTOR_SEVERITY_NOTICE: _DoctorSeverity.ValueType  # 1
-    """Repairs itself."""
+    """Repairs itself, or was acknowledged."""
     DOCTOR_SEVERITY_WARNING: _DoctorSeverity.ValueType  # 2
     """Work is delayed or held up."""
     DOCTOR_SEVERITY_ERROR: _DoctorSeverity.ValueType  # 3
@@ -41,7 +41,7 @@ class DoctorSeverity(_DoctorSeverity, metaclass=_DoctorSeverityEnumTypeWrapper):
 DOCTOR_SEVERITY_UNSPECIFIED: DoctorSeverity.ValueType  # 0
 """Nothing found."""
 DOCTOR_SEVERITY_NOTICE: DoctorSeverity.ValueType  # 1
-"""Repairs itself."""
+"""Repairs itself, or was acknowledged."""
 DOCTOR_SEVERITY_WARNING: DoctorSeverity.ValueType  # 2
 """Work is delayed or held up."""
 DOCTOR_SEVERITY_ERROR: DoctorSeverity.ValueType  # 3
@@ -57,7 +57,9 @@ class RunDoctorRequest(_message.Message):
     CHECKS_FIELD_NUMBER: _builtins.int
     REPAIR_FIELD_NUMBER: _builtins.int
     repair: _builtins.bool
-    """Repair what can safely be repaired."""
+    """Repair what can safely be repaired.  Damage to the change log cannot: for the check "seals",
+    and only if `checks` names it, a repair acknowledges it (audit.damage_acknowledged).
+    """
     @_builtins.property
     def checks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only these checks; empty = all."""
@@ -85,7 +87,7 @@ class RunDoctorResponse(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     HEALTHY_FIELD_NUMBER: _builtins.int
     healthy: _builtins.bool
-    """No check found anything that is left."""
+    """No check found anything that is left; damage that was acknowledged is not."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___DoctorFinding]:
         """One per check."""
@@ -121,9 +123,9 @@ class DoctorFinding(_message.Message):
     severity: Global___DoctorSeverity.ValueType
     """How bad."""
     count: _builtins.int
-    """How many."""
+    """How many, acknowledged ones included."""
     repaired_count: _builtins.int
-    """How many of them were repaired."""
+    """How many of them were repaired, or acknowledged, now."""
     message: _builtins.str
     """One line for people."""
     @_builtins.property

@@ -62,8 +62,8 @@ class AdminServiceServicer:
     """
 
     def RunDoctor(self, request, context):
-        """Recomputes the invariants, and repairs what can safely be repaired when asked to.  Safe to
-        repeat.
+        """Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
+        as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
         Errors: INVALID_ARGUMENT (FIELD_INVALID: unknown check).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -34,8 +34,8 @@ class AdminServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     RunDoctor: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.RunDoctorRequest, _admin_service_pb2.RunDoctorResponse]
-    """Recomputes the invariants, and repairs what can safely be repaired when asked to.  Safe to
-    repeat.
+    """Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
+    as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
     Errors: INVALID_ARGUMENT (FIELD_INVALID: unknown check).
     """
     ListQuarantines: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListQuarantinesRequest, _admin_service_pb2.ListQuarantinesResponse]
@@ -59,8 +59,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RunDoctor: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.RunDoctorRequest, _admin_service_pb2.RunDoctorResponse]  # type: ignore[assignment]
-    """Recomputes the invariants, and repairs what can safely be repaired when asked to.  Safe to
-    repeat.
+    """Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
+    as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
     Errors: INVALID_ARGUMENT (FIELD_INVALID: unknown check).
     """
     ListQuarantines: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListQuarantinesRequest, _admin_service_pb2.ListQuarantinesResponse]  # type: ignore[assignment]
@@ -86,8 +86,8 @@ class AdminServiceServicer:
         request: _admin_service_pb2.RunDoctorRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.RunDoctorResponse, _abc.Awaitable[_admin_service_pb2.RunDoctorResponse]]:
-        """Recomputes the invariants, and repairs what can safely be repaired when asked to.  Safe to
-        repeat.
+        """Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
+        as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
         Errors: INVALID_ARGUMENT (FIELD_INVALID: unknown check).
         """
 

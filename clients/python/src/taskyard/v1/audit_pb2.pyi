@@ -47,6 +47,7 @@ class AuditEvent(_message.Message):
            drained undrained updated deleted
       tenant.created updated deleted;  task_type.created updated deleted
       api_key.created revoked;  quarantine.created released
+      webhook.given_up;  audit.damage_acknowledged
     """
     resource: _builtins.str
     """Resource concerned."""
