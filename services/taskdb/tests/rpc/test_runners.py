@@ -62,8 +62,8 @@ async def die(taskdb: RunningTaskDb, runner: str, ago: timedelta = timedelta(0))
     """Lets a runner have been silent for so long."""
     async with taskdb.pool.transaction() as tx:
         await tx.execute(
-            "UPDATE sessions SET heartbeat_time = now() - %s - interval '30 s', expire_time = now() - %s, "
-            "closed = true WHERE runner_id = %s",
+            "UPDATE sessions SET heartbeat_time = now() - %s - interval '30 s', expire_time = now() - %s "
+            "WHERE runner_id = %s",
             (ago, ago, runner),
         )
 
@@ -72,7 +72,7 @@ async def by_hand(tx: Tx) -> None:
     """Nothing to prove."""
 
 
-@pytest.mark.seed("S0.28-30", "S0.32", "S0.34-41", "S0.81-82", "S2.58", "S2.60-61", "S2.63-65")
+@pytest.mark.seed("S0.28-30", "S0.34-41", "S2.58", "S2.60-61", "S2.63", "S2.65")
 async def test_a_runner_is_shown_with_what_it_said_of_itself(yard: Yard, admin: Caller) -> None:
     registration = runner_pb2.RunnerRegistration(
         task_types=["problem-1"],
@@ -104,6 +104,40 @@ async def test_a_runner_is_shown_with_what_it_said_of_itself(yard: Yard, admin: 
         assert abs(time.ToDatetime(UTC) - before) < timedelta(minutes=1)
     (basic,) = (await admin.runners.ListRunners(runner_service_pb2.ListRunnersRequest())).runners
     assert not basic.registration.HasField("metadata") and basic.registration.capacity == 3
+
+
+@pytest.mark.seed("S0.32", "S2.64")
+async def test_a_heartbeat_is_the_time_of_the_last_one(
+    yard: Yard, admin: Caller, taskdb: RunningTaskDb
+) -> None:
+    runner, _ = await yard.hello()
+    opened = (await get(admin)).heartbeat_time.ToDatetime(UTC)
+    async with taskdb.pool.transaction() as tx:
+        await tx.execute("UPDATE sessions SET heartbeat_time = heartbeat_time - interval '20 s'")
+    assert (await get(admin)).heartbeat_time.ToDatetime(UTC) == opened - timedelta(seconds=20)
+    await yard.renew(runner)
+    assert (await get(admin)).heartbeat_time.ToDatetime(UTC) > opened
+
+
+@pytest.mark.seed("S0.81-82")
+async def test_a_runner_says_its_capacity_and_may_leave_out_its_backend(yard: Yard, admin: Caller) -> None:
+    registration = runner_pb2.RunnerRegistration(
+        task_types=["*"], execution_kinds=[runner_pb2.EXECUTION_KIND_COMMAND]
+    )
+    request = session_service_pb2.OpenSessionRequest(
+        scheduler_id="s",
+        runner_id="worker-001-kind",
+        key_id=yard.key_id,
+        instance_id=str(uuid.uuid4()),
+        registration=registration,
+    )
+    with pytest.raises(FieldInvalid) as refused:
+        await yard.scheduler.sessions.OpenSession(request)
+    assert [v.field for v in refused.value.violations] == ["registration.capacity"]
+    assert await listed(admin) == []
+    request.registration.capacity = 1
+    await yard.scheduler.sessions.OpenSession(request)
+    assert await listed(admin, 'registration.backend_type = ""') == ["worker-001-kind"]
 
 
 @pytest.mark.seed("S0.31", "S0.33", "S0.45-46", "S0.68-71", "S2.57", "S2.59", "S2.62")
@@ -310,7 +344,7 @@ async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_
     assert await listed(admin) == ["alive", "dead", "lately"]
 
 
-@pytest.mark.seed("S0.45", "S0.88", "S2.64", "S2.66-67")
+@pytest.mark.seed("S0.45", "S0.88", "S2.66-67")
 async def test_live_runners_are_those_that_were_heard_of_within_a_minute(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:
