@@ -15,8 +15,9 @@ from taskyard_scheduler.domain.placement import (
     Requirement,
     RunnerProfile,
 )
-from taskyard_scheduler.domain.plan import Offer, RunnerPlan, Situation, make_plan
+from taskyard_scheduler.domain.plan import RunnerPlan, Situation, make_plan
 from taskyard_scheduler.domain.resources import Resources
+from taskyard_scheduler.domain.rooms import Offer
 
 COMMAND, SCRIPT, FUNCTION = 1, 2, 5
 

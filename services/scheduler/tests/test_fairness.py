@@ -27,7 +27,8 @@ from taskyard_scheduler.domain.fairness import (
 )
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass
-from taskyard_scheduler.domain.plan import Offer, Situation, make_plan
+from taskyard_scheduler.domain.plan import Situation, make_plan
+from taskyard_scheduler.domain.rooms import Offer
 
 TELL_SECONDS = 2.0
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from taskyard import errors
 from taskyard.v1 import lease_pb2
 from taskyard_scheduler.domain.placement import RunnerProfile
-from taskyard_scheduler.domain.plan import Offer
+from taskyard_scheduler.domain.rooms import Offer
 
 
 class Claim:

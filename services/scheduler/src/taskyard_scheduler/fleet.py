@@ -10,8 +10,8 @@ from taskyard.v1 import runner_pb2
 from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile
-from taskyard_scheduler.domain.plan import Offer
 from taskyard_scheduler.domain.refusals import Alike, RefusalBook
+from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.session import Session
 
 _KIND_NAMES: dict[int, str] = {
@@ -99,6 +99,11 @@ class Fleet:
         """The task types that a taker executes."""
         taker = self._takers.get(key)
         return taker.capacity.executing() if isinstance(taker, Session) else ()
+
+    def working(self, key: str, now: float) -> bool:
+        """Whether a taker takes work at all, though it may be full."""
+        taker = self._takers.get(key)
+        return taker.works(now) if isinstance(taker, Session) else taker is not None
 
     def permits(self, key: str, tenant: str, wanted: PlacementClass, now: float) -> bool:
         """Whether a taker serves the tenant and has not refused the like of this a while ago."""

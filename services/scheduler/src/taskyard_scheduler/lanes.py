@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from taskyard.v1 import lease_service_pb2
 from taskyard_scheduler import convert
-from taskyard_scheduler.domain.agenda import Agenda, Lane, LaneId
+from taskyard_scheduler.domain.agenda import Agenda, Lane
+from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS, LaneId
 
 # How long a tenant waits of which nothing could be claimed although its lanes are not empty: its quota is
 # used up, it was paused, or its tasks are locked.
@@ -22,8 +23,10 @@ class LaneBoard:
     `version` grows with everything heard, so that a claim's answer can tell which lanes were heard of since.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.agenda = Agenda()
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, patience: float = PATIENCE_SECONDS
+    ) -> None:
+        self.agenda = Agenda(patience)
         self.version = 0
         self._clock = clock
 

@@ -19,7 +19,8 @@ from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
 from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.placement import RunnerProfile, judge
-from taskyard_scheduler.domain.plan import Offer, RunnerPlan, Situation, make_plan
+from taskyard_scheduler.domain.plan import RunnerPlan, Situation, make_plan
+from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.fleet import Fleet, refusal_seconds
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
@@ -111,7 +112,12 @@ class Dispatcher:
     def _plan(self, offers: Sequence[Offer], now: float) -> list[RunnerPlan]:
         fleet = self._fleet
         situation = Situation(
-            fleet.matches, fleet.capacity, partial(fleet.permits, now=now), fleet.executing, self._strict
+            fleet.matches,
+            fleet.capacity,
+            partial(fleet.permits, now=now),
+            fleet.executing,
+            partial(fleet.working, now=now),
+            self._strict,
         )
         return make_plan(offers, self._board.agenda, situation, now)
 

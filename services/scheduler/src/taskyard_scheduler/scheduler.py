@@ -16,6 +16,7 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
 from taskyard_scheduler.claims import Claim
+from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
@@ -47,6 +48,7 @@ class Scheduler:
         gather: float = 1.0,
         reconnect_spread: float = 2.0,
         strict: bool = False,
+        patience: float = PATIENCE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
@@ -54,7 +56,7 @@ class Scheduler:
         self.config = config
         self.clock = clock
         self.draining = False
-        self.board = LaneBoard(clock)
+        self.board = LaneBoard(clock, patience=patience)
         self.fleet = Fleet()
         self.reports = ReportFlush(taskdb, self._runs_ended)
         self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)

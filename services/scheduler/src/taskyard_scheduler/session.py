@@ -16,8 +16,8 @@ from taskyard.v1 import runner_link_service_pb2 as link
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.capacity import Capacity, RunKey
 from taskyard_scheduler.domain.placement import RunnerProfile
-from taskyard_scheduler.domain.plan import Offer
 from taskyard_scheduler.domain.refusals import Alike, Refusals
+from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
 from taskyard_scheduler.renewals import Renewal
@@ -349,9 +349,7 @@ class Session:
 
     def offer(self, now: float) -> Offer | None:
         """What the runner could take now; None if it takes nothing."""
-        if self.over or self.closing or self.draining:
-            return None
-        if now - self.heartbeat_time > self._config.fresh_limit:
+        if not self.works(now):
             return None
         capacity = self.capacity
         free = capacity.room(now)
@@ -367,6 +365,12 @@ class Session:
             since=self.profile.register_time,
             limited=bool(self.profile.tenants) or self.refusals.prune(now),
         )
+
+    def works(self, now: float) -> bool:
+        """Whether the runner takes work, though it may be full."""
+        if self.over or self.closing or self.draining:
+            return False
+        return now - self.heartbeat_time <= self._config.fresh_limit
 
     @property
     def draining(self) -> bool:

@@ -15,6 +15,7 @@ from taskyard_kit.serve import ServeSettings
 from taskyard_kit.settings import Problem, setting
 from taskyard_kit.telemetry import TelemetrySettings
 from taskyard_kit.values import Secret, format_duration
+from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS
 from taskyard_scheduler.link_config import LinkConfig
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -79,6 +80,13 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
     max_log_bytes_per_second: int = setting(0, min=0, help="log bytes a runner may send; 0 = unlimited")
     priority_order: Literal["aged", "strict"] = setting(
         "aged", help="aged: waiting raises priority by 5 a minute; strict: priority alone, then age"
+    )
+
+    reservation_delay: timedelta = setting(
+        _seconds(PATIENCE_SECONDS),
+        min=_seconds(0.1),
+        max=_seconds(86400),
+        help="how long work that fits no runner's free resources is passed over before one is held back",
     )
 
     def check(self) -> Iterator[Problem]:

@@ -11,9 +11,7 @@ from typing import NamedTuple
 from taskyard_scheduler.domain.fairness import UNLIMITED, Account, Standings, TenantShare, lane_offset
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass
-
-# (class, priority, pinned runner): a lane within its tenant.
-LaneId = tuple[int, int, str]
+from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS, LaneId, Reservations
 
 
 @dataclass(slots=True)
@@ -160,7 +158,8 @@ def _rank(found: LiveLane) -> float:
 class Agenda:
     """All tenants with work, their shares, and the classes of their lanes."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
+        self.reservations = Reservations(patience)
         self.classes: dict[int, PlacementClass] = {}
         self.tenants: dict[str, TenantAgenda] = {}
         # How many lanes with work each class has.
@@ -228,13 +227,15 @@ class Agenda:
         if found is None or lane_id not in found.lanes:
             return False
         found.remove(lane_id)
+        self.reservations.forget(tenant, lane_id)
         self._leave(lane_id[0])
         if not found.lanes:
             self._resting[tenant] = self.tenants.pop(tenant)
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything but how long lanes have been passed over: they are about to be told again."""
+        self.reservations.prune(self._knows)
         self._changed.clear()
         self._blocked.clear()
         self._standings = Standings()
@@ -242,6 +243,10 @@ class Agenda:
         self.tenants.clear()
         self.busy.clear()
         self._resting.clear()
+
+    def _knows(self, tenant: str, lane_id: LaneId) -> bool:
+        found = self.tenants.get(tenant)
+        return found is not None and lane_id in found.lanes
 
     def _new(self, share: TenantShare, now: float) -> TenantAgenda:
         return TenantAgenda(share, now, self._changed)

@@ -9,6 +9,7 @@ the tenants' turns and only as far as there is room, so that the number of tenan
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,27 +18,13 @@ from taskyard_scheduler.domain.agenda import Agenda, Lane, LiveLane, TenantAgend
 from taskyard_scheduler.domain.fairness import Turns
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass, judge
+from taskyard_scheduler.domain.reservations import LaneName
 from taskyard_scheduler.domain.resources import Resources
+from taskyard_scheduler.domain.rooms import Offer, Room
 
 # Lanes listed beyond the number of tasks asked for, because heads are known a little late.
 SPARE_LANES = 8
 MAX_LANES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What one runner, or one waiting claim of a pull worker, could take now."""
-
-    key: str
-    runner_id: str
-    free: int
-    used: int
-    capacity: int
-    budget: Resources | None = None
-    # First registration: of runners that are alike the older one goes first.
-    since: float = 0.0
-    # It does not serve every tenant alike: `Situation.permits` has to be asked.
-    limited: bool = False
 
 
 class ListedLane(NamedTuple):
@@ -63,7 +50,7 @@ class RunnerPlan:
 
     offer: Offer
     tenants: list[TenantPlan]
-    # One task of a class that looks at what the runner executes, which may change until it is handed out.
+    # One task, of a class that looks at what the runner executes, which may change until it is handed out.
     moody: bool = False
 
     @property
@@ -75,6 +62,8 @@ class RunnerPlan:
 Permits = Callable[[str, str, PlacementClass], bool]
 # The task types a taker executes.
 Executing = Callable[[str], Collection[str]]
+# Whether a taker takes work at all, though it may be full.
+Working = Callable[[str], bool]
 
 
 def _permit(key: str, tenant: str, wanted: PlacementClass) -> bool:
@@ -85,6 +74,10 @@ def _nothing(key: str) -> Collection[str]:
     return ()
 
 
+def _works(key: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What a plan has to know beside the work: who may take what, and the capacity that tenants share."""
@@ -93,53 +86,16 @@ class Situation:
     capacity: int
     permits: Permits = _permit
     executing: Executing = _nothing
+    working: Working = _works
     strict: bool = False
-
-
-@dataclass(slots=True)
-class _Room:
-    """An offer while it is being filled."""
-
-    offer: Offer
-    order: int
-    free: int
-    budget: Resources | None
-    taken: dict[str, int] = field(default_factory=dict)
-    lanes: dict[str, list[int]] = field(default_factory=dict)
-    # Filled by a class that looks at what the runner executes: nothing goes with it.
-    closed: bool = False
-
-    @property
-    def load(self) -> float:
-        given = self.offer.free - self.free
-        return (self.offer.used + given) / max(1, self.offer.capacity)
-
-    def fits(self, wanted: PlacementClass) -> int:
-        if self.closed or self.free <= 0:
-            return 0
-        if wanted.moody:
-            return 0 if self.taken else 1
-        if self.budget is None or not wanted.resources:
-            return self.free
-        return self.budget.times(wanted.resources, self.free)
-
-    def take(self, wanted: PlacementClass, tenant: str, lane: int, count: int) -> None:
-        self.free -= count
-        self.taken[tenant] = self.taken.get(tenant, 0) + count
-        listed = self.lanes.setdefault(tenant, [])
-        if not listed or listed[-1] != lane:
-            listed.append(lane)
-        if self.budget is not None and wanted.resources:
-            self.budget = self.budget.less(wanted.resources, count)
-        self.closed = self.closed or wanted.moody
 
 
 def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now: float) -> list[RunnerPlan]:
     """What each runner should ask for; runners that get nothing are left out."""
     situation.matches.revive()
-    placing = _Placing(offers, agenda, situation)
+    placing = _Placing(offers, agenda, situation, now)
     if not placing.open:
-        return []
+        return placing.plans()
     standings = agenda.standings(situation.matches.revivals, now)
     turns = Turns(standings, max(situation.capacity, placing.free), now)
     while turns and placing.free > 0 and placing.open:
@@ -171,22 +127,27 @@ _Heap = list[tuple[int, float, int, str]]
 class _Placing:
     """Puts tasks into rooms. `open` are the classes that a room may still take, as far as it is known."""
 
-    def __init__(self, offers: Sequence[Offer], agenda: Agenda, situation: Situation) -> None:
+    def __init__(self, offers: Sequence[Offer], agenda: Agenda, situation: Situation, now: float) -> None:
         ordered = sorted(offers, key=lambda offer: (offer.since, offer.key))
         self.rooms = {
-            offer.key: _Room(offer, n, offer.free, offer.budget)
+            offer.key: Room(offer, n, offer.free, offer.budget)
             for n, offer in enumerate(ordered)
             if offer.free > 0
         }
-        self.free = sum(room.free for room in self.rooms.values())
         self._agenda = agenda
         self._situation = situation
+        self._now = now
         self._limited = any(offer.limited for offer in offers)
-        self._by_runner: dict[str, list[_Room]] = {}
+        self._by_runner: dict[str, list[Room]] = {}
         for room in self.rooms.values():
             self._by_runner.setdefault(room.offer.runner_id, []).append(room)
         self._queues: dict[str, _Queue] = {}
         self._heaps: dict[tuple[int, str, str], _Heap] = {}
+        # Whether a lane of a class and pin is squeezed out of rooms that it could use.
+        self._squeezed: dict[tuple[int, str, str], bool] = {}
+        if agenda.reservations:
+            self._reserve()
+        self.free = sum(room.free for room in self.rooms.values() if not room.closed)
         self.open = {class_id for class_id in agenda.busy if self._reachable(class_id)}
 
     def _reachable(self, class_id: int) -> bool:
@@ -210,6 +171,8 @@ class _Placing:
             found = self._place(tenant, index, queue.lanes[index], wish)
             queue.left[index] -= found
             placed += found
+            if wish:
+                self._note(tenant, queue.lanes[index], found)
             if found < wish or not queue.left[index]:
                 queue.position += 1
         queue.allowed -= placed
@@ -260,14 +223,14 @@ class _Placing:
             heapq.heapify(heap)
         return heap
 
-    def _fitting(self, tenant: str, lane: Lane, wanted: PlacementClass) -> Iterator[tuple[int, _Room]]:
+    def _fitting(self, tenant: str, lane: Lane, wanted: PlacementClass) -> Iterator[tuple[int, Room]]:
         rooms = self._by_runner.get(lane.pinned, ()) if lane.pinned else self.rooms.values()
         for room in rooms:
             score = self._score(room, tenant, wanted)
             if score is not None and room.fits(wanted):
                 yield score, room
 
-    def _score(self, room: _Room, tenant: str, wanted: PlacementClass) -> int | None:
+    def _score(self, room: Room, tenant: str, wanted: PlacementClass) -> int | None:
         situation, key = self._situation, room.offer.key
         score = situation.matches.of(wanted).get(key)
         if score is None or (room.offer.limited and not situation.permits(key, tenant, wanted)):
@@ -276,6 +239,89 @@ class _Placing:
             return score
         verdict = judge(situation.matches.profiles[key], wanted, situation.executing(key))
         return verdict.score if verdict.eligible else None
+
+    # ---- rooms that are held back
+
+    def _note(self, tenant: str, entry: LiveLane, found: int) -> None:
+        """A lane had its turn: it found room, or is passed over though somebody could take it."""
+        if not (entry.wanted.resources or entry.wanted.company):
+            return
+        book, lane = self._agenda.reservations, entry.lane
+        if found:
+            book.forget(tenant, lane.id)
+            return
+        key = (lane.class_id, lane.pinned, tenant if self._limited else "")
+        if key not in self._squeezed:
+            self._squeezed[key] = any(True for _ in self._usable(tenant, entry))
+        if self._squeezed[key]:
+            book.pass_over(tenant, lane.id, self._now)
+
+    def _reserve(self) -> None:
+        """Fill or keep the rooms that are held back, then hold back others for the lanes that are due."""
+        book = self._agenda.reservations
+        for key, name in list(book.held.items()):
+            self._keep(key, name)
+        left = book.allowed(len(self._situation.matches.profiles))
+        for name in book.line(self._now)[:MAX_LANES] if left > 0 else ():
+            found = self._find(name)
+            if found is None:
+                continue
+            usable = [room for room in self._usable(name[0], found[1]) if room.offer.key not in book.held]
+            if usable:
+                best = min(usable, key=lambda room: (room.lacks(found[1].wanted), room.load, room.order))
+                book.reserve(best.offer.key, name)
+                self._keep(best.offer.key, name)
+                left -= 1
+            if left <= 0:
+                return
+
+    def _keep(self, key: str, name: LaneName) -> None:
+        """Start the task for which a room is held back, if it fits by now; else go on holding it back."""
+        book, found = self._agenda.reservations, self._find(name)
+        if found is None or not self._may_use(key, name[0], found[1]):
+            book.release(key)
+            return
+        (index, entry), room, queue = found, self.rooms.get(key), self._queues[name[0]]
+        if room is None:
+            return
+        stalled = self._agenda.tenants[name[0]].blocked_until > self._now
+        if stalled or not room.fits(entry.wanted) or self._score(room, name[0], entry.wanted) is None:
+            room.hold(entry.wanted)
+            return
+        room.take(entry.wanted, name[0], index, 1)
+        # Of the tenant's lanes this one has to be claimed from, whatever the order among them.
+        room.closed = True
+        queue.left[index] -= 1
+        queue.allowed -= 1
+        book.honour(key)
+
+    def _find(self, name: LaneName) -> tuple[int, LiveLane] | None:
+        """A lane that could be claimed from now, with its place among those of its tenant."""
+        tenant, lane_id = name
+        found = self._agenda.tenants.get(tenant)
+        if found is None or lane_id not in found.lanes or found.blocked_until == math.inf:
+            return None
+        queue = self._queues.get(tenant) or self._enqueue(tenant)
+        for index, entry in enumerate(queue.lanes):
+            if entry.lane.id == lane_id:
+                return (index, entry) if queue.allowed > 0 and queue.left[index] > 0 else None
+        return None
+
+    def _usable(self, tenant: str, entry: LiveLane) -> Iterator[Room]:
+        """The rooms that may take the lane once they have drained."""
+        return (room for key, room in self.rooms.items() if self._may_use(key, tenant, entry))
+
+    def _may_use(self, key: str, tenant: str, entry: LiveLane) -> bool:
+        """Whether a taker may have a task of the lane, with nothing in the way but what ends there."""
+        situation, (lane, wanted, _) = self._situation, entry
+        if key not in situation.matches.of(wanted) or not situation.working(key):
+            return False
+        profile = situation.matches.profiles[key]
+        if lane.pinned and lane.pinned != profile.runner_id:
+            return False
+        if not wanted.required.met_by(profile, situation.executing(key)):
+            return False
+        return situation.permits(key, tenant, wanted)
 
     # ---- the result
 
@@ -294,7 +340,7 @@ class _Placing:
             if room.taken
         ]
 
-    def _lanes_for(self, room: _Room, tenant: str) -> list[ListedLane]:
+    def _lanes_for(self, room: Room, tenant: str) -> list[ListedLane]:
         """The lanes a runner lists: those placed on it, and what all runners together could not take."""
         queue = self._queues[tenant]
         placed = set(room.lanes[tenant])
@@ -312,9 +358,11 @@ class _Placing:
             listed.append(ListedLane(entry.lane, entry.offset, entry.wanted.resources))
         return listed
 
-    def _shares(self, room: _Room, tenant: str, left: int, entry: LiveLane) -> bool:
+    def _shares(self, room: Room, tenant: str, left: int, entry: LiveLane) -> bool:
         """Whether the runner may take of a lane that has more than was placed."""
         lane, wanted = entry.lane, entry.wanted
         if left <= 0 or wanted.moody or (lane.pinned and lane.pinned != room.offer.runner_id):
+            return False
+        if wanted.task_type in room.barred:
             return False
         return self._score(room, tenant, wanted) is not None

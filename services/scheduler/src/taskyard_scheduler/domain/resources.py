@@ -39,6 +39,11 @@ class Resources:
         fits = [max(0, has) // needed for has, needed in self._pairs(cost) if needed > 0]
         return min([at_most, *fits])
 
+    def lacking(self, cost: Resources) -> float:
+        """Which part of `cost` is not there, of what is lacking most: 0 = it fits, 1 = there is nothing."""
+        parts = [(needed - max(0, has)) / needed for has, needed in self._pairs(cost) if needed > 0]
+        return max([0.0, *parts])
+
     def less(self, cost: Resources, count: int = 1) -> Resources:
         """What is left after `count` tasks of this cost; may be negative."""
         extended = dict(self.extended)

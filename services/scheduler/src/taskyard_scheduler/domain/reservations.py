@@ -1,0 +1,108 @@
+"""Runners that are held back for lanes whose tasks fit nowhere while smaller ones keep every runner busy.
+
+A lane is passed over when it had its turn and runners may take its class, but none has the resources free,
+or each executes a type that the class avoids. After a while of that a runner is held back for it: what one of
+its tasks needs is kept from all others there, so the room grows with every task that ends, and the lane's
+next task starts at the latest when the longest of them has ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# How long a lane is passed over before a runner is held back for it. Long against the gaps that open by
+# themselves on a busy runner, since what is held back stands idle; short against what people wait for.
+PATIENCE_SECONDS = 30.0
+# At most one runner in so many is held back, and always one: the others stay busy whatever is asked for.
+RUNNERS_PER_RESERVATION = 4
+# Lanes that are followed; more of them wait until some of these have been served.
+MAX_WAITING = 10_000
+
+# A lane within its tenant: class, priority, pinned runner.
+LaneId = tuple[int, int, str]
+LaneName = tuple[str, LaneId]
+
+
+@dataclass(slots=True)
+class _Wait:
+    """From when on a runner may be held back for a lane; never, until it is passed over again."""
+
+    due: float
+
+
+class Reservations:
+    """Kept between plans: lanes that are passed over, and the runners held back for some of them.
+
+    A lane for which room was made is not patient again: it is due as soon as it is passed over once more.
+    """
+
+    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
+        # The lane for which a runner is held back; each lane has one at most.
+        self.held: dict[str, LaneName] = {}
+        self._patience = patience
+        self._waits: dict[str, dict[LaneId, _Wait]] = {}
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waits)
+
+    def allowed(self, runners: int) -> int:
+        """How many runners more may be held back, of so many."""
+        return max(1, runners // RUNNERS_PER_RESERVATION) - len(self.held)
+
+    def pass_over(self, tenant: str, lane_id: LaneId, now: float) -> None:
+        """A lane had its turn, and no runner that may take it has room for it."""
+        wait = self._waits.get(tenant, {}).get(lane_id)
+        if wait is not None:
+            if wait.due == math.inf:
+                wait.due = now
+        elif self._count < MAX_WAITING:
+            self._waits.setdefault(tenant, {})[lane_id] = _Wait(now + self._patience)
+            self._count += 1
+
+    def line(self, now: float) -> list[LaneName]:
+        """Lanes for which a runner may be held back, in the order in which they get one.
+
+        Tenants take turns: the second lane of one comes after the first of every other.
+        """
+        holding = Counter(tenant for tenant, _ in self.held.values())
+        reserved = set(self.held.values())
+        found: list[tuple[int, float, str, LaneId]] = []
+        for tenant, waits in self._waits.items():
+            due = sorted((wait.due, lane_id) for lane_id, wait in waits.items() if wait.due <= now)
+            free = [(when, lane_id) for when, lane_id in due if (tenant, lane_id) not in reserved]
+            found += [(holding[tenant] + n, when, tenant, lane_id) for n, (when, lane_id) in enumerate(free)]
+        return [(tenant, lane_id) for _, _, tenant, lane_id in sorted(found)]
+
+    def reserve(self, key: str, name: LaneName) -> None:
+        """A runner is held back for a lane."""
+        self.held[key] = name
+
+    def release(self, key: str) -> None:
+        """It is not any more; the lane is next in line."""
+        self.held.pop(key, None)
+
+    def honour(self, key: str) -> None:
+        """A task of the lane starts on the runner that was held back for it."""
+        tenant, lane_id = self.held.pop(key)
+        self._waits[tenant][lane_id].due = math.inf
+
+    def forget(self, tenant: str, lane_id: LaneId) -> None:
+        """A lane found room by itself, or has no work any more."""
+        waits = self._waits.get(tenant)
+        if waits is None or waits.pop(lane_id, None) is None:
+            return
+        self._count -= 1
+        if not waits:
+            del self._waits[tenant]
+        for key in [key for key, name in self.held.items() if name == (tenant, lane_id)]:
+            del self.held[key]
+
+    def prune(self, known: Callable[[str, LaneId], bool]) -> None:
+        """Forget lanes that are not known any more."""
+        for tenant, waits in list(self._waits.items()):
+            for lane_id in [lane_id for lane_id in waits if not known(tenant, lane_id)]:
+                self.forget(tenant, lane_id)
