@@ -69,7 +69,9 @@ class TaskDb:
         self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._end_streams)
-        self._background.append(asyncio.create_task(self._hear_of_settings()))
+        # What is remembered of tenants that this or another replica has changed.
+        self.lanes.on_settings(self.tenants.forget)
+        self.lanes.on_settings(self.types.forget)
         self.tasks = TaskServicer(
             self.pool,
             self._after_commit,
@@ -103,18 +105,6 @@ class TaskDb:
         server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
         types = TaskTypeServicer(self.pool, self.lanes, self._settings.egress())
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
-
-    async def _hear_of_settings(self) -> None:
-        """Forgets what is remembered of tenants that this or another replica has changed."""
-        inbox = self.lanes.listen()
-        while True:
-            news = await inbox.take()
-            if news.everything:
-                self.tenants.forget()
-                self.types.forget()
-            for tenant_id in news.settings:
-                self.tenants.forget(tenant_id)
-                self.types.forget(tenant_id)
 
     def _add_internal(self, server: Server) -> None:
         """What schedulers use."""

@@ -34,6 +34,8 @@ PAUSE_SECONDS = 0.001
 LONGEST_PAUSE_SECONDS = 0.01
 # Until the lanes are read again that gained or lost tasks: who claims knows what it took.
 SETTLE_SECONDS = 0.05
+# So much later while new tasks are told of, which wait for no reading.
+SETTLE_SLACK_SECONDS = 0.2
 GOODBYE_SECONDS = 2.0
 # What tenants use is told this often while there is other news, that of a crowd of them less often.
 USAGE_SECONDS = 2.0
@@ -62,23 +64,18 @@ class QueueWatchMethods:
         stream = _Stream(self._pool, self._lanes)
         inbox = self._lanes.listen()
         draining = asyncio.ensure_future(self._draining.wait())
+        draining.add_done_callback(lambda _: inbox.wake())
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._watches.add(over)
-        arrival: asyncio.Future[News] | None = None
         try:
             yield await stream.tell_all()
             while not draining.done():
-                arrival = arrival or asyncio.ensure_future(inbox.take())
-                await asyncio.wait(
-                    (arrival, draining), timeout=stream.patience(), return_when=asyncio.FIRST_COMPLETED
-                )
-                if stream.full_is_due() or (arrival.done() and arrival.result().everything):
-                    arrival = arrival if not arrival.done() else None
+                news = await inbox.take(stream.patience())
+                if stream.full_is_due() or (news is not None and news.everything):
                     yield await stream.tell_all()
-                elif arrival.done() or stream.settling_is_due():
-                    news, arrival = (arrival.result(), None) if arrival.done() else (News(), arrival)
+                elif news is not None or stream.settling_is_due():
                     begun = time.monotonic()
-                    if (response := await stream.tell(news)) is not None:
+                    if (response := await stream.tell(news or News())) is not None:
                         yield response
                         took = time.monotonic() - begun
                         await asyncio.sleep(min(max(PAUSE_SECONDS, took), LONGEST_PAUSE_SECONDS))
@@ -89,9 +86,7 @@ class QueueWatchMethods:
             self._watches.discard(over)
             over.cancel()
             self._lanes.leave(inbox)
-            for future in (draining, arrival):
-                if future is not None:
-                    future.cancel()
+            draining.cancel()
 
 
 class _Stream:
@@ -123,6 +118,9 @@ class _Stream:
         # Timers may be a little early.
         return time.monotonic() >= self._settle_at - PAUSE_SECONDS
 
+    def _can_settle_later(self) -> bool:
+        return time.monotonic() < self._settle_at + SETTLE_SLACK_SECONDS
+
     async def tell_all(self) -> Response:
         self._full_at = time.monotonic() + FULL_SECONDS
         self._classes.clear()
@@ -146,7 +144,7 @@ class _Stream:
 
     async def tell(self, news: News) -> Response | None:
         """What is to be said now, None if that is nothing."""
-        if self.settling_is_due():
+        if self.settling_is_due() and not (news.filled and self._can_settle_later()):
             news.lanes |= self._settle()
         self._unsettle((news.faded | news.filled.keys()) - news.lanes)
         heads = [self._extended(*filled) for filled in news.filled.items() if filled[0] not in news.lanes]

@@ -47,8 +47,8 @@ class Bridge:
         self._pool = pool
         self._lanes = lanes
         self._own = uuid.uuid4().hex[:12]
-        self._inbox = lanes.forward()
         self._peers = Peers()
+        self._inbox = lanes.forward(lambda: self._peers.any(time.monotonic()))
         # What to announce besides that this one is there.
         self._greeting: News | None = None
 
@@ -70,12 +70,11 @@ class Bridge:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _take(self) -> News:
-        try:
-            async with asyncio.timeout(ANNOUNCE_SECONDS):
-                return await self._inbox.take()
-        except TimeoutError:
+        news = await self._inbox.take(ANNOUNCE_SECONDS)
+        if news is None:
             self._greeting = self._greeting or News()
             return News()
+        return news
 
     async def receive(self) -> None:
         """Listen until cancelled; after an interruption everything counts as changed."""

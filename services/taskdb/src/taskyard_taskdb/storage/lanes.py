@@ -73,19 +73,47 @@ class Inbox:
 
     def __init__(self) -> None:
         self._news = News()
-        self._arrived = asyncio.Event()
+        self._arrived = False
+        self._waiter: asyncio.Future[None] | None = None
 
     def put(self, news: News) -> None:
         """Add news."""
         self._news.add(news)
-        self._arrived.set()
+        self.wake()
 
-    async def take(self) -> News:
-        """Wait for news and take them all."""
-        await self._arrived.wait()
-        self._arrived.clear()
+    def wake(self) -> None:
+        """Let the listener look, news or not."""
+        self._arrived = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def take(self, seconds: float) -> News | None:
+        """Wait for news, for so long at most, and take them all; None if there are none.
+
+        One future and no task: whoever waits goes on in the next round of the loop.
+        """
+        if not self._arrived:
+            await self._wait(seconds)
+        if not self._arrived:
+            return None
+        self._arrived = False
         news, self._news = self._news, News()
         return news
+
+    async def _wait(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, _end, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+
+def _end(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class Lanes:
@@ -97,7 +125,9 @@ class Lanes:
         self._bound_ages: dict[LaneKey, float] = {}
         self._inboxes: set[Inbox] = set()
         self._forwarder: Inbox | None = None
+        self._has_others: Callable[[], bool] = lambda: True
         self._calls: list[Callable[[], None]] = []
+        self._settings_calls: list[Callable[[str | None], None]] = []
 
     def touch(self, lanes: Iterable[tuple[str, int, int, str]]) -> None:
         """Say that lanes gained or lost work."""
@@ -136,19 +166,30 @@ class Lanes:
         """Have this called after every commit that is told or heard of."""
         self._calls.append(call)
 
+    def on_settings(self, call: Callable[[str | None], None]) -> None:
+        """Have this called with a tenant whose settings or task types changed; None stands for all."""
+        self._settings_calls.append(call)
+
     def tell(self, news: News) -> None:
         """Tell listeners here and, where there is a forwarder, in the other replicas."""
         self.hear(news)
-        if self._forwarder is not None and news:
+        if self._forwarder is not None and news and self._has_others():
             self._forwarder.put(news)
 
     def hear(self, news: News) -> None:
         """Tell listeners here what another replica told."""
         if news:
             self.stir()
+        if news.everything or news.settings:
+            self._tell_settings({None} if news.everything else news.settings)
         if news.is_for_listeners():
             for inbox in self._inboxes:
                 inbox.put(news)
+
+    def _tell_settings(self, tenant_ids: Iterable[str | None]) -> None:
+        for tenant_id in tenant_ids:
+            for call in self._settings_calls:
+                call(tenant_id)
 
     def listen(self) -> Inbox:
         """A new listener; whoever asks for one gives it back with `leave`."""
@@ -160,9 +201,9 @@ class Lanes:
         """End a listener."""
         self._inboxes.discard(inbox)
 
-    def forward(self) -> Inbox:
-        """The inbox of all that is told in this process; there is one forwarder."""
-        self._forwarder = Inbox()
+    def forward(self, has_others: Callable[[], bool]) -> Inbox:
+        """The inbox of what is told in this process while there are others; there is one forwarder."""
+        self._forwarder, self._has_others = Inbox(), has_others
         return self._forwarder
 
     def popped(
