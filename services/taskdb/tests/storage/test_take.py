@@ -134,6 +134,20 @@ async def test_a_lane_whose_rest_is_locked_is_not_called_empty(pool: Pool) -> No
     assert taken.empty() == {lane(n) for n in range(6) if n != 2}
 
 
+@pytest.mark.parametrize(("wanted", "empty"), [(2, False), (3, True), (4, True)])
+async def test_a_lane_is_called_empty_once_its_last_task_is_taken(
+    pool: Pool, wanted: int, empty: bool
+) -> None:
+    """Also if no more was wanted: another pop would find nothing."""
+    # Of one flush: only their ids tell them apart.
+    rows = {lane(1): [(BEGIN, f"1-{n}") for n in range(3)], lane(2): [(BEGIN, "2-0")]}
+    async with pool.transaction() as tx:
+        await fill(tx, rows)
+        taken = await take(tx, [[Bundle((LaneOffer(lane(1)),), [(0, wanted)])]], {})
+    assert len(taken.rows) == min(wanted, 3)
+    assert (lane(1) in taken.empty()) == empty
+
+
 async def test_rows_below_the_bound_of_their_lane_are_not_looked_at(pool: Pool) -> None:
     rows = {lane(n): [(BEGIN, f"{n}-a"), (BEGIN + timedelta(minutes=1), f"{n}-b")] for n in range(6)}
     bounds = {lane(n): BEGIN + timedelta(seconds=30) for n in range(6)}

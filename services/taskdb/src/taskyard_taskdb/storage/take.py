@@ -65,9 +65,9 @@ async def _take_lane(tx: Tx, bundle: Bundle, bounds: Mapping[LaneKey, datetime],
     }
     rows = await tx.fetch(statement("take_lane"), params)
     # The delete does not keep the order.
-    for position, (ready_time, task_id, has_lease) in zip(positions, sorted(rows), strict=False):
+    for position, (ready_time, task_id, has_lease, _) in zip(positions, sorted(rows), strict=False):
         taken.rows[Candidate(lane, ready_time, task_id, position)] = has_lease
-    taken.drained[lane] = len(rows) < len(positions)
+    taken.drained[lane] = len(rows) < len(positions) or not rows[0][3]
 
 
 @dataclass(slots=True)

@@ -63,7 +63,7 @@ ORDER BY lane.n, q.ready_time, q.task_id
 
 -- name: take_lane
 -- Locks and deletes the head of one lane from its bound on, skipping what another transaction has: for pops that have no
--- other lane to compare with. Primary key of queue.
+-- other lane to compare with. Tells with each row whether the lane goes on behind the last one. Primary key of queue.
 WITH locked AS MATERIALIZED (
     SELECT ctid AS at, ready_time, task_id, has_lease
     FROM queue
@@ -75,8 +75,15 @@ WITH locked AS MATERIALIZED (
     FOR UPDATE OF queue SKIP LOCKED
 ), gone AS (
     DELETE FROM queue USING locked WHERE queue.ctid = locked.at
+), last AS MATERIALIZED (
+    SELECT ready_time, task_id FROM locked ORDER BY ready_time DESC, task_id DESC LIMIT 1
 )
-SELECT ready_time, task_id, has_lease FROM locked
+SELECT ready_time, task_id, has_lease, EXISTS (
+    SELECT FROM queue
+    WHERE tenant_id = %(tenant_id)s AND class_id = %(class_id)s AND priority = %(priority)s::smallint
+        AND pinned_runner = %(pinned_runner)s
+        AND (ready_time, task_id) > ((SELECT ready_time FROM last), (SELECT task_id FROM last))) AS goes_on
+FROM locked
 
 -- name: take_lanes
 -- Compares the heads of the lanes of each bundle by ready_time less their offsets, unlocked and from behind a row on;
