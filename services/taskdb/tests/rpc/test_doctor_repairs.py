@@ -1,0 +1,278 @@
+"""Repairs of RunDoctor that are more than a statement: seals, webhooks, jobs, leases after an outage."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
+from services.taskdb.tests.doctoring import examine, execute, finding
+from services.taskdb.tests.sweep.receiver import Receiver, receiving
+from services.taskdb.tests.sweep.test_webhooks import ended
+from services.taskdb.tests.yard import Yard, started, succeeded
+from taskyard.v1 import admin_service_pb2, task_pb2, task_service_pb2
+from taskyard_kit import metrics
+from taskyard_taskdb import metric_names
+from taskyard_taskdb.storage import keys, seals
+from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.seals import SealSweep
+from tests.harness.invariants import assert_invariants
+
+ERROR = admin_service_pb2.DOCTOR_SEVERITY_ERROR
+NOTICE = admin_service_pb2.DOCTOR_SEVERITY_NOTICE
+
+
+@pytest.fixture
+async def yard(quiet: RunningTaskDb) -> Yard:
+    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+
+
+@pytest.fixture
+async def admin(quiet: RunningTaskDb) -> Caller:
+    return await quiet.caller(keys.ADMIN)
+
+
+async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Office:
+    """A leader whose term has just begun; whoever led before does not any more."""
+    await execute(quiet, "UPDATE coordinator_state SET expires_at = clock_timestamp()")
+    office = Office(quiet.pool, grace)
+    assert await office.seek()
+    return office
+
+
+# --- seals
+
+
+@pytest.fixture
+async def sealed(yard: Yard, quiet: RunningTaskDb) -> SealSweep:
+    """Seals what is logged; three changes are."""
+    await yard.create(3)
+    sweep = SealSweep(quiet.pool)
+    await sweep.run(await lead(quiet))
+    return sweep
+
+
+async def verify(quiet: RunningTaskDb) -> list[seals.SealFinding]:
+    """What `audit verify` tells."""
+    async with quiet.pool.reading() as tx:
+        return await seals.verify_seals(tx)
+
+
+async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on(
+    sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
+) -> None:
+    assert (await examine(admin, "seals")).healthy
+    await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
+    before = await quiet.rows("SELECT * FROM seals")
+    # Who repairs whatever there is has not said that tampering is fine.
+    for _ in range(2):
+        answer = await examine(admin, repair=True)
+        found = finding(answer, "seals")
+        assert (answer.healthy, found.count, found.repaired_count, found.severity) == (False, 1, 0, ERROR)
+        assert "'seals' by name" in found.message
+    assert finding(await examine(admin, "seals"), "seals").repaired_count == 0
+    named = await examine(admin, "seals", repair=True)
+    assert named.healthy and named.findings[0].repaired_count == 1
+    for repair in (False, True):
+        answer = await examine(admin, repair=repair)
+        found = finding(answer, "seals")
+        assert (answer.healthy, found.count, found.repaired_count, found.severity) == (True, 1, 0, NOTICE)
+        assert "known and acknowledged" in found.message
+    assert len(await verify(quiet)) == 1
+    assert await quiet.rows("SELECT * FROM seals") == before
+
+
+async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
+    sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
+) -> None:
+    await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
+    await examine(admin, "seals", repair=True)
+    wanted = task_service_pb2.ListAuditEventsRequest(
+        parent="tenants/-", filter='event_type = "audit.damage_acknowledged"'
+    )
+    (event,) = (await admin.tasks.ListAuditEvents(wanted)).audit_events
+    ((key_id,),) = await quiet.rows("SELECT key_id FROM api_keys WHERE kind = %s", keys.ADMIN)
+    assert (event.resource, event.actor.id) == ("auditRanges/1-3", key_id)
+    assert "is not as it was sealed" in event.details["found"][0]
+    await sealed.run(await lead(quiet))
+    assert (await examine(admin, "seals")).healthy
+    await execute(quiet, "UPDATE changes SET actor_id = 'somebody' WHERE event = 96")
+    answer = await examine(admin, "seals")
+    assert not answer.healthy and answer.findings[0].severity == ERROR
+
+
+async def test_damage_beyond_what_was_acknowledged_is_found_again(
+    sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
+) -> None:
+    await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
+    assert (await examine(admin, "seals", repair=True)).healthy
+    await execute(quiet, "DELETE FROM changes WHERE id = 2")
+    answer = await examine(admin, "seals")
+    assert not answer.healthy and answer.findings[0].severity == ERROR
+    assert (await examine(admin, "seals", repair=True)).healthy
+
+
+# --- jobs
+
+
+async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
+    quiet: RunningTaskDb, admin: Caller
+) -> None:
+    await execute(quiet, "ALTER TABLE idempotency_keys RENAME TO lost")
+    await quiet.taskdb.housekeeping.run_job("request-ids")
+    for _ in range(2):
+        answer = await examine(admin, "jobs", repair=True)
+        (found,) = answer.findings
+        assert not answer.healthy and list(found.examples) == ["request-ids"]
+        assert (found.count, found.repaired_count) == (1, 0)
+    assert await quiet.rows("SELECT failure_count FROM job_runs") == [(3,)]
+    await execute(quiet, "ALTER TABLE lost RENAME TO idempotency_keys")
+    repaired = await examine(admin, "jobs", repair=True)
+    assert repaired.healthy and repaired.findings[0].repaired_count == 1
+    assert (await examine(admin)).healthy
+
+
+async def test_a_job_that_nobody_ran_for_days_is_run(quiet: RunningTaskDb, admin: Caller) -> None:
+    await quiet.taskdb.housekeeping.run_job("request-ids")
+    old = "start_time = now() - interval '4 days', success_time = now() - interval '4 days'"
+    await execute(quiet, f"UPDATE job_runs SET {old}")
+    assert not (await examine(admin, "jobs")).healthy
+    repaired = await examine(admin, "jobs", repair=True)
+    assert repaired.healthy and repaired.findings[0].repaired_count == 1
+    assert await quiet.rows("SELECT job FROM job_runs WHERE success_time > now() - interval '1 hour'")
+
+
+# --- webhooks
+
+
+@pytest.fixture
+async def sending(database_url: str) -> AsyncIterator[RunningTaskDb]:
+    """A taskdb with all of its housekeeping, whose webhooks may reach loopback."""
+    async for running in run_taskdb(database_url, webhook_networks="127.0.0.0/8"):
+        yield running
+
+
+async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes_it(
+    sending: RunningTaskDb,
+) -> None:
+    admin, tenant = await sending.caller(keys.ADMIN), await sending.caller()
+    async with receiving(Receiver(answer=lambda request: 500)) as receiver:
+        name = await ended(sending, tenant, receiver.url())
+        await receiver.holds(1)
+        await execute(
+            sending,
+            "UPDATE webhooks SET create_time = now() - interval '2 days', due_time = now() + interval '1 h'",
+        )
+        assert not (await examine(admin, "webhooks")).healthy
+        refused = await examine(admin, "webhooks", repair=True)
+        assert not refused.healthy and refused.findings[0].repaired_count == 0
+        assert len(receiver.requests) >= 2
+        receiver.answer = lambda request: 204
+        repaired = await examine(admin, "webhooks", repair=True)
+        assert repaired.healthy and repaired.findings[0].repaired_count == 1
+        assert receiver.requests[-1].task["name"] == name
+        assert (await examine(admin)).healthy
+
+
+async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_says_why(
+    quiet: RunningTaskDb, admin: Caller
+) -> None:
+    await execute(
+        quiet,
+        "INSERT INTO webhooks (create_time, due_time, tenant_id, task_id, task) "
+        "VALUES (now() - interval '2 days', now() + interval '1 hour', 'default', 't', '{}')",
+    )
+    answer = await examine(admin, "webhooks", repair=True)
+    assert not answer.healthy and "no replica leads" in answer.findings[0].message
+    assert await quiet.rows("SELECT FROM webhooks WHERE due_time <= now()")
+
+
+# --- leases after an outage
+
+
+async def test_no_lease_is_ended_before_its_runner_could_come_back(
+    yard: Yard, quiet: RunningTaskDb, admin: Caller
+) -> None:
+    """As after an outage of everything: the leases have been over for long, the leader is new."""
+    (name,) = await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment))
+    await execute(quiet, "UPDATE leases SET expire_time = now() - interval '10 minutes'")
+    alone = await examine(admin, repair=True)
+    assert not alone.healthy and "no replica leads" in finding(alone, "lease-overdue").message
+    await lead(quiet, timedelta(seconds=40))
+    early = await examine(admin, repair=True)
+    told = finding(early, "lease-overdue")
+    assert not early.healthy and told.repaired_count == 0
+    assert "try again in" in told.message
+    assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_RUNNING
+    # The runner is back, and its outcome counts.
+    (accepted,) = await yard.report(runner, succeeded(assignment))
+    assert not accepted.HasField("error")
+    assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED
+    assert_invariants(quiet.url)
+
+
+async def test_a_term_that_has_not_told_its_grace_or_saw_another_database_start_reaps_nobody(
+    yard: Yard, quiet: RunningTaskDb, admin: Caller
+) -> None:
+    await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, started(assignment))
+    await execute(quiet, "UPDATE leases SET expire_time = now() - interval '10 minutes'")
+    for damage in (
+        "jsonb_set(value::jsonb, '{database_start}', '\"2020-01-01T00:00:00+00:00\"')",
+        "jsonb_set(value::jsonb, '{epoch}', '0')",
+    ):
+        await lead(quiet)
+        await execute(quiet, f"UPDATE facts SET value = ({damage})::text WHERE key = 'leader_grace'")
+        assert not (await examine(admin, "lease-overdue", repair=True)).healthy
+    await lead(quiet)
+    assert (await examine(admin, "lease-overdue", repair=True)).healthy
+
+
+# --- metrics
+
+
+async def test_findings_are_measured_by_the_leader_and_by_nobody_else(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = InMemoryMetricReader()
+    # What this process told before belongs to others.
+    monkeypatch.setattr(metrics, "_gauges", [])
+    monkeypatch.setattr(metrics, "_instruments", {})
+    monkeypatch.setattr(metrics, "_meter", MeterProvider([reader]).get_meter("test"))
+    async for running in run_taskdb(database_url):
+        office = running.taskdb.housekeeping.office
+        while not office.held:
+            await office.changed.wait()
+        admin = await running.caller(keys.ADMIN)
+        await execute(running, "INSERT INTO slots (tenant_id, slot) VALUES ('default', 'nobody''s')")
+        await examine(admin, "slot-without-head")
+        await running.taskdb.housekeeping.measure()
+        assert measured(reader) == {"slot-without-head": 1}
+        await execute(
+            running, "UPDATE coordinator_state SET value = 'x', expires_at = now() + interval '1 h'"
+        )
+        assert not await office.seek()
+        await running.taskdb.housekeeping.measure()
+        assert measured(reader) == {}
+
+
+def measured(reader: InMemoryMetricReader) -> dict[str, float]:
+    """The findings as they are exported now, by check."""
+    data = reader.get_metrics_data()
+    return {
+        str((point.attributes or {})["check"]): point.value  # type: ignore[union-attr]
+        for resource in (data.resource_metrics if data else ())
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.name == metric_names.DOCTOR_FINDINGS.name
+        for point in metric.data.data_points
+    }
