@@ -84,18 +84,30 @@ async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb
     assert await taskdb.rows("SELECT value FROM coordinator_state WHERE key = 'leader_lock'") == [("two",)]
 
 
+# Tables with rows of tenants whose key begins with something else, and why that may be.
+OTHER_KEYS = {
+    "api_keys": "a caller brings the id of its key, and is known by it",
+    "inbox": "reports are applied in the order of their ids; each names its tenant",
+    "revocations": "a renewal asks for those of a runner, over all tenants",
+    "webhooks": "calls are made in the order of their ids; each names its tenant",
+}
+
+
 @pytest.mark.seed("S2.151")
-async def test_the_tenant_leads_every_key_of_its_rows(taskdb: RunningTaskDb) -> None:
+async def test_the_tenant_leads_the_key_of_its_rows_but_where_another_order_is_asked_for(
+    taskdb: RunningTaskDb,
+) -> None:
     """So that tenants can be distributed over several servers."""
     rows: list[tuple[Any, ...]] = await taskdb.rows(
-        "SELECT c.relname::text, a.attname::text FROM pg_index i "
-        "JOIN pg_class c ON c.oid = i.indrelid AND c.relkind = 'r' AND NOT c.relispartition "
-        "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] "
-        "WHERE i.indisprimary AND c.relnamespace = 'public'::regnamespace"
+        "SELECT c.relname::text, first.attname::text FROM pg_class c "
+        "JOIN pg_attribute t ON t.attrelid = c.oid AND t.attname = 'tenant_id' "
+        "JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary "
+        "JOIN pg_attribute first ON first.attrelid = c.oid AND first.attnum = i.indkey[0] "
+        "WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition"
     )
     leading = dict(rows)
-    for table in ("tasks", "queue", "leases", "slots", "timers", "runs", "checkpoints", "idempotency_keys"):
-        assert leading[table] == "tenant_id", table
+    assert {"tasks", "queue", "leases", "slots", "timers", "runs", "checkpoints"} < leading.keys()
+    assert {table for table, column in leading.items() if column != "tenant_id"} == OTHER_KEYS.keys()
 
 
 @pytest.mark.seed("S2.152")

@@ -1,4 +1,4 @@
-"""Rules of stored tasks, tried by breaking them with SQL."""
+"""Rules of what is stored, tried by breaking them with SQL."""
 
 from __future__ import annotations
 
@@ -96,3 +96,87 @@ def test_database_refuses_leases_and_checkpoints_that_break_the_rules(
 ) -> None:
     with pytest.raises(psycopg.IntegrityError):
         connection.execute(statement)
+
+
+TENANT = "INSERT INTO tenants (tenant_id, display_name, tier, {}) VALUES ('t', 'T', 1, {})"
+RUNNER = "INSERT INTO runners (runner_id, key_id, registration) VALUES ({})"
+SESSION = (
+    "INSERT INTO sessions (epoch, open_time, heartbeat_time, expire_time, session_id, instance_id, "
+    "runner_id, scheduler_id) VALUES ({}, now(), {}, now(), gen_random_uuid(), gen_random_uuid(), {}, 's')"
+)
+LEADER = "INSERT INTO coordinator_state (key, value, expires_at, updated_at) VALUES ({})"
+REQUEST = (
+    "INSERT INTO idempotency_keys (method, tenant_id, request_id, task_id, body_hash, create_time) "
+    "VALUES (1, 'default', {}, '', now())"
+)
+LONG = "repeat('x', 65)"
+
+# Each rule with a statement that keeps it and those that break it.
+RULES = {
+    "limits of a tenant": (
+        TENANT.format("max_queue_depth", 0),
+        TENANT.format("max_concurrent_tasks", -1),
+        TENANT.format("max_queue_depth", -1),
+        TENANT.format("rate_limit_per_sec", -1),
+        TENANT.format("rate_burst", -1),
+        TENANT.format("weight", 0),
+    ),
+    "runners": (
+        RUNNER.format("'r', 'k', ''"),
+        RUNNER.format("NULL, 'k', ''"),
+        RUNNER.format("'taken', 'k', ''"),
+        RUNNER.format("'r', NULL, ''"),
+        RUNNER.format("'r', 'k', NULL"),
+        "UPDATE runners SET labels = NULL",
+        "UPDATE runners SET register_time = NULL",
+        "UPDATE runners SET update_time = NULL",
+    ),
+    "sessions of runners": (
+        SESSION.format(1, "now()", "'taken'"),
+        SESSION.format(0, "now()", "'taken'"),
+        SESSION.format(1, "NULL", "'taken'"),
+        SESSION.format(1, "now()", "'nobody'"),
+        SESSION.format(1, "now()", "NULL"),
+    ),
+    "state of the coordinator": (
+        LEADER.format("'other', '', now(), now()"),
+        LEADER.format("'leader_lock', '', now(), now()"),
+        LEADER.format(f"{LONG}, '', now(), now()"),
+        LEADER.format("NULL, '', now(), now()"),
+        LEADER.format("'other', NULL, now(), now()"),
+        LEADER.format("'other', '', NULL, now()"),
+        LEADER.format("'other', '', now(), NULL"),
+    ),
+    "request ids": (
+        REQUEST.format("'r', 't'"),
+        REQUEST.format("'taken', 't'"),
+        REQUEST.format(f"{LONG}, 't'"),
+        REQUEST.format("NULL, 't'"),
+        REQUEST.format("'r', NULL"),
+    ),
+}
+BROKEN = [
+    pytest.param(broken, id=f"{rule} {number}")
+    for rule, (_, *statements) in RULES.items()
+    for number, broken in enumerate(statements)
+]
+
+
+@pytest.fixture
+def taken(connection: psycopg.Connection) -> psycopg.Connection:
+    """A connection to a database where names are taken."""
+    connection.execute(RUNNER.format("'taken', 'k', ''").encode())
+    connection.execute(REQUEST.format("'taken', 't'").encode())
+    return connection
+
+
+@pytest.mark.seed("S0.29", "S2.6-8", "S2.58", "S2.60-61", "S2.63-65", "S2.103", "S2.148")
+@pytest.mark.parametrize("broken", BROKEN)
+def test_database_refuses_what_breaks_the_rules(taken: psycopg.Connection, broken: str) -> None:
+    with pytest.raises(psycopg.IntegrityError):
+        taken.execute(broken.encode())
+
+
+def test_database_takes_what_keeps_the_rules(taken: psycopg.Connection) -> None:
+    for kept, *_ in RULES.values():
+        assert taken.execute(kept.encode()).rowcount == 1, kept
