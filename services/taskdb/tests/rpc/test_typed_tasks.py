@@ -337,3 +337,17 @@ async def test_the_pattern_of_runner_ids_is_part_of_the_placement(
     await tenant.tasks.CreateTask(typed())
     [(definition,)] = await taskdb.rows("SELECT definition FROM placement_classes")
     assert rb"^worker-\d{3}-kind$" in bytes(definition)
+
+
+async def test_a_change_of_a_type_does_not_get_into_tasks_that_change_something_else(
+    tenant: Caller, taskdb: RunningTaskDb
+) -> None:
+    made = await register(tenant, execution=COMMAND)
+    task = (await tenant.tasks.CreateTask(typed())).task
+    await taskdb.start(task.name)
+    await update(tenant, made.name, "max_attempt_timeout", max_attempt_timeout=seconds(60))
+    change = task_service_pb2.UpdateTaskRequest(update_mask=FieldMask(paths=["metadata.labels"]))
+    change.task.name = task.name
+    change.task.metadata.labels["a"] = "b"
+    changed = (await tenant.tasks.UpdateTask(change)).task
+    assert changed.metadata.labels == {"a": "b"} and not changed.spec.HasField("attempt_timeout")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,7 @@ _WHOLE = (
 )
 _ENUMS = ("admission", "overlap", "on_runner_lost")
 DEFAULT_PRIORITY = 10
+_FIELDS = frozenset(task_pb2.TaskSpec.DESCRIPTOR.fields_by_name)
 
 
 class TypeRules:
@@ -123,9 +124,10 @@ class TypeRules:
         """Fill in what the spec leaves open, in place."""
         fill_in(spec, self.definition)
 
-    def check_bounds(self, spec: task_pb2.TaskSpec, path: str) -> None:
-        """Raises FieldInvalid with every bound that the spec breaks."""
-        broken = tuple(_broken(spec, self.definition, path, self.name))
+    def check_bounds(self, spec: task_pb2.TaskSpec, path: str, fields: Collection[str] = _FIELDS) -> None:
+        """Raises FieldInvalid with every bound that these fields of the spec break."""
+        found = _broken(spec, self.definition, path, self.name)
+        broken = tuple(v for v in found if v.field.removeprefix(f"{path}.").partition(".")[0] in fields)
         if broken:
             raise FieldInvalid(broken)
 

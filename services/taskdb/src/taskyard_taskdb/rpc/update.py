@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -82,7 +82,7 @@ class UpdateMethods(ShowMethods):
             masks.copy(request.task, after, path)
         _refuse_changed_identity(before.spec, request)
         if rules is not None:
-            _apply(rules, after.spec)
+            _apply(rules, after.spec, {path[1] for path in paths if path[0] == "spec"})
         spec, kind = resolve(after.spec, "task.spec")
         after.spec.CopyFrom(spec)
         after.ClearField("status")
@@ -134,11 +134,19 @@ class UpdateMethods(ShowMethods):
         )
 
 
-def _apply(rules: TypeRules, spec: task_pb2.TaskSpec) -> None:
-    """Fill in what was cleared, in place. Raises FieldInvalid or PayloadSchemaViolation."""
-    rules.add_defaults(spec)
-    rules.check_bounds(spec, "task.spec")
-    rules.check_payload(spec.payload if spec.HasField("payload") else None, "task.spec.payload")
+def _apply(rules: TypeRules, spec: task_pb2.TaskSpec, fields: Collection[str]) -> None:
+    """Fill in what was cleared, in place. Raises FieldInvalid or PayloadSchemaViolation.
+
+    The type may have changed since the task took it: that concerns the fields that are changed, no others.
+    """
+    whole = task_pb2.TaskSpec()
+    whole.CopyFrom(spec)
+    rules.add_defaults(whole)
+    for name in fields:
+        masks.copy(whole, spec, (name,))
+    rules.check_bounds(spec, "task.spec", fields)
+    if "payload" in fields:
+        rules.check_payload(spec.payload if spec.HasField("payload") else None, "task.spec.payload")
 
 
 def _heavy(spec: task_pb2.TaskSpec) -> task_pb2.TaskSpec:
