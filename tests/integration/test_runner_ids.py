@@ -61,6 +61,6 @@ async def test_tasks_go_only_to_runners_whose_id_matches_the_pattern_of_their_ty
         assert {assignment.lease.task for assignment in taken} == names
         # The others were there first, and had room: what they get is the work that is open to them.
         for other in others:
-            created = await client.create(command("true", runner_ids=[other.runner_id]))
+            created = await client.create(command("true", runner_ids=(other.runner_id,)))
             assert (await other.next_assignment()).lease.task.endswith(created.id)
             assert len(other.held) == 1
