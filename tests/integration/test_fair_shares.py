@@ -32,6 +32,9 @@ TASK_SECONDS = 0.5
 START_SECONDS = 3.0
 SECONDS = 15.0
 UNMATCHED = 100_000
+# A tenant that comes later, with a few tasks; and how often schedulers are told of use and new tenants.
+LATE_WEIGHT, LATE_TASKS, LATE_AFTER = 10, 5, 5.0
+TOLD_SECONDS = 2.0
 
 
 @pytest.fixture
@@ -81,6 +84,9 @@ class Meter:
         self.begin = begin
         self.end = end
         self.seconds: dict[str, float] = {}
+        # When each task came, and how long the longest took.
+        self.starts: dict[str, float] = {}
+        self.longest = 0.0
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -92,10 +98,11 @@ class Meter:
                 group.create_task(self._execute(assignment))
 
     async def _execute(self, assignment: lease_pb2.Assignment) -> None:
-        began = time.monotonic()
+        began = self.starts[assignment.lease.task] = time.monotonic()
         await self.runner.started(assignment)
         await asyncio.sleep(TASK_SECONDS)
         await self.runner.succeeded(assignment)
+        self.longest = max(self.longest, time.monotonic() - began)
         tenant = assignment.lease.task.split("/")[1]
         counted = min(time.monotonic(), self.end) - max(began, self.begin)
         self.seconds[tenant] = self.seconds.get(tenant, 0.0) + max(0.0, counted)
@@ -116,14 +123,25 @@ async def fill(plane: ControlPlane) -> None:
     await multiply(plane.url, "stuck", UNMATCHED)
 
 
+async def come_late(client: Client, at: float) -> tuple[float, list[str]]:
+    """Submit a few tasks at this time; when that was, and their names."""
+    await asyncio.sleep(at - time.monotonic())
+    submitted = time.monotonic()
+    created = [await client.create(command("true")) for _ in range(LATE_TASKS)]
+    return submitted, [f"tenants/late/tasks/{task.id}" for task in created]
+
+
 @pytest.mark.timeout(180)
 async def test_tenants_with_full_queues_get_capacity_seconds_by_weight(plane: ControlPlane) -> None:
     await fill(plane)
-    async with plane.runner("meter", capacity=PLACES) as runner:
+    latecomer = await add_tenant(plane, "late", LATE_WEIGHT)
+    async with latecomer, plane.runner("meter", capacity=PLACES) as runner:
         await runner.connect()
         begin = time.monotonic() + START_SECONDS
         meter = Meter(runner, begin, begin + SECONDS)
-        await meter.run()
+        (submitted, late), _ = await asyncio.gather(come_late(latecomer, begin + LATE_AFTER), meter.run())
+    check_start_bound(meter, submitted, late)
+    assert meter.seconds.pop("late") > 0
     assert "stuck" not in meter.seconds
     capped = meter.seconds.pop("capped")
     total = sum(meter.seconds.values())
@@ -132,3 +150,11 @@ async def test_tenants_with_full_queues_get_capacity_seconds_by_weight(plane: Co
     for tenant, weight in WEIGHTS.items():
         part = total * weight / sum(WEIGHTS.values())
         assert abs(meter.seconds[tenant] - part) <= 0.1 * part, (tenant, meter.seconds)
+
+
+def check_start_bound(meter: Meter, submitted: float, tasks: list[str]) -> None:
+    """Decision 0010, of a tenant that has nothing held against it: so many of its own tasks are ahead."""
+    weights = sum(WEIGHTS.values()) + 100 + LATE_WEIGHT
+    for ahead, task in enumerate(tasks):
+        bound = TOLD_SECONDS + meter.longest * (2 + ahead * weights / (LATE_WEIGHT * PLACES))
+        assert meter.starts[task] - submitted <= bound, (ahead, meter.longest)

@@ -196,9 +196,7 @@ class Dispatcher:
         unfit: list[lease_pb2.Assignment] = []
         if doubtful:
             # What changed while the claim was under way may rule a task out: it goes to another runner.
-            now = self._clock()
-            unfit = [assignment for assignment in assignments if not _fits(session, assignment, now)]
-            assignments = [assignment for assignment in assignments if assignment not in unfit]
+            assignments, unfit = _sort_out(session, assignments, self._clock())
         unsent = session.assign(assignments, heartbeat_id, claim_time)
         if unfit or unsent:
             self._give_back(session.runner_id, [*unfit, *unsent])
@@ -262,6 +260,24 @@ class Dispatcher:
 def _known(session: Session) -> tuple[RunnerProfile, int]:
     """What a claim was planned with; another value says that the runner changed, or refused something."""
     return session.profile, session.refusals.count
+
+
+def _sort_out(
+    session: Session, assignments: Sequence[lease_pb2.Assignment], now: float
+) -> tuple[list[lease_pb2.Assignment], list[lease_pb2.Assignment]]:
+    """Those that the runner may still have and has room for, and the others."""
+    fit: list[lease_pb2.Assignment] = []
+    unfit: list[lease_pb2.Assignment] = []
+    room, budget = session.capacity.room(now), session.capacity.budget
+    for assignment in assignments:
+        cost = convert.resources(assignment.spec.resources)
+        affords = budget is None or budget.holds(cost)
+        if len(fit) < room and affords and _fits(session, assignment, now):
+            fit.append(assignment)
+            budget = budget.less(cost) if budget is not None else None
+        else:
+            unfit.append(assignment)
+    return fit, unfit
 
 
 def _fits(session: Session, assignment: lease_pb2.Assignment, now: float) -> bool:
