@@ -69,7 +69,7 @@ def due_time(schedule: Schedule, last: JobRun | None, noticed: datetime) -> date
 def _retry_delay(failures: int) -> timedelta:
     if failures < 1:
         return timedelta(0)
-    return min(FIRST_RETRY * 2 ** min(failures - 1, 30), LONGEST_RETRY)
+    return min(FIRST_RETRY * (1 << min(failures - 1, 30)), LONGEST_RETRY)
 
 
 def next_run(schedule: Schedule, last: datetime | None, noticed: datetime) -> datetime:

@@ -275,7 +275,8 @@ class _Pop:
                 _granted(candidate.lane.tenant_id, candidate.task_id, lease_ids[index], row[1:], ttl)
             )
         if surplus:
-            await self._put_back(tx, list(surplus), taken, results)
+            # What lay beside them is a run by now.
+            await self._put_back(tx, list(surplus), dict.fromkeys(surplus, False), results)
 
     async def _pass_over(
         self,
