@@ -29,8 +29,8 @@ RUNNERS, CAPACITY = 100, 10
 TICKS = 200
 # Places that become free between two ticks.
 FREED = 100
-# What a runner has, and what a task of every fifth class needs of it: more than is free on a busy runner, so that
-# such lanes are passed over and runners held back for them.
+# What a runner has, and what a task of every fifth class needs of it: more than is free on a busy runner, so
+# that such lanes are passed over and runners held back for them.
 CPUS, LARGE = 10_000, 4_000
 # Every so many ticks taskdb tells the use of tenants, which are ranked anew then.
 TELLS, TOLD = 40, 1000

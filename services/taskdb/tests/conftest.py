@@ -214,6 +214,11 @@ class RunningTaskDb:
         async with self.pool.reading() as tx:
             return await tx.fetch(sql, params, prepare=False)
 
+    async def execute(self, sql: str, *params: Any) -> None:
+        """Change the database behind the server's back."""
+        async with self.pool.transaction() as tx:
+            await tx.execute(sql, params, prepare=False)
+
 
 def _holder(task: TaskState) -> dict[str, Any]:
     assert task.lease is not None, "the task is leased"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from taskyard.v1 import admin_service_pb2
 from tests.harness.invariants import assert_invariants
@@ -21,12 +19,6 @@ async def examine(admin: Caller, *checks: str, repair: bool = False) -> Answer:
 def finding(answer: Answer, check: str) -> admin_service_pb2.DoctorFinding:
     """What one check found."""
     return next(found for found in answer.findings if found.check == check)
-
-
-async def execute(taskdb: RunningTaskDb, sql: str, *params: Any) -> None:
-    """Damage the database."""
-    async with taskdb.pool.transaction() as tx:
-        await tx.execute(sql, params, prepare=False)
 
 
 def task_id(name: str) -> str:

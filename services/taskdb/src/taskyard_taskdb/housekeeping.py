@@ -13,7 +13,7 @@ from taskyard_taskdb.job_options import JobOptions
 from taskyard_taskdb.measures import Measures
 from taskyard_taskdb.storage.bridge import Bridge
 from taskyard_taskdb.storage.lanes import Lanes
-from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.sweep.chores import (
     AuditJob,
     CheckpointJob,
@@ -25,7 +25,7 @@ from taskyard_taskdb.sweep.chores import (
 from taskyard_taskdb.sweep.doctor import DoctorJob
 from taskyard_taskdb.sweep.due import TimerSweep
 from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.jobs import Job, JobSweep, run_job
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages, Told
 from taskyard_taskdb.sweep.quarantine import QuarantineSweep
@@ -49,10 +49,6 @@ Examined = Callable[[str, int, int], None]
 
 def ignore(check: str, left: int, repaired: int) -> None:
     """Nobody wants to know."""
-
-
-async def _by_hand(tx: Tx) -> None:
-    """Nothing to prove: the record of the job keeps others from it."""
 
 
 def make_jobs(pool: Pool, told: Told, options: JobOptions, examined: Examined = ignore) -> tuple[Job, ...]:
@@ -142,7 +138,7 @@ class Housekeeping:
         for job in self.jobs:
             if job.name == name:
                 try:
-                    await run_job(self._pool, job, _by_hand, self._measures.job_ran)
+                    await run_job(self._pool, job, by_hand, self._measures.job_ran)
                 except Exception as error:
                     logger.warning("job %s was asked for and did not end well: %s", name, error)
 

@@ -10,8 +10,8 @@ from taskyard_taskdb.domain.schedule import JobRun
 from taskyard_taskdb.housekeeping import make_jobs
 from taskyard_taskdb.settings import MaintenanceSettings
 from taskyard_taskdb.storage import job_runs
-from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
-from taskyard_taskdb.sweep.jobs import Job, run_job
+from taskyard_taskdb.storage.pool import Pool, PoolOptions
+from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
 
 
 async def maintain(settings: MaintenanceSettings) -> str:
@@ -29,13 +29,9 @@ async def maintain(settings: MaintenanceSettings) -> str:
             async with pool.reading() as tx:
                 runs, now = await job_runs.read(tx)
             return "".join(_lines(jobs, runs, now))
-        return f"{chosen.name}: {await run_job(pool, chosen, _by_hand)} items\n"
+        return f"{chosen.name}: {await run_job(pool, chosen, by_hand)} items\n"
     finally:
         await pool.close()
-
-
-async def _by_hand(tx: Tx) -> None:
-    """Nothing to prove but the run itself, which keeps the leader from the job."""
 
 
 def _choose(jobs: Sequence[Job], name: str) -> Job:

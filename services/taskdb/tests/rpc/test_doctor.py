@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
-from services.taskdb.tests.doctoring import examine, execute, expect_repaired, task_id
+from services.taskdb.tests.doctoring import examine, expect_repaired, task_id
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
 from taskyard.v1 import admin_service_pb2, task_pb2
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.storage import doctor, keys
 from taskyard_taskdb.sweep.doctor import DoctorJob
-from taskyard_taskdb.sweep.jobs import run_job
+from taskyard_taskdb.sweep.jobs import by_hand, run_job
 from taskyard_taskdb.sweep.leader import Office
 
 
@@ -67,8 +67,8 @@ async def test_a_task_that_lost_its_lease_is_claimed_again(
     (name,) = await yard.create()
     await run_on(yard)
     # The lease carried phase and version; without it the task is as before the claim.
-    await execute(quiet, "DELETE FROM leases")
-    await execute(quiet, "DELETE FROM changes WHERE event IN (2, 3)")
+    await quiet.execute("DELETE FROM leases")
+    await quiet.execute("DELETE FROM changes WHERE event IN (2, 3)")
     await expect_repaired(admin, quiet, "task-without-queue-row")
     runner, _ = await yard.hello("runner-2")
     (again,) = (await yard.pop(runner)).assignments
@@ -80,18 +80,16 @@ async def test_a_task_that_runs_nowhere_is_redistributed(
 ) -> None:
     (name,) = await yard.create()
     await run_on(yard)
-    await execute(
-        quiet,
+    await quiet.execute(
         "UPDATE tasks t SET phase = 3, pending_reason = 0, version = l.version, generation = l.generation, "
         "attempt = l.attempt FROM leases l WHERE l.task_id = t.task_id",
     )
-    await execute(
-        quiet,
+    await quiet.execute(
         "INSERT INTO runs (generation, lease_id, schedule_time, start_time, end_time, attempt, state, "
         "tenant_id, task_id, runner_id) SELECT generation, lease_id, schedule_time, start_time, now(), "
         "attempt, 7, tenant_id, task_id, runner_id FROM leases",
     )
-    await execute(quiet, "DELETE FROM leases")
+    await quiet.execute("DELETE FROM leases")
     await expect_repaired(admin, quiet, "running-without-lease")
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
@@ -102,7 +100,7 @@ async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, q
     assignment = await run_on(yard)
     runner, _ = await yard.hello(held=[assignment.lease], takeover=True)
     await yard.renew(runner, listed=[assignment.lease])
-    await execute(quiet, "DELETE FROM sessions")
+    await quiet.execute("DELETE FROM sessions")
     await expect_repaired(admin, quiet, "lease-without-session")
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
@@ -111,7 +109,7 @@ async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, q
 async def test_a_lease_that_nobody_expired_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create()
     await run_on(yard)
-    await execute(quiet, "UPDATE leases SET expire_time = now() - interval '10 minutes'")
+    await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
     await expect_repaired(admin, quiet, "lease-overdue")
 
 
@@ -119,10 +117,10 @@ async def test_a_lease_of_an_ended_task_is_removed(yard: Yard, admin: Caller, qu
     await yard.create()
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments
-    await execute(quiet, "CREATE TABLE kept AS SELECT * FROM leases")
+    await quiet.execute("CREATE TABLE kept AS SELECT * FROM leases")
     await yard.report(runner, started(assignment), succeeded(assignment))
-    await execute(quiet, "INSERT INTO leases SELECT * FROM kept")
-    await execute(quiet, "DROP TABLE kept")
+    await quiet.execute("INSERT INTO leases SELECT * FROM kept")
+    await quiet.execute("DROP TABLE kept")
     await expect_repaired(admin, quiet, "lease-without-task")
 
 
@@ -130,13 +128,12 @@ async def test_queue_rows_and_timers_without_a_task_are_removed(
     yard: Yard, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     await yard.create()
-    await execute(
-        quiet,
+    await quiet.execute(
         "INSERT INTO queue (class_id, ready_time, priority, tenant_id, task_id) "
         "SELECT class_id, now(), 10, tenant_id, x FROM tasks, unnest(ARRAY['ghost', task_id]) x",
     )
-    await execute(
-        quiet, "INSERT INTO timers (due_time, kind, tenant_id, task_id) VALUES (now(), 1, 'default', 'ghost')"
+    await quiet.execute(
+        "INSERT INTO timers (due_time, kind, tenant_id, task_id) VALUES (now(), 1, 'default', 'ghost')"
     )
     (found,) = (await examine(admin, "timer-without-task")).findings
     assert list(found.examples) == ["tenants/default/tasks/ghost"]
@@ -145,7 +142,7 @@ async def test_queue_rows_and_timers_without_a_task_are_removed(
 
 async def test_a_queued_task_gets_its_queue_row_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     names = await yard.create(3)
-    await execute(quiet, "DELETE FROM queue")
+    await quiet.execute("DELETE FROM queue")
     await expect_repaired(admin, quiet, "task-without-queue-row", 3)
     runner, _ = await yard.hello()
     assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(names)
@@ -155,7 +152,7 @@ async def test_a_delay_gets_its_timer_back(yard: Yard, admin: Caller, quiet: Run
     later = task_pb2.TaskSpec()
     later.not_before.FromJsonString("2100-01-01T00:00:00Z")
     await yard.create(not_before=later.not_before)
-    await execute(quiet, "DELETE FROM timers")
+    await quiet.execute("DELETE FROM timers")
     await expect_repaired(admin, quiet, "delay-without-timer")
     assert await quiet.rows("SELECT due_time FROM timers") == await quiet.rows(
         "SELECT next_attempt_time FROM tasks"
@@ -164,7 +161,7 @@ async def test_a_delay_gets_its_timer_back(yard: Yard, admin: Caller, quiet: Run
 
 async def test_slots_get_their_heads_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create(2, slot="one")
-    await execute(quiet, "UPDATE slots SET head_task_id = NULL")
+    await quiet.execute("UPDATE slots SET head_task_id = NULL")
     # The head that the slot forgot still holds it.
     await expect_repaired(admin, quiet, "holder-without-slot")
     first, second = await quiet.rows("SELECT task_id, pending_reason FROM tasks ORDER BY create_time")
@@ -175,32 +172,30 @@ async def test_a_slot_without_an_owner_goes_to_its_next_waiter(
     yard: Yard, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     first, second = await yard.create(2, slot="one")
-    await execute(quiet, "DELETE FROM queue")
-    await execute(quiet, "DELETE FROM changes WHERE resource_id = %s", task_id(first))
-    await execute(quiet, "DELETE FROM tasks WHERE task_id = %s", task_id(first))
+    await quiet.execute("DELETE FROM queue")
+    await quiet.execute("DELETE FROM changes WHERE resource_id = %s", task_id(first))
+    await quiet.execute("DELETE FROM tasks WHERE task_id = %s", task_id(first))
     await expect_repaired(admin, quiet, "slot-without-head")
     runner, _ = await yard.hello()
     assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [second]
 
 
 async def test_counters_are_set_to_a_recount(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
-    await execute(quiet, "UPDATE tenants SET max_concurrent_tasks = 50 WHERE tenant_id = 'default'")
-    await execute(
-        quiet,
+    await quiet.execute("UPDATE tenants SET max_concurrent_tasks = 50 WHERE tenant_id = 'default'")
+    await quiet.execute(
         "INSERT INTO tenant_counters (tenant_id, pending, leased, max_concurrent_tasks, max_queue_depth, "
         "rate_limit_per_sec, rate_burst) VALUES ('default', 0, 0, 50, 0, 0, 0)",
     )
     await yard.create(3)
-    await execute(quiet, "UPDATE tenant_counters SET pending = 7, leased = 2")
+    await quiet.execute("UPDATE tenant_counters SET pending = 7, leased = 2")
     await expect_repaired(admin, quiet, "counters")
     assert await quiet.rows("SELECT pending, leased FROM tenant_counters") == [(3, 0)]
 
 
 async def test_the_log_learns_what_it_was_not_told(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     behind, ahead = await yard.create(2)
-    await execute(quiet, "UPDATE tasks SET version = 2 WHERE task_id = %s", task_id(behind))
-    await execute(
-        quiet,
+    await quiet.execute("UPDATE tasks SET version = 2 WHERE task_id = %s", task_id(behind))
+    await quiet.execute(
         "INSERT INTO changes (time, version, event, actor_type, phase, previous_phase, pending_reason, "
         "tenant_id, resource_id) VALUES (now(), 2, 20, 3, 1, 1, 1, 'default', %s)",
         task_id(ahead),
@@ -212,8 +207,7 @@ async def test_the_log_learns_what_it_was_not_told(yard: Yard, admin: Caller, qu
 async def test_rows_of_a_default_partition_are_found_and_moved(
     yard: Yard, admin: Caller, quiet: RunningTaskDb
 ) -> None:
-    await execute(
-        quiet,
+    await quiet.execute(
         "INSERT INTO changes (time, event, actor_type, resource_kind, tenant_id, resource_id) "
         "VALUES ('2019-05-05', 40, 3, 2, 'system', 'x')",
     )
@@ -234,11 +228,8 @@ async def test_unknown_checks_are_refused_and_tenants_may_not_ask(
 
 async def test_the_nightly_job_looks_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
     await yard.create(2)
-    await execute(quiet, "DELETE FROM queue")
+    await quiet.execute("DELETE FROM queue")
     told: dict[str, int] = {}
-
-    async def by_hand(tx: Any) -> None:
-        """Nothing to prove."""
 
     job = DoctorJob(quiet.pool, lambda check, left, repaired: told.update({check: left}), Nightly())
     assert await run_job(quiet.pool, job, by_hand) == 2

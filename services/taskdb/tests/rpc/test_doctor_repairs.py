@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
-from services.taskdb.tests.doctoring import examine, execute, finding
+from services.taskdb.tests.doctoring import examine, finding
 from services.taskdb.tests.sweep.receiver import Receiver, receiving
 from services.taskdb.tests.sweep.test_webhooks import ended
 from services.taskdb.tests.yard import Yard, started, succeeded
@@ -38,7 +38,7 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Office:
     """A leader whose term has just begun; whoever led before does not any more."""
-    await execute(quiet, "UPDATE coordinator_state SET expires_at = clock_timestamp()")
+    await quiet.execute("UPDATE coordinator_state SET expires_at = clock_timestamp()")
     office = Office(quiet.pool, grace)
     assert await office.seek()
     return office
@@ -66,7 +66,7 @@ async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     assert (await examine(admin, "seals")).healthy
-    await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
+    await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     before = await quiet.rows("SELECT * FROM seals")
     # Who repairs whatever there is has not said that tampering is fine.
     for _ in range(2):
@@ -89,7 +89,7 @@ async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on
 async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
-    await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
+    await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     await examine(admin, "seals", repair=True)
     wanted = task_service_pb2.ListAuditEventsRequest(
         parent="tenants/-", filter='event_type = "audit.damage_acknowledged"'
@@ -100,7 +100,7 @@ async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
     assert "is not as it was sealed" in event.details["found"][0]
     await sealed.run(await lead(quiet))
     assert (await examine(admin, "seals")).healthy
-    await execute(quiet, "UPDATE changes SET actor_id = 'somebody' WHERE event = 96")
+    await quiet.execute("UPDATE changes SET actor_id = 'somebody' WHERE event = 96")
     answer = await examine(admin, "seals")
     assert not answer.healthy and answer.findings[0].severity == ERROR
 
@@ -108,9 +108,9 @@ async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
 async def test_damage_beyond_what_was_acknowledged_is_found_again(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
-    await execute(quiet, "UPDATE changes SET actor_id = 'nobody'")
+    await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     assert (await examine(admin, "seals", repair=True)).healthy
-    await execute(quiet, "DELETE FROM changes WHERE id = 2")
+    await quiet.execute("DELETE FROM changes WHERE id = 2")
     answer = await examine(admin, "seals")
     assert not answer.healthy and answer.findings[0].severity == ERROR
     assert (await examine(admin, "seals", repair=True)).healthy
@@ -122,7 +122,7 @@ async def test_damage_beyond_what_was_acknowledged_is_found_again(
 async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
     quiet: RunningTaskDb, admin: Caller
 ) -> None:
-    await execute(quiet, "ALTER TABLE idempotency_keys RENAME TO lost")
+    await quiet.execute("ALTER TABLE idempotency_keys RENAME TO lost")
     await quiet.taskdb.housekeeping.run_job("request-ids")
     for _ in range(2):
         answer = await examine(admin, "jobs", repair=True)
@@ -130,7 +130,7 @@ async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
         assert not answer.healthy and list(found.examples) == ["request-ids"]
         assert (found.count, found.repaired_count) == (1, 0)
     assert await quiet.rows("SELECT failure_count FROM job_runs") == [(3,)]
-    await execute(quiet, "ALTER TABLE lost RENAME TO idempotency_keys")
+    await quiet.execute("ALTER TABLE lost RENAME TO idempotency_keys")
     repaired = await examine(admin, "jobs", repair=True)
     assert repaired.healthy and repaired.findings[0].repaired_count == 1
     assert (await examine(admin)).healthy
@@ -139,7 +139,7 @@ async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
 async def test_a_job_that_nobody_ran_for_days_is_run(quiet: RunningTaskDb, admin: Caller) -> None:
     await quiet.taskdb.housekeeping.run_job("request-ids")
     old = "start_time = now() - interval '4 days', success_time = now() - interval '4 days'"
-    await execute(quiet, f"UPDATE job_runs SET {old}")
+    await quiet.execute(f"UPDATE job_runs SET {old}")
     assert not (await examine(admin, "jobs")).healthy
     repaired = await examine(admin, "jobs", repair=True)
     assert repaired.healthy and repaired.findings[0].repaired_count == 1
@@ -163,8 +163,7 @@ async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes
     async with receiving(Receiver(answer=lambda request: 500)) as receiver:
         name = await ended(sending, tenant, receiver.url())
         await receiver.holds(1)
-        await execute(
-            sending,
+        await sending.execute(
             "UPDATE webhooks SET create_time = now() - interval '2 days', due_time = now() + interval '1 h'",
         )
         assert not (await examine(admin, "webhooks")).healthy
@@ -181,8 +180,7 @@ async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes
 async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_says_why(
     quiet: RunningTaskDb, admin: Caller
 ) -> None:
-    await execute(
-        quiet,
+    await quiet.execute(
         "INSERT INTO webhooks (create_time, due_time, tenant_id, task_id, task) "
         "VALUES (now() - interval '2 days', now() + interval '1 hour', 'default', 't', '{}')",
     )
@@ -202,7 +200,7 @@ async def test_no_lease_is_ended_before_its_runner_could_come_back(
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments
     await yard.report(runner, started(assignment))
-    await execute(quiet, "UPDATE leases SET expire_time = now() - interval '10 minutes'")
+    await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
     alone = await examine(admin, repair=True)
     assert not alone.healthy and "no replica leads" in finding(alone, "lease-overdue").message
     await lead(quiet, timedelta(seconds=40))
@@ -225,13 +223,13 @@ async def test_a_term_that_has_not_told_its_grace_or_saw_another_database_start_
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments
     await yard.report(runner, started(assignment))
-    await execute(quiet, "UPDATE leases SET expire_time = now() - interval '10 minutes'")
+    await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
     for damage in (
         "jsonb_set(value::jsonb, '{database_start}', '\"2020-01-01T00:00:00+00:00\"')",
         "jsonb_set(value::jsonb, '{epoch}', '0')",
     ):
         await lead(quiet)
-        await execute(quiet, f"UPDATE facts SET value = ({damage})::text WHERE key = 'leader_grace'")
+        await quiet.execute(f"UPDATE facts SET value = ({damage})::text WHERE key = 'leader_grace'")
         assert not (await examine(admin, "lease-overdue", repair=True)).healthy
     await lead(quiet)
     assert (await examine(admin, "lease-overdue", repair=True)).healthy
@@ -253,13 +251,11 @@ async def test_findings_are_measured_by_the_leader_and_by_nobody_else(
         while not office.held:
             await office.changed.wait()
         admin = await running.caller(keys.ADMIN)
-        await execute(running, "INSERT INTO slots (tenant_id, slot) VALUES ('default', 'nobody''s')")
+        await running.execute("INSERT INTO slots (tenant_id, slot) VALUES ('default', 'nobody''s')")
         await examine(admin, "slot-without-head")
         await running.taskdb.housekeeping.measure()
         assert measured(reader) == {"slot-without-head": 1}
-        await execute(
-            running, "UPDATE coordinator_state SET value = 'x', expires_at = now() + interval '1 h'"
-        )
+        await running.execute("UPDATE coordinator_state SET value = 'x', expires_at = now() + interval '1 h'")
         assert not await office.seek()
         await running.taskdb.housekeeping.measure()
         assert measured(reader) == {}

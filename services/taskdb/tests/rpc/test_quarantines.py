@@ -10,7 +10,6 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
-from services.taskdb.tests.doctoring import execute
 from services.taskdb.tests.yard import Yard
 from taskyard.errors import NotFound, PageTokenInvalid
 from taskyard.v1 import admin_service_pb2, lease_service_pb2, task_pb2, task_service_pb2
@@ -42,7 +41,7 @@ async def lose_runners(quiet: RunningTaskDb, name: str, times: int) -> None:
 
     for _ in range(times):
         await quiet.start(name)
-        await execute(quiet, "UPDATE leases SET expire_time = now() - interval '1 s'")
+        await quiet.execute("UPDATE leases SET expire_time = now() - interval '1 s'")
         await quiet.apply(name, expire)
 
 

@@ -23,9 +23,8 @@ from taskyard.errors import (
 )
 from taskyard.v1 import lease_service_pb2, runner_pb2, runner_service_pb2, session_service_pb2, task_pb2
 from taskyard_taskdb.storage import runner_admin
-from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.sweep.chores import RunnerJob
-from taskyard_taskdb.sweep.jobs import run_job
+from taskyard_taskdb.sweep.jobs import by_hand, run_job
 
 FINISH = runner_pb2.DRAIN_MODE_FINISH
 
@@ -66,10 +65,6 @@ async def die(taskdb: RunningTaskDb, runner: str, ago: timedelta = timedelta(0))
             "WHERE runner_id = %s",
             (ago, ago, runner),
         )
-
-
-async def by_hand(tx: Tx) -> None:
-    """Nothing to prove."""
 
 
 @pytest.mark.seed("S0.28-30", "S0.34-41", "S2.58", "S2.60-61", "S2.63", "S2.65")

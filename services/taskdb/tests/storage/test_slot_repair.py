@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
-from services.taskdb.tests.doctoring import examine, execute, finding, task_id
+from services.taskdb.tests.doctoring import examine, finding, task_id
 from services.taskdb.tests.yard import Assignment, Runner, Yard, started, succeeded
 from taskyard_taskdb.domain.event import LeaseExpired
 from taskyard_taskdb.storage import doctor, keys
@@ -69,7 +69,7 @@ async def test_the_sweep_leaves_a_slot_to_the_queued_task_that_holds_it(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
-    await execute(quiet, damage)
+    await quiet.execute(damage)
     await sweep(quiet)
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names)
@@ -81,7 +81,7 @@ async def test_the_sweep_leaves_a_slot_to_the_task_that_runs_in_it(
 ) -> None:
     names = await yard.create(2, slot="one")
     (held,) = await claimed(yard, runner)
-    await execute(quiet, damage)
+    await quiet.execute(damage)
     await sweep(quiet)
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names, held)
@@ -92,7 +92,7 @@ async def test_the_doctor_finds_a_wrong_head_and_puts_the_holder_there(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
-    await execute(quiet, damage)
+    await quiet.execute(damage)
     answer = await examine(admin, repair=True)
     found = finding(answer, "holder-without-slot")
     assert (found.count, found.repaired_count, answer.healthy) == (1, 1, True)
@@ -107,7 +107,7 @@ async def test_a_head_that_is_leased_for_another_slot_holds_only_its_own(
     (other,) = await claimed(yard, runner)
     names = await yard.create(2, slot="one")
     foreign = task_id(other.lease.task)
-    await execute(quiet, "UPDATE slots SET head_task_id = %s WHERE slot = 'one'", foreign)
+    await quiet.execute("UPDATE slots SET head_task_id = %s WHERE slot = 'one'", foreign)
     await sweep(quiet)
     assert_invariants(quiet.url)
     (assignment,) = await claimed(yard, runner)
@@ -121,7 +121,7 @@ async def test_a_housekeeping_process_promotes_nobody_beside_a_holder(
     names = await yard.create(2, slot="one")
     runner, _ = await yard.hello()
     (held,) = await claimed(yard, runner)
-    await execute(taskdb, NOBODY)
+    await taskdb.execute(NOBODY)
     taskdb.taskdb.housekeeping.sweeper.wake("slots")
     async with asyncio.timeout(20):
         while not await taskdb.rows("SELECT FROM slots WHERE head_task_id IS NOT NULL"):
@@ -144,7 +144,7 @@ LOG = (
 async def promote_too(quiet: RunningTaskDb, name: str) -> None:
     """Let a waiter be claimable as well, as a bug could."""
     for sql in (PROMOTE, ENQUEUE, LOG):
-        await execute(quiet, sql, task_id(name))
+        await quiet.execute(sql, task_id(name))
 
 
 async def test_of_two_queued_holders_the_second_goes_back_to_wait(
@@ -164,7 +164,7 @@ async def test_a_running_holder_keeps_its_slot_from_a_queued_one_that_heads_it(
     names = await yard.create(2, slot="one")
     (held,) = await claimed(yard, runner)
     await promote_too(quiet, names[1])
-    await execute(quiet, "UPDATE slots SET head_task_id = %s", task_id(names[1]))
+    await quiet.execute("UPDATE slots SET head_task_id = %s", task_id(names[1]))
     assert (await examine(admin, "holder-without-slot", repair=True)).healthy
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names, held)
@@ -177,8 +177,7 @@ async def test_a_holder_whose_lease_has_expired_goes_back_behind_one_that_runs(
     (held,) = await claimed(yard, runner)
     await promote_too(quiet, names[1])
     (lost,) = await claimed(yard, runner)
-    await execute(
-        quiet,
+    await quiet.execute(
         "UPDATE leases SET expire_time = now() - interval '1 s' WHERE task_id = %s",
         task_id(names[1]),
     )
@@ -221,7 +220,7 @@ async def test_what_cannot_be_repaired_hides_nothing_that_can(
     await claimed(yard, runner)
     for slot in ("b", "d", "f"):
         await yard.create(2, slot=slot)
-        await execute(quiet, "UPDATE slots SET head_task_id = NULL WHERE slot = %s", slot)
+        await quiet.execute("UPDATE slots SET head_task_id = NULL WHERE slot = %s", slot)
     (found,) = (await examine(admin, "holder-without-slot", repair=True)).findings
     assert (found.count, found.repaired_count) == (6, 3)
     heads = await quiet.rows("SELECT slot FROM slots WHERE head_task_id IS NOT NULL ORDER BY slot")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import psycopg
 import pytest
@@ -19,7 +18,7 @@ from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.partitions import month_of
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.sweep import chores
-from taskyard_taskdb.sweep.jobs import Job, run_job
+from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
 
 DAY = timedelta(days=1)
 
@@ -32,15 +31,6 @@ async def caller(quiet: RunningTaskDb) -> Caller:
 @pytest.fixture
 def jobs(quiet: RunningTaskDb) -> dict[str, Job]:
     return {job.name: job for job in make_jobs(quiet.pool, quiet.taskdb._after_commit, JobOptions())}
-
-
-async def by_hand(tx: Tx) -> None:
-    """Nothing to prove."""
-
-
-async def execute(quiet: RunningTaskDb, sql: str, *params: Any) -> None:
-    async with quiet.pool.transaction() as tx:
-        await tx.execute(sql, params, prepare=False)
 
 
 async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
@@ -62,8 +52,8 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     month = month_of(datetime.now(UTC))
-    await execute(quiet, f"DROP TABLE changes_{month:%Y_%m}")
-    await execute(quiet, f"DROP TABLE logs_{month:%Y_%m}")
+    await quiet.execute(f"DROP TABLE changes_{month:%Y_%m}")
+    await quiet.execute(f"DROP TABLE logs_{month:%Y_%m}")
     names = [(await caller.create()).name for _ in range(5)]
     for name in names:
         await quiet.succeed(name)
@@ -83,9 +73,8 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
     assert [entry.message for entry in page.entries] == ["line 1", "line 2", "line 3"]
     # What is written next goes where it belongs, and an older month has its turn as well.
     await caller.create()
-    await execute(quiet, "INSERT INTO changes SELECT * FROM changes WHERE false")
-    await execute(
-        quiet,
+    await quiet.execute("INSERT INTO changes SELECT * FROM changes WHERE false")
+    await quiet.execute(
         "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
         "VALUES ('2020-02-29T12:00:00Z', 1, 3, 'default', 'x')",
     )
@@ -99,8 +88,7 @@ async def test_the_audit_is_dropped_by_the_month_after_a_year(
     quiet: RunningTaskDb, jobs: dict[str, Job]
 ) -> None:
     for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
-        await execute(
-            quiet,
+        await quiet.execute(
             "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
             "VALUES (%s, 1, 3, 'default', 'x')",
             moment,
@@ -118,8 +106,8 @@ async def test_request_ids_are_forgotten_after_a_day(
     first = await caller.create(request_id="r-1")
     await caller.create(request_id="r-2")
     assert (await caller.create(request_id="r-1")).name == first.name
-    await execute(
-        quiet, "UPDATE idempotency_keys SET create_time = now() - interval '25 h' WHERE request_id = 'r-1'"
+    await quiet.execute(
+        "UPDATE idempotency_keys SET create_time = now() - interval '25 h' WHERE request_id = 'r-1'"
     )
     assert await run_job(quiet.pool, jobs["request-ids"], by_hand) == 1
     assert (await caller.create(request_id="r-1")).name != first.name
@@ -130,8 +118,7 @@ async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     task_id = (await caller.create()).metadata.id
-    await execute(
-        quiet,
+    await quiet.execute(
         "INSERT INTO checkpoints (sequence, generation, size_bytes, tenant_id, task_id, sha256, data) "
         "SELECT n, 1, 1, 'default', t, decode(repeat('00', 32), 'hex'), 'x' "
         "FROM generate_series(1, 13) n, unnest(ARRAY[%s, 'gone']) t",

@@ -25,21 +25,11 @@ from taskyard_taskdb.domain.schedule import (
 )
 from taskyard_taskdb.storage import job_runs
 from taskyard_taskdb.storage.job_runs import Superseded
-from taskyard_taskdb.storage.pool import Tx
-from taskyard_taskdb.sweep.jobs import JobSweep, Stand, UnderWay, run_job
+from taskyard_taskdb.sweep.jobs import JobSweep, Stand, UnderWay, by_hand, run_job
 from taskyard_taskdb.sweep.leader import Office
 
 DAY = timedelta(days=1)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
-
-
-async def by_hand(tx: Tx) -> None:
-    """Nothing to prove."""
-
-
-async def execute(quiet: RunningTaskDb, sql: str, *params: Any) -> None:
-    async with quiet.pool.transaction() as tx:
-        await tx.execute(sql, params, prepare=False)
 
 
 class Held:
@@ -86,7 +76,7 @@ async def test_a_run_without_a_sign_of_life_is_taken_over_and_writes_nothing_mor
     frozen, successor = Held(quiet), Held(quiet)
     first = asyncio.create_task(run_job(quiet.pool, frozen, by_hand))
     await frozen.waits.wait()
-    await execute(quiet, "UPDATE job_runs SET seen_time = now() - %s", SILENCE)
+    await quiet.execute("UPDATE job_runs SET seen_time = now() - %s", SILENCE)
     successor.goes_on.set()
     office = Office(quiet.pool, timedelta(0))
     assert await office.seek()
@@ -129,7 +119,7 @@ async def test_a_failed_job_is_tried_again_later_and_later(quiet: RunningTaskDb)
             (failures, "RuntimeError: no disk")
         ]
         assert await sweep.run(office) > 30
-        await execute(quiet, "UPDATE job_runs SET end_time = end_time - %s", FIRST_RETRY * failures)
+        await quiet.execute("UPDATE job_runs SET end_time = end_time - %s", FIRST_RETRY * failures)
     await run_job(quiet.pool, _ready(quiet), by_hand)
     assert await quiet.rows("SELECT failure_count, error FROM job_runs") == [(0, None)]
 
@@ -192,6 +182,6 @@ async def test_by_hand_a_job_that_is_under_way_is_refused_and_listed(quiet: Runn
         refused.returncode == 1 and "is under way since" in refused.stderr and "wait for it" in refused.stderr
     )
     assert "under way, 0 items" in (await maintenance("--list")).stdout
-    await execute(quiet, "UPDATE job_runs SET seen_time = now() - %s", SILENCE)
+    await quiet.execute("UPDATE job_runs SET seen_time = now() - %s", SILENCE)
     assert "interrupted, 0 items" in (await maintenance("--list")).stdout
     assert (await maintenance("--job", "retention", "--once")).stdout == "retention: 0 items\n"

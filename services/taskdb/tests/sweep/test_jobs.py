@@ -23,9 +23,8 @@ from taskyard_taskdb.job_options import JobOptions
 from taskyard_taskdb.storage import archive, keys
 from taskyard_taskdb.storage.leader import Deposed
 from taskyard_taskdb.storage.partitions import month_of
-from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.sweep import retention
-from taskyard_taskdb.sweep.jobs import Job, JobSweep, run_job
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
 from taskyard_taskdb.sweep.leader import Office
 
 DAY = timedelta(days=1)
@@ -42,20 +41,11 @@ def jobs(quiet: RunningTaskDb) -> dict[str, Job]:
     return {job.name: job for job in make_jobs(quiet.pool, quiet.taskdb._after_commit, JobOptions())}
 
 
-async def by_hand(tx: Tx) -> None:
-    """Nothing to prove."""
-
-
-async def execute(quiet: RunningTaskDb, sql: str, *params: Any) -> None:
-    async with quiet.pool.transaction() as tx:
-        await tx.execute(sql, params, prepare=False)
-
-
 async def age(quiet: RunningTaskDb, name: str, ago: timedelta) -> None:
     """Lets an ended task have ended earlier, with its runs."""
     task_id = name.rsplit("/", 1)[1]
-    await execute(quiet, "UPDATE tasks SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
-    await execute(quiet, "UPDATE runs SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
+    await quiet.execute("UPDATE tasks SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
+    await quiet.execute("UPDATE runs SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
 
 
 async def done(quiet: RunningTaskDb, caller: Caller, ago: timedelta, **fields: Any) -> str:
@@ -180,15 +170,13 @@ async def test_an_archived_task_can_be_deleted(
 async def test_a_task_type_says_whether_its_tasks_are_archived_or_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
-    await execute(
-        quiet,
+    await quiet.execute(
         "INSERT INTO task_types (tenant_id, task_type, archive, definition) "
         "VALUES ('default', 'kept', true, ''), ('default', 'gone', false, '')",
     )
     kept, gone, orphan = [await done(quiet, caller, 91 * DAY) for _ in range(3)]
     for name, task_type in ((kept, "kept"), (gone, "gone"), (orphan, "unregistered")):
-        await execute(
-            quiet,
+        await quiet.execute(
             "UPDATE tasks SET task_type = %s, task_type_tenant = 'default' WHERE task_id = %s",
             task_type,
             name.rsplit("/", 1)[1],
@@ -250,7 +238,7 @@ async def test_a_job_that_fails_is_recorded_and_a_deposed_leader_writes_nothing(
     name = await done(quiet, caller, 91 * DAY)
     office = Office(quiet.pool, timedelta(0))
     assert await office.seek()
-    await execute(quiet, "UPDATE coordinator_state SET value = 'another', epoch = epoch + 1")
+    await quiet.execute("UPDATE coordinator_state SET value = 'another', epoch = epoch + 1")
     with pytest.raises(Deposed):
         await run_job(quiet.pool, jobs["retention"], office.stand)
     assert await quiet.rows("SELECT FROM tasks WHERE task_id = %s", name.rsplit("/", 1)[1])

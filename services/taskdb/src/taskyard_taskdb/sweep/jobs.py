@@ -25,6 +25,10 @@ Stand = Callable[[Tx], Awaitable[None]]
 """Called first in each transaction that writes: proves that the job may go on. May raise Deposed."""
 
 
+async def by_hand(tx: Tx) -> None:
+    """The stand of who leads nothing: that it is the only run of its job is proved beside it."""
+
+
 class Job(Protocol):
     """One job."""
 
