@@ -143,8 +143,8 @@ class _Placing:
             self._by_runner.setdefault(room.offer.runner_id, []).append(room)
         self._queues: dict[str, _Queue] = {}
         self._heaps: dict[tuple[int, str, str], _Heap] = {}
-        # Whether a lane of a class and pin is squeezed out of rooms that it could use.
-        self._squeezed: dict[tuple[int, str, str], bool] = {}
+        # Rooms that lanes of a class and pin may use once they have drained.
+        self._usable: dict[tuple[int, str, str], list[Room]] = {}
         if agenda.reservations:
             self._reserve()
         self.free = sum(room.free for room in self.rooms.values() if not room.closed)
@@ -250,10 +250,7 @@ class _Placing:
         if found:
             book.forget(tenant, lane.id)
             return
-        key = (lane.class_id, lane.pinned, tenant if self._limited else "")
-        if key not in self._squeezed:
-            self._squeezed[key] = any(True for _ in self._usable(tenant, entry))
-        if self._squeezed[key]:
+        if self._find_usable(tenant, entry):
             book.pass_over(tenant, lane.id, self._now)
 
     def _reserve(self) -> None:
@@ -266,7 +263,7 @@ class _Placing:
             found = self._find(name)
             if found is None:
                 continue
-            usable = [room for room in self._usable(name[0], found[1]) if room.offer.key not in book.held]
+            usable = [r for r in self._find_usable(name[0], found[1]) if r.offer.key not in book.held]
             if usable:
                 best = min(usable, key=lambda room: (room.lacks(found[1].wanted), room.load, room.order))
                 book.reserve(best.offer.key, name)
@@ -277,13 +274,15 @@ class _Placing:
 
     def _keep(self, key: str, name: LaneName) -> None:
         """Start the task for which a room is held back, if it fits by now; else go on holding it back."""
-        book, found = self._agenda.reservations, self._find(name)
-        if found is None or not self._may_use(key, name[0], found[1]):
+        book, room = self._agenda.reservations, self.rooms.get(key)
+        if room is None and self._situation.working(key):
+            # It is full: nothing is to be decided.
+            return
+        found = self._find(name)
+        if room is None or found is None or not self._may_use(key, name[0], found[1]):
             book.release(key)
             return
-        (index, entry), room, queue = found, self.rooms.get(key), self._queues[name[0]]
-        if room is None:
-            return
+        (index, entry), queue = found, self._queues[name[0]]
         stalled = self._agenda.tenants[name[0]].blocked_until > self._now
         if stalled or not room.fits(entry.wanted) or self._score(room, name[0], entry.wanted) is None:
             room.hold(entry.wanted)
@@ -307,9 +306,17 @@ class _Placing:
                 return (index, entry) if queue.allowed > 0 and queue.left[index] > 0 else None
         return None
 
-    def _usable(self, tenant: str, entry: LiveLane) -> Iterator[Room]:
+    def _find_usable(self, tenant: str, entry: LiveLane) -> list[Room]:
         """The rooms that may take the lane once they have drained."""
-        return (room for key, room in self.rooms.items() if self._may_use(key, tenant, entry))
+        lane = entry.lane
+        kind = (lane.class_id, lane.pinned, tenant if self._limited else "")
+        if kind not in self._usable:
+            matching = self._situation.matches.of(entry.wanted)
+            keys = matching if len(matching) < len(self.rooms) else self.rooms
+            self._usable[kind] = [
+                self.rooms[key] for key in keys if key in self.rooms and self._may_use(key, tenant, entry)
+            ]
+        return self._usable[kind]
 
     def _may_use(self, key: str, tenant: str, entry: LiveLane) -> bool:
         """Whether a taker may have a task of the lane, with nothing in the way but what ends there."""

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 PATIENCE_SECONDS = 30.0
 # At most one runner in so many is held back, and always one: the others stay busy whatever is asked for.
 RUNNERS_PER_RESERVATION = 4
-# Lanes that are followed; more of them wait until some of these have been served.
-MAX_WAITING = 10_000
+# Runners that one plan holds back anew: each is chosen among all with a place to give.
+MAX_NEW = 8
+# Lanes that are followed, since a plan puts them in order; more of them wait until some of these are served.
+MAX_WAITING = 2000
 
 # A lane within its tenant: class, priority, pinned runner.
 LaneId = tuple[int, int, str]
@@ -50,8 +52,8 @@ class Reservations:
         return bool(self._waits)
 
     def allowed(self, runners: int) -> int:
-        """How many runners more may be held back, of so many."""
-        return max(1, runners // RUNNERS_PER_RESERVATION) - len(self.held)
+        """How many runners more may be held back now, of so many."""
+        return min(MAX_NEW, max(1, runners // RUNNERS_PER_RESERVATION) - len(self.held))
 
     def pass_over(self, tenant: str, lane_id: LaneId, now: float) -> None:
         """A lane had its turn, and no runner that may take it has room for it."""
