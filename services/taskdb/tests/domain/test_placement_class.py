@@ -24,10 +24,17 @@ def test_rounding_up_keeps_the_order(one: int, other: int) -> None:
 
 
 def test_steps_are_few() -> None:
-    assert len({round_up(amount) for amount in range(65_537)}) < 70
+    assert len({round_up(amount) for amount in range(65_537)}) < 100
     assert [round_up(amount) for amount in (0, 1, 7, 8, 9, 100, 1000, 1001, 1025)] == [
-        0, 1, 7, 8, 10, 112, 1024, 1024, 1280,
+        0, 1, 7, 8, 10, 112, 1000, 1024, 1250,
     ]  # fmt: skip
+
+
+def test_what_hosts_have_is_asked_for_exactly() -> None:
+    """Or a task of four cores would fit no host of four."""
+    cores = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128]
+    exact = [1000 * count for count in cores] + [250, 500, 1500, 2500] + [2**n for n in range(20)]
+    assert [round_up(amount) for amount in exact] == exact
 
 
 def test_class_ids_are_stable_signed_and_64_bits_wide() -> None:

@@ -5,6 +5,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 _LARGEST = 2**31 - 1
+# Quarters of a core, of which CPUs have thousandths.
+_UNITS = (1, 250)
 
 
 class LaneKey(NamedTuple):
@@ -16,13 +18,19 @@ class LaneKey(NamedTuple):
 
 
 def round_up(amount: int) -> int:
-    """The next amount with at most three significant bits: 1..8, 10, 12, 14, 16, 20, 24, 28, 32, 40, ...
+    """The next amount with at most three significant bits, as it is or counted in 250s.
 
-    So sizes fall into four steps per doubling and a task reserves less than 25 % more than it asked for,
-    while tasks that ask for almost the same share a class.
+    That is 1..8, 10, 12, 14, 16, 20, ..., 512, 1024, and 250, 500, 750, 1000, 1250, 1500, 1750, 2000, ...:
+    what hosts have is asked for exactly, in cores as in powers of two, so that a task of four cores fits a host of
+    four. Sizes fall into eight steps per doubling at most and a task reserves less than 25 % more than it
+    asked for, while tasks that ask for almost the same share a class.
     """
+    return min(_LARGEST, *(unit * _three_bits(-(-amount // unit)) for unit in _UNITS))
+
+
+def _three_bits(amount: int) -> int:
     step = 1 << max(0, amount.bit_length() - 3)
-    return min(-(-amount // step) * step, _LARGEST)
+    return -(-amount // step) * step
 
 
 def class_id(definition: bytes) -> int:
