@@ -7,6 +7,7 @@ import pytest
 
 from clients.python.tests.task_server import KEY, TaskServer, serving
 from taskyard import Client, EventType, LogSource, Phase, Stream, command, errors
+from taskyard.stream import responses
 from taskyard.v1 import log_pb2, task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
@@ -192,3 +193,29 @@ async def test_wait_for_an_unknown_task_fails(client: Client, server: TaskServer
     server.faults = [errors.NotFound("task", "nope")]
     with pytest.raises(errors.NotFound):
         await client.wait("nope")
+
+
+@pytest.mark.parametrize("rounds", range(6))
+async def test_a_cancellation_that_meets_an_answer_is_not_lost(rounds: int) -> None:
+    """Whichever comes first by how many rounds of the loop: Ctrl-C ends a watch of a busy server."""
+    answer: asyncio.Future[pb.WatchTasksResponse] = asyncio.get_running_loop().create_future()
+
+    class Call:
+        async def read(self) -> pb.WatchTasksResponse:
+            return await answer
+
+        def cancel(self) -> None:
+            """Nothing is under way."""
+
+    source: Any = responses(lambda token: Call(), "", endless=True, silence=60, patience=0)
+    reading = asyncio.ensure_future(anext(source))
+    await asyncio.sleep(0.01)
+    answer.set_result(changes("k1", 1))
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    if reading.cancel():
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+    else:
+        assert (await reading).resume_token == "k1"
+    await source.aclose()

@@ -66,7 +66,7 @@ async def responses(
         call = connect(token)
         closing = endless
         try:
-            while (response := await asyncio.wait_for(call.read(), silence)) is not grpc.aio.EOF:
+            while (response := await _read(call, silence)) is not grpc.aio.EOF:
                 patient = patient or Patience(patience)
                 patient.refresh()
                 yield response
@@ -82,6 +82,12 @@ async def responses(
         finally:
             call.cancel()
         await (patient or Patience(0)).wait(lost)
+
+
+async def _read(call: Any, silence: float) -> Any:
+    # Not wait_for, which loses a cancellation that meets the answer: Ctrl-C would do nothing.
+    async with asyncio.timeout(silence):
+        return await call.read()
 
 
 class Versions:

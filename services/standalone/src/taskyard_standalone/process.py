@@ -82,7 +82,8 @@ class Child:
     async def wait_at_most(self, seconds: float) -> bool:
         """Whether the program ended within that time."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.wait()
         return self.code is not None
 
     def send(self, number: signal.Signals) -> None:

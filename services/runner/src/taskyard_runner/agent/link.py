@@ -130,7 +130,8 @@ class Link:
         call = self._stub.Connect()
         try:
             await call.write(self._party.hello())
-            response = await asyncio.wait_for(call.read(), _WELCOME_SECONDS)
+            async with asyncio.timeout(_WELCOME_SECONDS):
+                response = await call.read()
             if response is grpc.aio.EOF:
                 await _raise_end(call)
                 return
@@ -149,7 +150,8 @@ class Link:
             if writer.done():
                 # Raises what broke it; after a goodbye the scheduler still answers and then ends the stream.
                 writer.result()
-                await asyncio.wait_for(reader, _CLOSE_SECONDS)
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await reader
             else:
                 reader.result()
         finally:

@@ -66,7 +66,8 @@ class Requests:
 
     async def _wait(self, run: AgentRun, sequence: int, timeout: float, answer: Answer) -> None:
         try:
-            error = await asyncio.wait_for(self._uploads.stored(run.key, sequence), timeout)
+            async with asyncio.timeout(timeout):
+                error = await self._uploads.stored(run.key, sequence)
         except TimeoutError:
             answer({"ok": True, "sequence": sequence, "stored": False})
             return

@@ -166,7 +166,8 @@ class SelfTest:
                 directory.write(path, content)
             self._waiting[name] = asyncio.get_running_loop().create_future()
             self._tell(_order(name, workload, directory))
-            result = await asyncio.wait_for(self._waiting[name], _TIMEOUT)
+            async with asyncio.timeout(_TIMEOUT):
+                result = await self._waiting[name]
         except NotRunnable:
             return False
         except (OSError, TimeoutError) as error:
