@@ -4,14 +4,15 @@ SELECT last_id FROM task_stats_place FOR UPDATE SKIP LOCKED;
 
 -- name: fold_changes
 -- The caller holds the place. Range scan of changes_by_id, primary key of tasks; the tables of counts are written by the
--- holder of the place only. A task that several changes of the page move counts once, from its first phase to its last.
+-- holder of the place only. A task that several changes of the page move counts once, from its first phase to its last:
+-- the phase beside the lowest and the highest id, in the lowest eight bits, which needs no sorting.
 WITH page AS MATERIALIZED (
     SELECT id, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
     FROM change_log
     WHERE id > %(after)s AND id <= %(until)s AND resource_kind = 1 AND event <> 23
 ), moved AS MATERIALIZED (
-    SELECT tenant_id, resource_id, (array_agg(previous_phase ORDER BY id))[1] AS former,
-        (array_agg(phase ORDER BY id DESC))[1] AS phase, count(*) FILTER (WHERE event = 19) AS retries
+    SELECT tenant_id, resource_id, (min(id << 8 | previous_phase) & 255)::smallint AS former,
+        (max(id << 8 | phase) & 255)::smallint AS phase, count(*) FILTER (WHERE event = 19) AS retries
     FROM page WHERE phase <> previous_phase OR event = 19 GROUP BY tenant_id, resource_id
 ), known AS MATERIALIZED (
     SELECT m.former, m.phase, m.retries, t.tenant_id, t.task_type, t.attempt,
