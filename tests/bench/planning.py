@@ -26,6 +26,7 @@ from tests.bench.measure import Figure, Report
 from tests.harness.postgres import PostgresServer
 
 RUNNERS, CAPACITY = 100, 10
+WEIGHTS = (1, 10, 50, 100)
 TICKS = 200
 # Places that become free between two ticks.
 FREED = 100
@@ -55,7 +56,7 @@ def fill(board: LaneBoard, tenants: int, classes: int) -> None:
         told.placement.required.selector.match_expressions.add(key=f"no-{class_id}", operator=4)
         told.resources.cpu_millis = LARGE if class_id % 5 == 1 else 1000
     for number in range(tenants):
-        step.tenants.add(tenant=f"tenant-{number}", weight=rng.choice((1, 10, 50, 100)), claimable_count=-1)
+        step.tenants.add(tenant=f"tenant-{number}", weight=WEIGHTS[number % 4], claimable_count=-1)
     board.apply(step)
     for number in range(tenants):
         step = lease_service_pb2.WatchQueueResponse()
@@ -71,8 +72,8 @@ def tell_uses(board: LaneBoard, rng: random.Random, tenants: int) -> None:
     """What tenants use, as taskdb tells it of those that hold something."""
     step = lease_service_pb2.WatchQueueResponse()
     for number in rng.sample(range(tenants), min(TOLD, tenants)):
-        weight, usage = rng.choice((1, 10, 50, 100)), 100 * rng.random()
-        step.tenants.add(tenant=f"tenant-{number}", weight=weight, claimable_count=-1, usage=usage)
+        told = step.tenants.add(tenant=f"tenant-{number}", weight=WEIGHTS[number % 4], claimable_count=-1)
+        told.usage = 100 * rng.random()
     board.apply(step)
 
 

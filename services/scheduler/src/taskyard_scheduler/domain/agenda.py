@@ -61,19 +61,23 @@ class TenantAgenda:
         self.lanes: dict[LaneId, Lane] = {}
         self._live: list[LiveLane] | None = None
         self._ordered = False
+        self.share = share
         self.account = Account(1, 0.0, 0, now)
         self.tell(share, now)
 
     def tell(self, share: TenantShare, now: float) -> None:
-        """taskdb described the tenant."""
-        self.share = share
+        """taskdb described the tenant: mostly what it uses, which leaves its lanes as they are."""
+        former, self.share = self.share, share
         weight = max(1, share.weight)
         if share.limits_only:
             self.account = replace(self.account, weight=weight)
         else:
             self.account = Account(weight, share.usage, share.held, now)
         self._stalled_until = 0.0
-        self._reset()
+        if (former.weight, former.paused_task_types) == (share.weight, share.paused_task_types):
+            self._block()
+        else:
+            self._reset()
 
     def put(self, lane: Lane) -> bool:
         """A lane has work; whether it had none before. What could not be claimed may be claimable now."""

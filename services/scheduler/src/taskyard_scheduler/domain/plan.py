@@ -225,9 +225,12 @@ class _Placing:
 
     def _fitting(self, tenant: str, lane: Lane, wanted: PlacementClass) -> Iterator[tuple[int, Room]]:
         rooms = self._by_runner.get(lane.pinned, ()) if lane.pinned else self.rooms.values()
+        takers = self._situation.matches.of(wanted)
         for room in rooms:
+            if room.offer.key not in takers or not room.fits(wanted):
+                continue
             score = self._score(room, tenant, wanted)
-            if score is not None and room.fits(wanted):
+            if score is not None:
                 yield score, room
 
     def _score(self, room: Room, tenant: str, wanted: PlacementClass) -> int | None:

@@ -36,8 +36,18 @@ class Resources:
 
     def times(self, cost: Resources, at_most: int) -> int:
         """How many tasks of this cost fit, at most `at_most`."""
-        fits = [max(0, has) // needed for has, needed in self._pairs(cost) if needed > 0]
-        return min([at_most, *fits])
+        # Asked for every runner and class in every plan: no list is made.
+        fits = at_most
+        if cost.cpu_millis:
+            fits = min(fits, self.cpu_millis // cost.cpu_millis)
+        if cost.memory_mb:
+            fits = min(fits, self.memory_mb // cost.memory_mb)
+        if cost.disk_mb:
+            fits = min(fits, self.disk_mb // cost.disk_mb)
+        for name, needed in cost.extended.items():
+            if needed:
+                fits = min(fits, self.extended.get(name, 0) // needed)
+        return max(0, fits)
 
     def lacking(self, cost: Resources) -> float:
         """Which part of `cost` is not there, of what is lacking most: 0 = it fits, 1 = there is nothing."""
