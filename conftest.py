@@ -1,5 +1,6 @@
 """Fixtures that the tests of every package share: a PostgreSQL server per session, a database per test."""
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,11 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.harness.postgres import PostgresServer
+
+# A shell that starts something in the background lets it ignore Ctrl-C, and all that it starts in turn: what
+# tests interrupt would not notice.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ("tests.harness.allowed_skips", "tests.harness.executor_table", "tests.harness.guard")
 

@@ -13,6 +13,7 @@ from taskyard.v1 import (
     common_pb2,
     lease_pb2,
     lease_service_pb2,
+    log_pb2,
     runner_pb2,
     session_service_pb2,
     task_pb2,
@@ -162,6 +163,13 @@ class Yard:
         )
         result: session_service_pb2.SessionRenewalResult = response.results[0]
         return result
+
+    async def write(self, runner: Runner, assignment: lease_pb2.Assignment, *lines: str) -> None:
+        """The task writes its first lines."""
+        entries = [log_pb2.LogEntry(sequence=n, message=line) for n, line in enumerate(lines, 1)]
+        batch = lease_pb2.LogBatch(lease=assignment.lease, entries=entries)
+        request = lease_service_pb2.AppendLogsRequest(runner_id=runner.id, batches=[batch])
+        await self.scheduler.leases.AppendLogs(request)
 
     async def task(self, name: str) -> task_pb2.Task:
         """The task as a user sees it."""

@@ -10,10 +10,8 @@ import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
 from services.taskdb.tests.yard import started
-from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
+from taskyard.v1 import task_service_pb2
 from taskyard_taskdb.domain.schedule import Every
-from taskyard_taskdb.housekeeping import make_jobs
-from taskyard_taskdb.job_options import JobOptions
 from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.partitions import month_of
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
@@ -28,11 +26,6 @@ async def caller(quiet: RunningTaskDb) -> Caller:
     return await quiet.caller()
 
 
-@pytest.fixture
-def jobs(quiet: RunningTaskDb) -> dict[str, Job]:
-    return {job.name: job for job in make_jobs(quiet.pool, quiet.taskdb._after_commit, JobOptions())}
-
-
 async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
     """A running task with three lines of its log."""
     yard = await make_yard(quiet, await quiet.caller(keys.SCHEDULER, None), caller)
@@ -40,10 +33,7 @@ async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments
     await yard.report(runner, started(assignment))
-    entries = [log_pb2.LogEntry(sequence=n, message=f"line {n}") for n in (1, 2, 3)]
-    batch = lease_pb2.LogBatch(lease=assignment.lease, entries=entries)
-    request = lease_service_pb2.AppendLogsRequest(runner_id=runner.id, batches=[batch])
-    await yard.scheduler.leases.AppendLogs(request)
+    await yard.write(runner, assignment, "line 1", "line 2", "line 3")
     return name
 
 

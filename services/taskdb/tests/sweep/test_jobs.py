@@ -16,10 +16,8 @@ from google.protobuf.duration_pb2 import Duration
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
 from services.taskdb.tests.yard import started, succeeded
 from taskyard.errors import NotFound
-from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_pb2, task_service_pb2
+from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, Schedule, next_run
-from taskyard_taskdb.housekeeping import make_jobs
-from taskyard_taskdb.job_options import JobOptions
 from taskyard_taskdb.storage import archive, keys
 from taskyard_taskdb.storage.leader import Deposed
 from taskyard_taskdb.storage.partitions import month_of
@@ -34,11 +32,6 @@ NIGHT = datetime(2026, 3, 10, 3, tzinfo=UTC)
 @pytest.fixture
 async def caller(quiet: RunningTaskDb) -> Caller:
     return await quiet.caller()
-
-
-@pytest.fixture
-def jobs(quiet: RunningTaskDb) -> dict[str, Job]:
-    return {job.name: job for job in make_jobs(quiet.pool, quiet.taskdb._after_commit, JobOptions())}
 
 
 async def age(quiet: RunningTaskDb, name: str, ago: timedelta) -> None:
@@ -120,10 +113,7 @@ async def test_logs_and_audit_outlive_the_move_to_the_archive(
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments
     await yard.report(runner, started(assignment))
-    entries = [log_pb2.LogEntry(sequence=n, message=f"line {n}") for n in (1, 2, 3)]
-    batch = lease_pb2.LogBatch(lease=assignment.lease, entries=entries)
-    request = lease_service_pb2.AppendLogsRequest(runner_id=runner.id, batches=[batch])
-    await yard.scheduler.leases.AppendLogs(request)
+    await yard.write(runner, assignment, "line 1", "line 2", "line 3")
     await yard.report(runner, succeeded(assignment))
     await age(quiet, name, 91 * DAY)
     before = await quiet.rows("SELECT id, event, version FROM changes ORDER BY id")
