@@ -200,8 +200,11 @@ async def test_a_cancellation_that_meets_an_answer_is_not_lost(rounds: int) -> N
     """Whichever comes first by how many rounds of the loop: Ctrl-C ends a watch of a busy server."""
     answer: asyncio.Future[pb.WatchTasksResponse] = asyncio.get_running_loop().create_future()
 
+    asked = asyncio.Event()
+
     class Call:
         async def read(self) -> pb.WatchTasksResponse:
+            asked.set()
             return await answer
 
         def cancel(self) -> None:
@@ -209,7 +212,7 @@ async def test_a_cancellation_that_meets_an_answer_is_not_lost(rounds: int) -> N
 
     source: Any = responses(lambda token: Call(), "", endless=True, silence=60, patience=0)
     reading = asyncio.ensure_future(anext(source))
-    await asyncio.sleep(0.01)
+    await asked.wait()
     answer.set_result(changes("k1", 1))
     for _ in range(rounds):
         await asyncio.sleep(0)
