@@ -16,9 +16,9 @@ import psycopg
 from taskyard import Client, NewTask, command
 from taskyard.v1 import lease_pb2
 from taskyard_kit.keys import ApiKey
-from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.migrate import upgrade
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.tenant import api_keys
 from tests.bench.measure import Figure, Report, median
 from tests.harness.control_plane import ControlPlane, control_plane
 from tests.harness.link_runner import LinkRunner, registration
@@ -115,8 +115,8 @@ async def fill(plane: ControlPlane, tenant: str, tasks: Iterator[NewTask]) -> No
             "rate_limit_per_sec, rate_burst) VALUES (%s, 'bench', 1, 0, 0, 0, 0)",
             (tenant,),
         )
-        stored = keys.StoredKey(key.id, keys.TENANT, key.digest, tenant_id=tenant)
-        await keys.insert_key(Tx(connection), stored)
+        stored = api_keys.StoredKey(key.id, api_keys.TENANT, key.digest, tenant_id=tenant)
+        await api_keys.insert_key(Tx(connection), stored)
     async with Client(plane.taskdbs[0].address, key=key.text, tenant=tenant) as client:
         async for _ in client.create_many(tasks):
             pass

@@ -15,7 +15,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.watch.log_rows import change
 from taskyard.v1 import common_pb2, task_service_pb2, task_service_pb2_grpc
-from taskyard_taskdb.storage.changes import insert_changes
+from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 from tests.bench.database import migrated
 from tests.bench.measure import Figure, Report

@@ -23,8 +23,8 @@ import psycopg
 
 from services.taskdb.tests.watch.log_rows import change
 from taskyard.errors import Overloaded
-from taskyard_taskdb.storage import changes as changes_module
-from taskyard_taskdb.storage.changes import LOG_LOCK, insert_changes
+from taskyard_taskdb.storage.change_log import append as changes_module
+from taskyard_taskdb.storage.change_log.append import LOG_LOCK, insert_changes
 from taskyard_taskdb.storage.migrate import upgrade
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.storage.statements import statements

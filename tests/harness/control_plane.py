@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from taskyard import Client
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.keys import insert_key
 from tests.harness.link_runner import LinkRunner
 from tests.harness.postgres import PostgresServer
 from tests.harness.processes import Service, free_port
 
 DATABASE = "TASKYARD_DATABASE_URL"
-KINDS = {"tenant": keys.TENANT, "admin": keys.ADMIN, "scheduler": keys.SCHEDULER, "runner": keys.RUNNER}
+KINDS = {
+    "tenant": api_keys.TENANT,
+    "admin": api_keys.ADMIN,
+    "scheduler": api_keys.SCHEDULER,
+    "runner": api_keys.RUNNER,
+}
 
 
 @dataclass

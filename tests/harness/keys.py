@@ -7,8 +7,8 @@ import sys
 import psycopg
 
 from taskyard_kit.keys import ApiKey
-from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.tenant import api_keys
 
 
 def make_key(url: str, kind: str, tenant: str = "") -> str:
@@ -27,7 +27,9 @@ def make_key(url: str, kind: str, tenant: str = "") -> str:
 async def insert_key(url: str, kind: int) -> ApiKey:
     """A new key, written by what the command calls: quicker. A tenant's acts for "default"."""
     key = ApiKey.make()
-    tenant_id = "default" if kind == keys.TENANT else None
+    tenant_id = "default" if kind == api_keys.TENANT else None
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        await keys.insert_key(Tx(connection), keys.StoredKey(key.id, kind, key.digest, tenant_id=tenant_id))
+        await api_keys.insert_key(
+            Tx(connection), api_keys.StoredKey(key.id, kind, key.digest, tenant_id=tenant_id)
+        )
     return key

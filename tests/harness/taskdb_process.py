@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from services.taskdb.tests.yard import Yard
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.caller import Caller
 from tests.harness.invariants import assert_invariants
 from tests.harness.keys import insert_key
@@ -47,9 +47,9 @@ class CrashingTaskDb:
         self.url = url
         self.service = service
         self._callers = callers
-        self.yard = Yard(callers[keys.SCHEDULER], callers[keys.TENANT], runner_key_id)
-        self.tasks = callers[keys.TENANT].tasks
-        self.leases = callers[keys.SCHEDULER].leases
+        self.yard = Yard(callers[api_keys.SCHEDULER], callers[api_keys.TENANT], runner_key_id)
+        self.tasks = callers[api_keys.TENANT].tasks
+        self.leases = callers[api_keys.SCHEDULER].leases
 
     async def start(self, failpoints: str = "") -> None:
         """Starts it, with these failpoints set for this life only, and waits until it serves."""
@@ -103,9 +103,13 @@ async def crashing_taskdb(
 ) -> AsyncIterator[CrashingTaskDb]:
     """A taskdb that is not started yet; at the end of the block the database has to be in order."""
     service = taskdb_service(url, directory, *flags, name=name)
-    made = {kind: await insert_key(url, kind) for kind in (keys.TENANT, keys.SCHEDULER, keys.RUNNER)}
-    callers = {kind: Caller(service.address, made[kind].text) for kind in (keys.TENANT, keys.SCHEDULER)}
-    taskdb = CrashingTaskDb(url, service, callers, made[keys.RUNNER].id)
+    made = {
+        kind: await insert_key(url, kind) for kind in (api_keys.TENANT, api_keys.SCHEDULER, api_keys.RUNNER)
+    }
+    callers = {
+        kind: Caller(service.address, made[kind].text) for kind in (api_keys.TENANT, api_keys.SCHEDULER)
+    }
+    taskdb = CrashingTaskDb(url, service, callers, made[api_keys.RUNNER].id)
     try:
         yield taskdb
         await asyncio.to_thread(assert_invariants, url)

@@ -16,9 +16,9 @@ from taskyard.status import from_rpc_error
 from taskyard.v1 import explain_service_pb2, task_pb2
 from taskyard.v1.explain_service_pb2_grpc import ExplainServiceStub
 from taskyard_kit.keys import ApiKey
-from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.keys import RunnerScope, StoredKey
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.storage.tenant.api_keys import RunnerScope, StoredKey
 from tests.harness.control_plane import ControlPlane
 from tests.harness.link_runner import LinkRunner, registration
 
@@ -127,9 +127,11 @@ async def ask(plane: ControlPlane, key: str, request: explain_service_pb2.Explai
 async def insert_key(url: str, kind: int, tenant: str, **fields: Any) -> str:
     key = ApiKey.make()
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        await keys.insert_key(
+        await api_keys.insert_key(
             Tx(connection),
-            StoredKey(key.id, kind, key.digest, tenant_id=tenant if kind == keys.TENANT else None, **fields),
+            StoredKey(
+                key.id, kind, key.digest, tenant_id=tenant if kind == api_keys.TENANT else None, **fields
+            ),
         )
     return key.text
 
@@ -144,9 +146,9 @@ async def new_tenancy(plane: ControlPlane) -> AsyncIterator[Tenancy]:
             "rate_limit_per_sec, rate_burst) VALUES (%s, 'test', 1, 0, 0, 0, 0)",
             (tenant,),
         )
-    key = await insert_key(plane.url, keys.TENANT, tenant)
+    key = await insert_key(plane.url, api_keys.TENANT, tenant)
     scope = RunnerScope(tenants=(tenant,))
-    runner_key = await insert_key(plane.url, keys.RUNNER, tenant, runner_scope=scope)
+    runner_key = await insert_key(plane.url, api_keys.RUNNER, tenant, runner_scope=scope)
     async with Tenancy(plane, tenant, key, runner_key) as made:
         yield made
 

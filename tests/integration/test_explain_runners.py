@@ -13,7 +13,7 @@ from taskyard import command, function
 from taskyard.errors import FieldInvalid, NotFound, Unauthenticated
 from taskyard.v1 import common_pb2, explain_service_pb2, lease_pb2, runner_pb2, task_pb2, task_type_pb2
 from taskyard.v1 import runner_link_service_pb2 as link
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.control_plane import ControlPlane, control_plane
 from tests.harness.link_runner import LinkRunner, registration
 from tests.integration.explaining import (
@@ -260,7 +260,7 @@ async def test_scores_and_order_of_runners(place: Tenancy) -> None:
 async def test_another_tenants_task_and_runners_do_not_exist(plane: ControlPlane, place: Tenancy) -> None:
     await place.runner()
     task = await place.create(command("true", id="secret"))
-    stranger = await insert_key(plane.url, keys.TENANT, "default")
+    stranger = await insert_key(plane.url, api_keys.TENANT, "default")
     with pytest.raises(NotFound):
         await place.explain(task, key=stranger)
     with pytest.raises(NotFound):

@@ -14,8 +14,8 @@ from taskyard import Client, command
 from taskyard.v1 import lease_pb2
 from taskyard_kit.keys import ApiKey
 from taskyard_taskdb.domain.quota import Quota
-from taskyard_taskdb.storage import counters, keys
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.tenant import api_keys, counters
 from tests.harness.control_plane import ControlPlane, control_plane
 from tests.harness.link_runner import LinkRunner
 
@@ -52,8 +52,8 @@ async def add_tenant(plane: ControlPlane, tenant: str, weight: int, *, concurren
             "max_queue_depth, rate_limit_per_sec, rate_burst) VALUES (%s, %s, 1, %s, %s, 0, 0, 0)",
             (tenant, tenant, weight, concurrent),
         )
-        stored = keys.StoredKey(key.id, keys.TENANT, key.digest, tenant_id=tenant)
-        await keys.insert_key(Tx(connection), stored)
+        stored = api_keys.StoredKey(key.id, api_keys.TENANT, key.digest, tenant_id=tenant)
+        await api_keys.insert_key(Tx(connection), stored)
         if concurrent:
             await counters.begin(Tx(connection), tenant, Quota(concurrent, 0, 0, 0, weight))
     return Client(plane.taskdbs[0].address, key=key.text, tenant=tenant)

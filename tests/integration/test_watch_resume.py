@@ -14,8 +14,8 @@ from taskyard.errors import TaskyardError
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
-from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.migrate import upgrade
+from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.caller import Caller
 from tests.harness.keys import insert_key
 from tests.harness.processes import Service
@@ -140,7 +140,7 @@ async def replicas(
     url: str, directory: Path, count: int
 ) -> AsyncIterator[tuple[list[Service], list[Caller]]]:
     """Running replicas of taskdb with a caller each."""
-    key = (await insert_key(url, keys.TENANT)).text
+    key = (await insert_key(url, api_keys.TENANT)).text
     services = [taskdb_service(url, directory, name=f"taskdb-{n}") for n in range(count)]
     callers = [Caller(service.address, key) for service in services]
     try:

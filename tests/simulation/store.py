@@ -37,8 +37,8 @@ from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import TaskState, evolve
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Overlap, Phase, ReleaseReason
-from taskyard_taskdb.storage.reports import _was_applied as was_applied
-from taskyard_taskdb.storage.runs import EndedRun
+from taskyard_taskdb.storage.report.reports import EndedRun
+from taskyard_taskdb.storage.report.reports import _was_applied as was_applied
 
 Key = tuple[str, str]
 CLASS_ID = 1

@@ -34,9 +34,9 @@ from taskyard_taskdb.domain.task import RunError, TaskState
 from taskyard_taskdb.domain.words import ErrorClass
 from taskyard_taskdb.server import TaskDb
 from taskyard_taskdb.settings import ServerSettings
-from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.transitions import load_for_update, write
+from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.storage.transition.transitions import load_for_update, write
 
 
 class Caller:
@@ -123,8 +123,8 @@ async def _translated(call: Any) -> Any:
 async def make_key(pool: Pool, kind: int, tenant_id: str | None = None, **fields: Any) -> str:
     """A new key in the database."""
     key = ApiKey.make()
-    stored = keys.StoredKey(key.id, kind, key.digest, tenant_id=tenant_id, **fields)
-    await pool.run(lambda tx: keys.insert_key(tx, stored))
+    stored = api_keys.StoredKey(key.id, kind, key.digest, tenant_id=tenant_id, **fields)
+    await pool.run(lambda tx: api_keys.insert_key(tx, stored))
     return key.text
 
 
@@ -142,10 +142,10 @@ class RunningTaskDb:
         return self.taskdb.pool
 
     async def caller(
-        self, kind: int = keys.TENANT, tenant_id: str | None = "default", **fields: Any
+        self, kind: int = api_keys.TENANT, tenant_id: str | None = "default", **fields: Any
     ) -> Caller:
         """A caller with a new key; tenant keys act for `tenant_id`."""
-        key = await make_key(self.pool, kind, tenant_id if kind == keys.TENANT else None, **fields)
+        key = await make_key(self.pool, kind, tenant_id if kind == api_keys.TENANT else None, **fields)
         made = Caller(self.address, key)
         self.callers.append(made)
         return made
@@ -272,13 +272,13 @@ async def tenant(taskdb: RunningTaskDb) -> Caller:
 @pytest.fixture
 async def admin(taskdb: RunningTaskDb) -> Caller:
     """An administrator."""
-    return await taskdb.caller(keys.ADMIN)
+    return await taskdb.caller(api_keys.ADMIN)
 
 
 @pytest.fixture
 async def scheduler(taskdb: RunningTaskDb) -> Caller:
     """A scheduler."""
-    return await taskdb.caller(keys.SCHEDULER)
+    return await taskdb.caller(api_keys.SCHEDULER)
 
 
 @pytest.fixture
@@ -291,5 +291,5 @@ async def make_yard(
     taskdb: RunningTaskDb, scheduler: Caller, tenant: Caller, name: str = "scheduler-1"
 ) -> Yard:
     """A scheduler of its own name, with a key for its runners."""
-    key = ApiKey.parse(await make_key(taskdb.pool, keys.RUNNER))
+    key = ApiKey.parse(await make_key(taskdb.pool, api_keys.RUNNER))
     return Yard(scheduler, tenant, key.id, name)

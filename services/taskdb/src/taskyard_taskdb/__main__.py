@@ -25,8 +25,9 @@ from taskyard_taskdb.settings import (
     ServerSettings,
     VerifyAuditSettings,
 )
-from taskyard_taskdb.storage import keys, migrate
+from taskyard_taskdb.storage import migrate
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
+from taskyard_taskdb.storage.tenant import api_keys
 
 USAGE = """usage: taskyard-taskdb COMMAND [--help]
 
@@ -96,18 +97,18 @@ def _create_key_set(argv: Sequence[str]) -> None:
     sys.stdout.writelines(f'{kind} = "{key.text}"\n' for kind, (key, _) in made.items())
 
 
-def _new_key(kind: str, id_: str, tenant: str) -> tuple[ApiKey, keys.StoredKey]:
+def _new_key(kind: str, id_: str, tenant: str) -> tuple[ApiKey, api_keys.StoredKey]:
     made = ApiKey.make()
     key = ApiKey(id_ or made.id, made.secret)
-    return key, keys.StoredKey(
+    return key, api_keys.StoredKey(
         key.id, _KINDS[kind], key.digest, tenant_id=tenant if kind == "tenant" else None
     )
 
 
-async def _store_keys(database_url: str, made: Sequence[keys.StoredKey]) -> None:
+async def _store_keys(database_url: str, made: Sequence[api_keys.StoredKey]) -> None:
     async def insert(tx: Any) -> None:
         for key in made:
-            await keys.insert_key(tx, key)
+            await api_keys.insert_key(tx, key)
 
     pool = Pool(database_url, PoolOptions(size=1, reserve=1))
     await pool.open()
@@ -164,7 +165,12 @@ def _fail(line: str) -> NoReturn:
     sys.exit(1)
 
 
-_KINDS = {"admin": keys.ADMIN, "tenant": keys.TENANT, "scheduler": keys.SCHEDULER, "runner": keys.RUNNER}
+_KINDS = {
+    "admin": api_keys.ADMIN,
+    "tenant": api_keys.TENANT,
+    "scheduler": api_keys.SCHEDULER,
+    "runner": api_keys.RUNNER,
+}
 _COMMANDS: dict[tuple[str, ...], Callable[[Sequence[str]], None]] = {
     ("serve",): _serve,
     ("migrate",): _migrate,

@@ -11,8 +11,8 @@ from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.job_options import JobOptions
 from taskyard_taskdb.measures import Measures
-from taskyard_taskdb.storage.bridge import Bridge
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.sweep.chores import (
     AuditJob,

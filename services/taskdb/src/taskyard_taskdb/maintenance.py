@@ -9,7 +9,7 @@ from taskyard.errors import FieldInvalid
 from taskyard_taskdb.domain.schedule import JobRun
 from taskyard_taskdb.housekeeping import make_jobs
 from taskyard_taskdb.settings import MaintenanceSettings
-from taskyard_taskdb.storage import job_runs
+from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
 

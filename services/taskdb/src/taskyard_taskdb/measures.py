@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from taskyard_kit import metrics
 from taskyard_kit.metrics import Labels
 from taskyard_taskdb import metric_names as names
-from taskyard_taskdb.storage import job_runs, webhooks
+from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 
 class Measures:
@@ -49,7 +50,7 @@ class Measures:
         self._ages = {
             run.job: (now - run.success_time).total_seconds() for run in runs.values() if run.success_time
         }
-        self._backlog = await webhooks.backlog(tx)
+        self._backlog = await webhook_outbox.backlog(tx)
 
     def forget(self) -> None:
         """Show nothing: another replica does."""

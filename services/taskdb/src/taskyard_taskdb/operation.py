@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from taskyard_taskdb.settings import DatabaseSettings, RestoredSettings, VerifyAuditSettings
-from taskyard_taskdb.storage import seals
+from taskyard_taskdb.storage.audit import seals
+from taskyard_taskdb.storage.audit.seals import SealFinding
+from taskyard_taskdb.storage.housekeeping.restore import Restored, mark_restored
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
-from taskyard_taskdb.storage.restore import Restored, mark_restored
-from taskyard_taskdb.storage.seals import SealFinding
 
 T = TypeVar("T")
 

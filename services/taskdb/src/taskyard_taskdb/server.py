@@ -34,10 +34,10 @@ from taskyard_taskdb.rpc.tenants import TenantServicer
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tenants import TenantCache
-from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.storage.tenant.tenants import TenantCache
+from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
 from taskyard_taskdb.verifier import StoredKeyVerifier
 from taskyard_taskdb.watch.followers import LogFollowers

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from taskyard_kit.auth import EVERYTHING, Kind, Principal
 from taskyard_kit.keys import ApiKey
-from taskyard_taskdb.storage import keys
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tenant import api_keys
 
 KINDS = {
-    keys.TENANT: Kind.TENANT,
-    keys.ADMIN: Kind.ADMIN,
-    keys.SCHEDULER: Kind.SCHEDULER,
-    keys.RUNNER: Kind.RUNNER,
+    api_keys.TENANT: Kind.TENANT,
+    api_keys.ADMIN: Kind.ADMIN,
+    api_keys.SCHEDULER: Kind.SCHEDULER,
+    api_keys.RUNNER: Kind.RUNNER,
 }
 
 
@@ -24,14 +24,14 @@ class StoredKeyVerifier:
     async def verify(self, key: ApiKey) -> Principal | None:
         """The principal of a key in force, None for any other."""
         async with self._pool.reading() as tx:
-            found = await keys.find_key(tx, key.id)
+            found = await api_keys.find_key(tx, key.id)
         return principal_of(found) if found is not None and key.matches(found.secret_hash) else None
 
 
-def principal_of(key: keys.StoredKey) -> Principal:
+def principal_of(key: api_keys.StoredKey) -> Principal:
     """Who holds this key."""
     scope = key.runner_scope
-    is_runner = key.kind == keys.RUNNER
+    is_runner = key.kind == api_keys.RUNNER
     return Principal(
         KINDS[key.kind],
         key.key_id,

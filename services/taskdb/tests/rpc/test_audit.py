@@ -12,9 +12,9 @@ from taskyard.v1 import audit_pb2, common_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.storage import audit
-from taskyard_taskdb.storage.changes import append_change
-from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.storage.audit import listing as audit_listing
+from taskyard_taskdb.storage.change_log.append import append_change
+from taskyard_taskdb.storage.transition.transitions import database_time
 
 Made = Callable[..., task_service_pb2.CreateTaskRequest]
 
@@ -119,9 +119,9 @@ async def test_pages_are_complete_and_do_not_overlap(
     expected = [f"t{index:02}" for index in reversed(range(25))]
     # Windows smaller than a page: many of them make one, and each can be the last that there is time for.
     for near, far, patience in ((20_000, 1_000_000, 0.5), (3, 4, 9.0), (3, 4, 0.0)):
-        monkeypatch.setattr(audit, "NEAR", near)
-        monkeypatch.setattr(audit, "FAR", far)
-        monkeypatch.setattr(audit, "PATIENCE_SECONDS", patience)
+        monkeypatch.setattr(audit_listing, "NEAR", near)
+        monkeypatch.setattr(audit_listing, "FAR", far)
+        monkeypatch.setattr(audit_listing, "PATIENCE_SECONDS", patience)
         found = await events(tenant, 'event_type = "task.created"', page_size=7)
         assert [event.resource.rpartition("/")[2] for event in found] == expected
 

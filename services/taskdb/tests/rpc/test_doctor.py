@@ -13,7 +13,8 @@ from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
 from taskyard.v1 import admin_service_pb2, task_pb2
 from taskyard_taskdb.domain.schedule import Nightly
-from taskyard_taskdb.storage import doctor, keys
+from taskyard_taskdb.storage.doctor import checks as doctor_checks
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.doctor import DoctorJob
 from taskyard_taskdb.sweep.jobs import by_hand, run_job
 from taskyard_taskdb.sweep.leader import Office
@@ -21,12 +22,12 @@ from taskyard_taskdb.sweep.leader import Office
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 @pytest.fixture
 async def admin(quiet: RunningTaskDb) -> Caller:
-    return await quiet.caller(keys.ADMIN)
+    return await quiet.caller(api_keys.ADMIN)
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ async def test_a_healthy_suite_has_no_findings(yard: Yard, admin: Caller) -> Non
     await yard.create(2, slot="one")
     await run_on_all(yard)
     response = await examine(admin)
-    assert response.healthy and [finding.check for finding in response.findings] == list(doctor.NAMES)
+    assert response.healthy and [finding.check for finding in response.findings] == list(doctor_checks.NAMES)
     assert not any(finding.count or finding.severity for finding in response.findings)
 
 

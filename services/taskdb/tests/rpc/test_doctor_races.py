@@ -18,10 +18,10 @@ from taskyard.errors import PhaseConflict, TaskTerminal
 from taskyard.v1 import task_service_pb2
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.storage import doctor
-from taskyard_taskdb.storage.doctor import Check
-from taskyard_taskdb.storage.doctor_repairs import Hands, NotNow
-from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.doctor import checks as doctor_checks
+from taskyard_taskdb.storage.doctor.checks import Check
+from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow
+from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.sweep.due import TimerSweep
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.pages import LeasePages
@@ -113,9 +113,9 @@ class Work:
 async def operate(taskdb: RunningTaskDb, rounds: int) -> None:
     """Repair everything, again and again."""
     for _ in range(rounds):
-        for check in doctor.CHECKS:
+        for check in doctor_checks.CHECKS:
             with suppress(NotNow):
-                await doctor.mend(check, surgeon(taskdb), await keys_of(taskdb, check))
+                await doctor_checks.mend(check, surgeon(taskdb), await keys_of(taskdb, check))
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -17,7 +17,8 @@ from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.v1 import admin_service_pb2, task_pb2, task_service_pb2
 from taskyard_kit import metrics
 from taskyard_taskdb import metric_names
-from taskyard_taskdb.storage import keys, seals
+from taskyard_taskdb.storage.audit import seals
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.seals import SealSweep
 from tests.harness.invariants import assert_invariants
@@ -28,12 +29,12 @@ NOTICE = admin_service_pb2.DOCTOR_SEVERITY_NOTICE
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 @pytest.fixture
 async def admin(quiet: RunningTaskDb) -> Caller:
-    return await quiet.caller(keys.ADMIN)
+    return await quiet.caller(api_keys.ADMIN)
 
 
 async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Office:
@@ -95,7 +96,7 @@ async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
         parent="tenants/-", filter='event_type = "audit.damage_acknowledged"'
     )
     (event,) = (await admin.tasks.ListAuditEvents(wanted)).audit_events
-    ((key_id,),) = await quiet.rows("SELECT key_id FROM api_keys WHERE kind = %s", keys.ADMIN)
+    ((key_id,),) = await quiet.rows("SELECT key_id FROM api_keys WHERE kind = %s", api_keys.ADMIN)
     assert (event.resource, event.actor.id) == ("auditRanges/1-3", key_id)
     assert "is not as it was sealed" in event.details["found"][0]
     await sealed.run(await lead(quiet))
@@ -159,7 +160,7 @@ async def sending(database_url: str) -> AsyncIterator[RunningTaskDb]:
 async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes_it(
     sending: RunningTaskDb,
 ) -> None:
-    admin, tenant = await sending.caller(keys.ADMIN), await sending.caller()
+    admin, tenant = await sending.caller(api_keys.ADMIN), await sending.caller()
     async with receiving(Receiver(answer=lambda request: 500)) as receiver:
         name = await ended(sending, tenant, receiver.url())
         await receiver.holds(1)
@@ -250,7 +251,7 @@ async def test_findings_are_measured_by_the_leader_and_by_nobody_else(
         office = running.taskdb.housekeeping.office
         while not office.held:
             await office.changed.wait()
-        admin = await running.caller(keys.ADMIN)
+        admin = await running.caller(api_keys.ADMIN)
         await running.execute("INSERT INTO slots (tenant_id, slot) VALUES ('default', 'nobody''s')")
         await examine(admin, "slot-without-head")
         await running.taskdb.housekeeping.measure()

@@ -24,7 +24,7 @@ from taskyard.v1 import (
 from taskyard.v1 import api_key_service_pb2 as keys_pb2
 from taskyard.v1.task_type_pb2 import TaskType
 from taskyard_taskdb.policy import POLICIES
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 
 S, Y, T = task_service_pb2, task_type_service_pb2, tenant_service_pb2
 OWN, FOREIGN = "tenants/default", "tenants/other"
@@ -183,7 +183,7 @@ async def world(taskdb: RunningTaskDb, admin: Caller) -> Caller:
     request.api_key.kind = api_key_pb2.PRINCIPAL_KIND_TENANT
     request.api_key.tenant = "other"
     await admin.api_keys.CreateApiKey(request)
-    return await taskdb.caller(keys.TENANT, "default")
+    return await taskdb.caller(api_keys.TENANT, "default")
 
 
 def test_every_rpc_of_tenants_is_tried() -> None:

@@ -12,10 +12,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard.v1 import common_pb2, lease_pb2, runner_service_pb2, task_pb2, task_service_pb2
-from taskyard_taskdb.storage import changes, flush
+from taskyard_taskdb.storage.change_log import append as change_log
+from taskyard_taskdb.storage.create import flush
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
-COUNT = changes.COPY_FROM + 10
+COUNT = change_log.COPY_FROM + 10
 
 
 def varied(make_task: MakeTask, prefix: str) -> task_service_pb2.BatchCreateTasksRequest:
@@ -64,7 +65,7 @@ async def test_a_batch_that_is_copied_in_is_stored_as_a_small_one_is(
     stored = []
     for prefix, threshold in (("small", COUNT + 1), ("large", 1)):
         monkeypatch.setattr(flush, "COPY_FROM", threshold)
-        monkeypatch.setattr(changes, "COPY_FROM", threshold)
+        monkeypatch.setattr(change_log, "COPY_FROM", threshold)
         response = await tenant.tasks.BatchCreateTasks(varied(make_task, prefix))
         assert response.failed_count == 0
         query = f"SELECT right({key}, 3), {TABLES[table]} LIKE '{prefix}%%' ORDER BY 1"

@@ -12,7 +12,7 @@ from taskyard import errors
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.rpc.convert import filter_fields
-from taskyard_taskdb.storage import listing, live, tasks
+from taskyard_taskdb.storage.read import listing, tasks
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 
@@ -174,7 +174,7 @@ async def test_filter_without_an_index_gives_short_pages_and_misses_nothing(
 ) -> None:
     monkeypatch.setattr(listing, "SCAN_LIMIT", 2)
     # As if there were too many live tasks to look each of them up.
-    monkeypatch.setattr(live, "FEW", 0)
+    monkeypatch.setattr(listing, "FEW", 0)
     for text in ("spec.priority > 10", "status.attempt = 0", "status.phase = RUNNING", "status.phase = LIVE"):
         found, token, pages = [], "", 0
         while True:

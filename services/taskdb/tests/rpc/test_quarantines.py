@@ -15,7 +15,8 @@ from taskyard.errors import NotFound, PageTokenInvalid
 from taskyard.v1 import admin_service_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.event import Event, LeaseExpired
 from taskyard_taskdb.domain.task import TaskState
-from taskyard_taskdb.storage import keys, quarantine_holds
+from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.quarantine import QuarantineSweep
 from tests.harness.invariants import assert_invariants
@@ -25,12 +26,12 @@ POISON = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 @pytest.fixture
 async def admin(quiet: RunningTaskDb) -> Caller:
-    return await quiet.caller(keys.ADMIN)
+    return await quiet.caller(api_keys.ADMIN)
 
 
 async def lose_runners(quiet: RunningTaskDb, name: str, times: int) -> None:
@@ -186,7 +187,7 @@ async def test_another_replica_holds_back_what_this_one_has_quarantined(
     quiet: RunningTaskDb, yard: Yard
 ) -> None:
     async for other in run_taskdb(quiet.url, housekeeping=False):
-        there = await make_yard(other, await other.caller(keys.SCHEDULER), await other.caller(), "s-2")
+        there = await make_yard(other, await other.caller(api_keys.SCHEDULER), await other.caller(), "s-2")
         runner, _ = await there.hello()
         (before,) = await there.create(execution=POISON)
         assert [a.lease.task for a in (await there.pop(runner)).assignments] == [before]

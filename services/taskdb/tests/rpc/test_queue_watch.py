@@ -11,10 +11,10 @@ import pytest
 from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
 from services.taskdb.tests.yard import Yard
 from taskyard.v1 import lease_service_pb2
-from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.bridge import CHANNEL, FORGET_SECONDS, Peers, decode, encode
-from taskyard_taskdb.storage.lane import LaneKey
-from taskyard_taskdb.storage.lanes import News
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import News
+from taskyard_taskdb.storage.notify.replicas import CHANNEL, FORGET_SECONDS, Peers, decode, encode
+from taskyard_taskdb.storage.tenant import api_keys
 
 
 class Board:
@@ -45,7 +45,7 @@ class Board:
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 @pytest.fixture
@@ -80,9 +80,11 @@ async def test_a_lane_is_told_as_it_is_once_its_tasks_were_claimed(yard: Yard, b
 
 async def test_the_first_replicas_watch_hears_what_a_later_one_creates(database_url: str) -> None:
     async for first in run_taskdb(database_url, housekeeping=False):
-        yards = [await make_yard(first, await first.caller(keys.SCHEDULER), await first.caller())]
+        yards = [await make_yard(first, await first.caller(api_keys.SCHEDULER), await first.caller())]
         async for second in run_taskdb(database_url, housekeeping=False):
-            yards.append(await make_yard(second, await second.caller(keys.SCHEDULER), await second.caller()))
+            yards.append(
+                await make_yard(second, await second.caller(api_keys.SCHEDULER), await second.caller())
+            )
             boards = [Board(yard) for yard in yards]
             for board, other in zip(boards, reversed(yards), strict=True):
                 await board.hear(lambda backlogs: True)

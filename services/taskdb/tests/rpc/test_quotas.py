@@ -15,7 +15,7 @@ from services.taskdb.tests.yard import Yard, failed, released, started, succeede
 from taskyard import errors
 from taskyard.status import from_status
 from taskyard.v1 import common_pb2, lease_service_pb2, task_service_pb2, tenant_pb2, tenant_service_pb2
-from taskyard_taskdb.storage import counters
+from taskyard_taskdb.storage.tenant import counters
 
 DEFAULT = "tenants/default"
 

@@ -18,7 +18,8 @@ from taskyard.errors import TaskTerminal
 from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.storage import keys, runner_admin
+from taskyard_taskdb.storage.runner import admin as runner_admin
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages
@@ -59,7 +60,9 @@ async def replicas(database_url: str) -> AsyncIterator[list[RunningTaskDb]]:
 @pytest.fixture
 async def yards(replicas: list[RunningTaskDb]) -> list[Yard]:
     return [
-        await make_yard(taskdb, await taskdb.caller(keys.SCHEDULER), await taskdb.caller(), f"scheduler-{n}")
+        await make_yard(
+            taskdb, await taskdb.caller(api_keys.SCHEDULER), await taskdb.caller(), f"scheduler-{n}"
+        )
         for n, taskdb in enumerate(replicas)
     ]
 

@@ -12,7 +12,7 @@ from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.errors import LogEpochChanged
 from taskyard.status import translated
 from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages
@@ -22,7 +22,7 @@ PARENT = "tenants/default"
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 def restored(url: str, *arguments: str) -> str:

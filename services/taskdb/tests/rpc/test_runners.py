@@ -22,7 +22,7 @@ from taskyard.errors import (
     RunnerBusy,
 )
 from taskyard.v1 import lease_service_pb2, runner_pb2, runner_service_pb2, session_service_pb2, task_pb2
-from taskyard_taskdb.storage import runner_admin
+from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.sweep.chores import RunnerJob
 from taskyard_taskdb.sweep.jobs import by_hand, run_job
 

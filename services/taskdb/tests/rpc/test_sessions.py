@@ -17,7 +17,7 @@ from taskyard.v1 import (
     task_pb2,
     task_service_pb2,
 )
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 
 
 @pytest.mark.covers("OpenSession", "RUNNER_ID_IN_USE")
@@ -126,10 +126,10 @@ async def test_a_closed_session_gives_back_what_it_held(yard: Yard) -> None:
 
 
 async def test_a_key_may_only_be_the_runner_of_its_scope(yard: Yard, taskdb: RunningTaskDb) -> None:
-    stored = keys.StoredKey(
-        "scoped1", keys.RUNNER, b"x" * 32, runner_scope=keys.RunnerScope("gpu-*", ("other",))
+    stored = api_keys.StoredKey(
+        "scoped1", api_keys.RUNNER, b"x" * 32, runner_scope=api_keys.RunnerScope("gpu-*", ("other",))
     )
-    await taskdb.pool.run(lambda tx: keys.insert_key(tx, stored))
+    await taskdb.pool.run(lambda tx: api_keys.insert_key(tx, stored))
     yard.key_id = "scoped1"
     with pytest.raises(PermissionDenied):
         await yard.hello("cpu-1")
@@ -144,7 +144,7 @@ async def test_a_key_may_only_be_the_runner_of_its_scope(yard: Yard, taskdb: Run
 async def test_verify_api_key_says_whose_it_is(yard: Yard, taskdb: RunningTaskDb) -> None:
     from services.taskdb.tests.conftest import make_key
 
-    key = await make_key(taskdb.pool, keys.RUNNER, runner_scope=keys.RunnerScope("gpu-1"))
+    key = await make_key(taskdb.pool, api_keys.RUNNER, runner_scope=api_keys.RunnerScope("gpu-1"))
     request = session_service_pb2.VerifyApiKeyRequest(key=key)
     answer = await yard.scheduler.sessions.VerifyApiKey(request)
     assert answer.api_key.runner_scope.runner_id == "gpu-1"
@@ -202,7 +202,7 @@ async def test_other_replicas_hear_of_new_work_at_once(
     taskdb: RunningTaskDb, yard: Yard, database_url: str
 ) -> None:
     async for other in run_taskdb(database_url, housekeeping=False):
-        far = await other.caller(keys.SCHEDULER)
+        far = await other.caller(api_keys.SCHEDULER)
         call = far.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
         assert (await call.read()).full
         async with asyncio.timeout(10):

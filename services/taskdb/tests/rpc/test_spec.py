@@ -11,8 +11,8 @@ from taskyard_taskdb.domain.spec_digest import spec_digest
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.spec import SpecReader, resolve
-from taskyard_taskdb.storage import newtask
-from taskyard_taskdb.storage.tenants import Tenant
+from taskyard_taskdb.storage.create import new_task
+from taskyard_taskdb.storage.tenant.tenants import Tenant
 
 TENANT = Tenant("default", suspended=False)
 ACTOR = Actor(ActorType.USER, "key")
@@ -30,7 +30,7 @@ TASKS = [
 ]
 
 
-def read(reader: SpecReader, task: NewTask, request_id: str = "") -> newtask.NewTask:
+def read(reader: SpecReader, task: NewTask, request_id: str = "") -> new_task.NewTask:
     request = task_service_pb2.CreateTaskRequest()
     request.CopyFrom(task.request)
     request.request_id = request_id

@@ -17,7 +17,8 @@ from taskyard_taskdb.domain.stats import Durations
 from taskyard_taskdb.domain.task import RunError, TaskState
 from taskyard_taskdb.domain.words import ErrorClass
 from taskyard_taskdb.rpc import stats as stats_rpc
-from taskyard_taskdb.storage import changelog, task_scan, task_stats
+from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.stats import stats as task_stats
 
 Made = Callable[..., task_service_pb2.CreateTaskRequest]
 TENANT = task_service_pb2.STATS_DIMENSION_TENANT
@@ -103,7 +104,7 @@ async def test_what_was_counted_ahead_is_what_the_tasks_say(
         if index % 5 == 0:
             await stats(tenant)
     async with taskdb.pool.reading() as tx:
-        end = await changelog.settled(tx)
+        end = await change_reader.settled(tx)
     while not await task_stats.fold(taskdb.pool, end, 1000):
         continue
     for group_by in ((), (TENANT,), (TYPE,), (TENANT, TYPE)):
@@ -175,7 +176,7 @@ async def test_what_cannot_be_counted_is_refused(
     with pytest.raises(FieldInvalid):
         await stats(tenant, time_range=backwards)
     await yard.create(3)
-    monkeypatch.setattr(task_scan, "MOST_TASKS", 2)
+    monkeypatch.setattr(task_stats, "MOST_TASKS", 2)
     with pytest.raises(FilterInvalid, match="shorter time_range"):
         await stats(tenant, filter="status.phase = PENDING")
     assert [g.total for g in await stats(tenant, time_range=HOUR)] == [3], "from the counts instead"

@@ -19,7 +19,7 @@ from services.taskdb.tests.rpc.type_calls import (
 )
 from taskyard import errors
 from taskyard.v1 import common_pb2, task_pb2, task_type_pb2, task_type_service_pb2
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
@@ -180,7 +180,7 @@ async def test_foreign_types_do_not_exist_and_shared_ones_are_the_administrators
     ):
         with pytest.raises(errors.NotFound):
             await call
-    reader = await taskdb.caller(keys.TENANT, "default", read_only=True)
+    reader = await taskdb.caller(api_keys.TENANT, "default", read_only=True)
     with pytest.raises(errors.PermissionDenied):
         await register(reader)
 

@@ -12,7 +12,7 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
 from services.taskdb.tests.yard import Yard
 from taskyard import errors
 from taskyard.v1 import tenant_pb2, tenant_service_pb2
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 
 Service = tenant_service_pb2
 FREE, STANDARD = tenant_pb2.TENANT_TIER_FREE, tenant_pb2.TENANT_TIER_STANDARD
@@ -203,7 +203,7 @@ async def test_a_tenant_with_tasks_is_deleted_by_force_only_and_its_audit_stays(
     admin: Caller, taskdb: RunningTaskDb
 ) -> None:
     made = await create(admin)
-    owner = await taskdb.caller(keys.TENANT, "acme")
+    owner = await taskdb.caller(api_keys.TENANT, "acme")
     waiting = await owner.create(parent=made.name, slot="s", request_id="r1")
     running = await owner.create(parent=made.name, total_timeout={"seconds": 600})
     await taskdb.start(running.name)
@@ -283,7 +283,7 @@ async def test_usage_tells_what_is_waiting_and_leased(
     admin: Caller, taskdb: RunningTaskDb, tenant: Caller
 ) -> None:
     made = await create(admin)
-    owner = await taskdb.caller(keys.TENANT, "acme")
+    owner = await taskdb.caller(api_keys.TENANT, "acme")
     for _ in range(3):
         await owner.tasks.CreateTask(new_task(made.name))
     running = await owner.create(parent=made.name)

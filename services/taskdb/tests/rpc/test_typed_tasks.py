@@ -29,8 +29,8 @@ from taskyard.status import from_status
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard.v1 import task_type_service_pb2 as Service
 from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.tenants import TTL
+from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.storage.tenant.tenants import TTL
 
 
 @pytest.mark.seed("S2.16-25", "S0.7-8", "S0.11")
@@ -289,7 +289,7 @@ async def test_another_replica_takes_the_type_that_was_made_again_within_its_bou
     tenant: Caller, taskdb: RunningTaskDb
 ) -> None:
     async for replica in run_taskdb(taskdb.url, housekeeping=False):
-        there = await make_yard(replica, await replica.caller(keys.SCHEDULER), await replica.caller())
+        there = await make_yard(replica, await replica.caller(api_keys.SCHEDULER), await replica.caller())
         runner, _ = await there.hello()
         await remake(tenant, 1)
         assert await run_one(there, runner, 1) == (1, "1", task_pb2.TASK_PHASE_SUCCEEDED)

@@ -9,7 +9,7 @@ from taskyard_taskdb.domain.effect import SetTimer
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.storage.pool import Tx
-from taskyard_taskdb.storage.task_status import timed
+from taskyard_taskdb.storage.transition.task_updates import timed
 
 INSERT = """
 INSERT INTO tasks (tenant_id, task_id, version, phase, pending_reason, class_id, create_time, update_time,

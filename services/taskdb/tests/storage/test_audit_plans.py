@@ -7,8 +7,8 @@ import pytest
 
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS
-from taskyard_taskdb.storage import audit
-from taskyard_taskdb.storage.audit import AuditQuery
+from taskyard_taskdb.storage.audit import listing as audit_listing
+from taskyard_taskdb.storage.audit.listing import AuditQuery
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 
 ROWS = 60_000
@@ -69,7 +69,7 @@ CASES = (
 async def test_whatever_the_audit_is_asked_for_is_found_by_an_index(tx: Explaining) -> None:
     for tenant_id, text, index, count in CASES:
         condition = filters.parse(text, AUDIT_FIELDS) if text else None
-        found = await audit.list_page(tx, AuditQuery(tenant_id, condition), None, 50)
+        found = await audit_listing.list_page(tx, AuditQuery(tenant_id, condition), None, 50)
         assert len(found.changes) == count
         assert index in tx.plans[-1], tx.plans[-1]
         assert all("Seq Scan" not in plan for plan in tx.plans)

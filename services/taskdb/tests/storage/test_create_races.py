@@ -16,11 +16,11 @@ from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.spec import SpecReader
-from taskyard_taskdb.storage.classes import ClassCache
-from taskyard_taskdb.storage.create import TaskCreator
-from taskyard_taskdb.storage.newtask import Created, NewTask
+from taskyard_taskdb.storage.create.creator import TaskCreator
+from taskyard_taskdb.storage.create.new_task import Created, NewTask
+from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
-from taskyard_taskdb.storage.tenants import Tenant
+from taskyard_taskdb.storage.tenant.tenants import Tenant
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 

@@ -19,7 +19,7 @@ from services.taskdb.tests.storage.rows import numbered
 from taskyard_standalone.binaries import find_binaries
 from taskyard_taskdb.storage import migrate, schema
 from taskyard_taskdb.storage.arrays import copy_data
-from taskyard_taskdb.storage.partitions import ensure_partitions
+from taskyard_taskdb.storage.housekeeping.partitions import ensure_partitions
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.statements import StatementError, parse, statement, statements
 

@@ -15,10 +15,13 @@ from taskyard.v1 import task_pb2
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.retry import delay
 from taskyard_taskdb.domain.words import Jitter
-from taskyard_taskdb.storage import audit, changelog, leader, task_stats
-from taskyard_taskdb.storage.audit import AuditQuery
-from taskyard_taskdb.storage.task_stats import StatsQuery
-from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.storage.audit import listing as audit_listing
+from taskyard_taskdb.storage.audit.listing import AuditQuery
+from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.stats import stats as task_stats
+from taskyard_taskdb.storage.stats.stats import StatsQuery
+from taskyard_taskdb.storage.transition.transitions import database_time
 
 
 @pytest.mark.seed("S1.54-55")
@@ -128,11 +131,11 @@ async def test_audit_and_statistics_are_answered_in_a_transaction_that_may_not_w
     await taskdb.taskdb.housekeeping.stop()
     (name,) = await yard.create()
     async with taskdb.pool.reading() as tx:
-        end = await changelog.settled(tx)
+        end = await change_reader.settled(tx)
     assert await task_stats.fold(taskdb.pool, end)
     async with taskdb.pool.transaction() as tx:
         await tx.execute("SET TRANSACTION READ ONLY", prepare=False)
-        page = await audit.list_page(tx, AuditQuery("default", None), None, 50)
+        page = await audit_listing.list_page(tx, AuditQuery("default", None), None, 50)
         assert name.endswith(page.changes[0].resource_id)
         day = timedelta(days=1)
         now = await database_time(tx)

@@ -11,7 +11,8 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
 from services.taskdb.tests.doctoring import examine, finding, task_id
 from services.taskdb.tests.yard import Assignment, Runner, Yard, started, succeeded
 from taskyard_taskdb.domain.event import LeaseExpired
-from taskyard_taskdb.storage import doctor, keys
+from taskyard_taskdb.storage.doctor import checks as doctor_checks
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.slots import SlotSweep
 from tests.harness.invariants import assert_invariants
@@ -24,12 +25,12 @@ NO_ROW = "DELETE FROM slots"
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 @pytest.fixture
 async def admin(quiet: RunningTaskDb) -> Caller:
-    return await quiet.caller(keys.ADMIN)
+    return await quiet.caller(api_keys.ADMIN)
 
 
 @pytest.fixture
@@ -212,7 +213,7 @@ async def test_two_running_holders_stay_a_finding_until_one_has_ended(
 async def test_what_cannot_be_repaired_hides_nothing_that_can(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "PAGE", 1)
+    monkeypatch.setattr(doctor_checks, "PAGE", 1)
     for slot in ("a", "c", "e"):
         names = await yard.create(2, slot=slot)
         await claimed(yard, runner)

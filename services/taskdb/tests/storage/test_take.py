@@ -8,12 +8,11 @@ from random import Random
 
 import pytest
 
-from taskyard_taskdb.storage.bundles import Bundle, waves
-from taskyard_taskdb.storage.claim import Amounts, LaneOffer, RunnerWant, TenantWant
-from taskyard_taskdb.storage.lane import LaneKey
-from taskyard_taskdb.storage.merge import Candidate
+from taskyard_taskdb.storage.claim.bundles import Bundle, Taken, take, waves
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.merge import Candidate
+from taskyard_taskdb.storage.claim.wants import Amounts, LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.take import Taken, take
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 # By lane, in the order of their turn.

@@ -18,15 +18,15 @@ from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.task import RunError, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import PendingReason, RunState, TimerKind
-from taskyard_taskdb.storage import transitions as transitions_module
-from taskyard_taskdb.storage.claim import LaneOffer, RunnerWant, TenantWant
-from taskyard_taskdb.storage.lane import LaneKey
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.claim.claimer import Queue, claim_id
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.claim.wants import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.queue import Queue, claim_id
-from taskyard_taskdb.storage.reports import Report, Reports, Said
-from taskyard_taskdb.storage.steps import Steps
-from taskyard_taskdb.storage.transitions import load_for_update, write
+from taskyard_taskdb.storage.report.reports import Report, Reports, Said
+from taskyard_taskdb.storage.transition import transitions as transitions_module
+from taskyard_taskdb.storage.transition.steps import Steps
+from taskyard_taskdb.storage.transition.transitions import load_for_update, write
 
 LIVES = 1000
 LENGTH = 25

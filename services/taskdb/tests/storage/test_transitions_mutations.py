@@ -18,16 +18,18 @@ from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.words import Phase, ReleaseReason
-from taskyard_taskdb.storage import reports, slots, transitions
-from taskyard_taskdb.storage.claim import LaneOffer, RunnerWant, TenantWant
-from taskyard_taskdb.storage.lane import LaneKey
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.claim.wants import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.queue import Queue
-from taskyard_taskdb.storage.reports import Applied, Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.report import reports
+from taskyard_taskdb.storage.report.reports import Applied, Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.slot import slots
 from taskyard_taskdb.storage.statements import statements
-from taskyard_taskdb.storage.task_rows import read_task
-from taskyard_taskdb.storage.transitions import StateMoved, load_for_update, write
+from taskyard_taskdb.storage.transition import transitions
+from taskyard_taskdb.storage.transition.task_rows import read_task
+from taskyard_taskdb.storage.transition.transitions import StateMoved, load_for_update, write
 
 RUNNER = "pull-1"
 Scenario = Callable[[Pool], Awaitable[None]]

@@ -14,9 +14,9 @@ from services.taskdb.tests.yard import Assignment, Yard, failed, released, start
 from taskyard.v1 import lease_pb2, lease_service_pb2
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.words import Phase
-from taskyard_taskdb.storage import usage
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.usage import ALWAYS, Ledger, Use, used, worth
+from taskyard_taskdb.storage.tenant import usage
+from taskyard_taskdb.storage.tenant.usage import ALWAYS, Ledger, Use, used, worth
 
 
 @pytest.fixture

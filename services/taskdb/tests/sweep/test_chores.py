@@ -12,9 +12,9 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
 from services.taskdb.tests.yard import started
 from taskyard.v1 import task_service_pb2
 from taskyard_taskdb.domain.schedule import Every
-from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.partitions import month_of
+from taskyard_taskdb.storage.housekeeping.partitions import month_of
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep import chores
 from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
 
@@ -28,7 +28,7 @@ async def caller(quiet: RunningTaskDb) -> Caller:
 
 async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
     """A running task with three lines of its log."""
-    yard = await make_yard(quiet, await quiet.caller(keys.SCHEDULER, None), caller)
+    yard = await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER, None), caller)
     (name,) = await yard.create()
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments

@@ -23,8 +23,8 @@ from taskyard_taskdb.domain.schedule import (
     Schedule,
     due_time,
 )
-from taskyard_taskdb.storage import job_runs
-from taskyard_taskdb.storage.job_runs import Superseded
+from taskyard_taskdb.storage.housekeeping import job_runs
+from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
 from taskyard_taskdb.sweep.jobs import JobSweep, Stand, UnderWay, by_hand, run_job
 from taskyard_taskdb.sweep.leader import Office
 

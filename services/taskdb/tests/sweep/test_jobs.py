@@ -18,9 +18,10 @@ from services.taskdb.tests.yard import started, succeeded
 from taskyard.errors import NotFound
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, Schedule, next_run
-from taskyard_taskdb.storage import archive, keys
-from taskyard_taskdb.storage.leader import Deposed
-from taskyard_taskdb.storage.partitions import month_of
+from taskyard_taskdb.storage.archive import archive
+from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.partitions import month_of
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep import retention
 from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
 from taskyard_taskdb.sweep.leader import Office
@@ -108,7 +109,7 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
 async def test_logs_and_audit_outlive_the_move_to_the_archive(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
-    yard = await make_yard(quiet, await quiet.caller(keys.SCHEDULER, None), caller)
+    yard = await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER, None), caller)
     (name,) = await yard.create()
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments

@@ -10,8 +10,8 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.v1 import lease_pb2, session_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.expiry import ExpirySweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import LeasePages
@@ -21,7 +21,7 @@ NO_GRACE = timedelta(0)
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 @pytest.fixture

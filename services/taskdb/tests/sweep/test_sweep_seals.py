@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from services.taskdb.tests.watch.log_rows import change
-from taskyard_taskdb.storage import seals
-from taskyard_taskdb.storage.changes import insert_changes
+from taskyard_taskdb.storage.audit import seals
+from taskyard_taskdb.storage.audit.seals import Seal, SealFinding
+from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
-from taskyard_taskdb.storage.seals import Seal, SealFinding
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.seals import SealSweep
 

@@ -12,7 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard.v1 import task_pb2
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.due import TimerSweep
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.slots import SlotSweep
@@ -20,7 +20,7 @@ from taskyard_taskdb.sweep.slots import SlotSweep
 
 @pytest.fixture
 async def yard(quiet: RunningTaskDb) -> Yard:
-    return await make_yard(quiet, await quiet.caller(keys.SCHEDULER), await quiet.caller())
+    return await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER), await quiet.caller())
 
 
 @pytest.fixture

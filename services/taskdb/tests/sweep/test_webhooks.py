@@ -24,7 +24,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.callbacks import letter
-from taskyard_taskdb.storage import webhooks
+from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
 from taskyard_taskdb.webhook_client import WebhookClient
@@ -98,7 +98,7 @@ async def test_the_end_of_a_task_is_told_and_signed_as_documented(
     assert "callback" not in request.task["spec"]
     assert not await quiet.rows("SELECT FROM webhooks")
 
-    found = await quiet.pool.run(lambda tx: webhooks.signing_secrets(tx, "default"))
+    found = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default"))
     headers = request.headers
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + request.body
     expected = base64.b64encode(hmac.new(found.values[0], signed, hashlib.sha256).digest()).decode()
@@ -113,8 +113,8 @@ async def test_the_end_of_a_task_is_told_and_signed_as_documented(
 async def test_after_a_rotation_both_secrets_sign(
     quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
 ) -> None:
-    old = await quiet.pool.run(lambda tx: webhooks.signing_secrets(tx, "default"))
-    new = await quiet.pool.run(lambda tx: webhooks.signing_secrets(tx, "default", rotate=True))
+    old = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default"))
+    new = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default", rotate=True))
     assert new.values == (new.values[0], old.values[0]) and new.values[0] != old.values[0]
     await ended(quiet, caller, receiver.url())
     await sender.deliver_due(office)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
 from taskyard_taskdb.domain.words import ActorType, PendingReason, Phase
-from taskyard_taskdb.storage.changes import ChangeRow
+from taskyard_taskdb.storage.change_log.append import ChangeRow
 
 
 def change(task_id: str, version: int, tenant_id: str = "default") -> ChangeRow:

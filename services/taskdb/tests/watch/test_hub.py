@@ -9,8 +9,8 @@ import pytest
 
 from services.taskdb.tests.watch.log_rows import change
 from taskyard.errors import ResumeTokenInvalid, StreamLimit
-from taskyard_taskdb.storage.changelog import LoggedChange
-from taskyard_taskdb.storage.changes import ChangeRow, insert_changes
+from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
+from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.watch import hub as hub_module
 from taskyard_taskdb.watch import subscription as subscription_module

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from services.taskdb.tests.watch.log_rows import change
-from taskyard_taskdb.storage.changes import insert_changes
+from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.watch.reader import LogReader
@@ -116,6 +116,6 @@ async def test_without_the_lock_of_the_log_changes_are_lost(
             "pg_advisory_xact_lock_shared(%s)", "%s::bigint"
         ),
     }
-    monkeypatch.setattr("taskyard_taskdb.storage.changes.statement", weakened.__getitem__)
+    monkeypatch.setattr("taskyard_taskdb.storage.change_log.append.statement", weakened.__getitem__)
     written, seen = await run_writers(database_url)
     assert len(seen) < written or violations(seen) > 0

@@ -19,13 +19,14 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.validate import check_text, validate_batch
-from taskyard_taskdb.storage import archive, listing
-from taskyard_taskdb.storage.actions import Actions, Ask
-from taskyard_taskdb.storage.idempotency import Method, Request
-from taskyard_taskdb.storage.listing import Query
+from taskyard_taskdb.storage.action.actions import Actions, Ask
+from taskyard_taskdb.storage.archive import archive
+from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tasks import Key
-from taskyard_taskdb.storage.tenants import TenantCache
+from taskyard_taskdb.storage.read import listing
+from taskyard_taskdb.storage.read.listing import Query
+from taskyard_taskdb.storage.read.tasks import Key
+from taskyard_taskdb.storage.tenant.tenants import TenantCache
 
 CANCEL_GRACE = timedelta(seconds=30)
 PAUSE_GRACE = timedelta(seconds=60)

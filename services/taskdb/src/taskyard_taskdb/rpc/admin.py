@@ -13,12 +13,15 @@ from taskyard_taskdb.domain.names import parse_tenant_name
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.rpc import access
 from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.storage import doctor, quarantine_holds, quarantines, webhooks
-from taskyard_taskdb.storage.doctor import CHECKS, Check, Finding
-from taskyard_taskdb.storage.doctor_repairs import Hands
+from taskyard_taskdb.storage.doctor import checks as doctor_checks
+from taskyard_taskdb.storage.doctor.checks import CHECKS, Check, Finding
+from taskyard_taskdb.storage.doctor.repairs import Hands
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
+from taskyard_taskdb.storage.quarantine import quarantined_specs
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import Written
+from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 Examined = Callable[[str, int, int], None]
 """Hears of each check: its name, how many are left, how many were repaired."""
@@ -46,7 +49,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         response = admin_service_pb2.RunDoctorResponse(healthy=True)
         for check in _chosen(request):
             asked = request.repair and (not check.named or check.name in request.checks)
-            found = await doctor.examine(self._pool, check, hands if asked else None)
+            found = await doctor_checks.examine(self._pool, check, hands if asked else None)
             self._examined(check.name, found.left, found.repaired)
             response.findings.append(_message(found))
             response.healthy &= not found.left
@@ -59,7 +62,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         bound, size = f"quarantines|{tenant}", page.page_size(request.page_size)
         after = _after(request.page_token, bound)
         async with self._pool.reading() as tx:
-            found = await quarantines.page(tx, None if tenant == "-" else tenant, after, size + 1)
+            found = await quarantined_specs.page(tx, None if tenant == "-" else tenant, after, size + 1)
         response = admin_service_pb2.ListQuarantinesResponse()
         for quarantine in found[:size]:
             told = response.quarantines.add(
@@ -88,7 +91,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     ) -> admin_service_pb2.GetWebhookSecretResponse:
         tenant_id = access.visible_tenant(request.parent)
         found = await self._pool.run(
-            lambda tx: webhooks.signing_secrets(tx, tenant_id, rotate=request.rotate)
+            lambda tx: webhook_outbox.signing_secrets(tx, tenant_id, rotate=request.rotate)
         )
         response = admin_service_pb2.GetWebhookSecretResponse(secret=show_secret(found.values[0]))
         set_time(response.rotate_time, found.rotate_time)
@@ -97,8 +100,8 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
 
 def _chosen(request: admin_service_pb2.RunDoctorRequest) -> list[Check]:
     for place, name in enumerate(request.checks):
-        if name not in doctor.NAMES:
-            known = ", ".join(doctor.NAMES)
+        if name not in doctor_checks.NAMES:
+            known = ", ".join(doctor_checks.NAMES)
             raise FieldInvalid.of(f"checks[{place}]", f"{name[:80]!r} is no check; choose among {known}")
     return [check for check in CHECKS if not request.checks or check.name in request.checks]
 

@@ -20,17 +20,22 @@ from taskyard_taskdb.rpc.durations import to_datetime
 from taskyard_taskdb.rpc.key_messages import fill_key
 from taskyard_taskdb.rpc.pages import read_page
 from taskyard_taskdb.rpc.validate import check_text
-from taskyard_taskdb.storage import keys
-from taskyard_taskdb.storage.changes import append_change
-from taskyard_taskdb.storage.keys import RunnerScope, StoredKey
+from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.storage.tenant.api_keys import RunnerScope, StoredKey
 
 _ID = re.compile(r"[a-z0-9]{4,32}")
 # Whose audit a key of no tenant belongs to.
 _SYSTEM = "system"
 _CREATE = "/taskyard.v1.ApiKeyService/CreateApiKey"
 
-_KIND_NAMES = {keys.ADMIN: "ADMIN", keys.SCHEDULER: "SCHEDULER", keys.RUNNER: "RUNNER", keys.TENANT: "TENANT"}
+_KIND_NAMES = {
+    api_keys.ADMIN: "ADMIN",
+    api_keys.SCHEDULER: "SCHEDULER",
+    api_keys.RUNNER: "RUNNER",
+    api_keys.TENANT: "TENANT",
+}
 
 
 class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
@@ -54,7 +59,7 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
         actor = access.caller()
 
         async def work(tx: Tx) -> datetime:
-            created = await keys.insert_key(tx, key)
+            created = await api_keys.insert_key(tx, key)
             await _log(tx, ChangeEvent.API_KEY_CREATED, key, actor, created)
             return created
 
@@ -71,7 +76,7 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
         async with self._pool.reading() as tx:
 
             async def read(after: tuple[str, ...], size: int) -> list[StoredKey]:
-                return await keys.list_keys(tx, tenant_id, after[0] if after else "", size)
+                return await api_keys.list_keys(tx, tenant_id, after[0] if after else "", size)
 
             found, token = await read_page(
                 read,
@@ -93,12 +98,12 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
         actor = access.caller()
 
         async def work(tx: Tx) -> StoredKey:
-            found = await keys.lock_key(tx, key_id)
+            found = await api_keys.lock_key(tx, key_id)
             if found is None or not _manages(principal, found):
                 raise NotFound("API key", request.name)
             if found.revoke_time is not None:
                 return found
-            revoked = await keys.revoke_key(tx, found)
+            revoked = await api_keys.revoke_key(tx, found)
             assert revoked.revoke_time is not None
             await _log(tx, ChangeEvent.API_KEY_REVOKED, revoked, actor, revoked.revoke_time)
             return revoked
@@ -113,12 +118,14 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
 def _read(given: api_key_pb2.ApiKey) -> StoredKey:
     """The key that is asked for. Raises FieldInvalid for what does not fit its kind."""
     kind = int(given.kind)
-    if (kind == keys.TENANT) != bool(given.tenant):
-        told = "must name the tenant that it acts for" if kind == keys.TENANT else "is for TENANT keys only"
+    if (kind == api_keys.TENANT) != bool(given.tenant):
+        told = (
+            "must name the tenant that it acts for" if kind == api_keys.TENANT else "is for TENANT keys only"
+        )
         raise FieldInvalid.of("api_key.tenant", told)
-    if given.read_only and kind != keys.TENANT:
+    if given.read_only and kind != api_keys.TENANT:
         raise FieldInvalid.of("api_key.read_only", "is for TENANT keys only")
-    if given.HasField("runner_scope") and kind != keys.RUNNER:
+    if given.HasField("runner_scope") and kind != api_keys.RUNNER:
         raise FieldInvalid.of("api_key.runner_scope", "is for RUNNER keys only")
     check_text(given.description, "api_key.description")
     expire_time = to_datetime(given.expire_time) if given.HasField("expire_time") else None
@@ -148,7 +155,7 @@ def _authorise(key: StoredKey, principal: Principal) -> None:
     """A tenant makes keys for itself only; of another tenant it does not even learn that it exists."""
     if principal.kind is Kind.ADMIN:
         return
-    if key.kind != keys.TENANT:
+    if key.kind != api_keys.TENANT:
         needed = f"admin to make a key of kind {_KIND_NAMES[key.kind]}"
         raise PermissionDenied(str(principal), _CREATE, needed)
     if key.tenant_id != principal.tenant:

@@ -17,9 +17,9 @@ from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import page_binding, visible_scope
-from taskyard_taskdb.storage import audit
-from taskyard_taskdb.storage.audit import AuditQuery
-from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.audit import listing as audit_listing
+from taskyard_taskdb.storage.audit.listing import AuditQuery
+from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
 
 
@@ -38,7 +38,7 @@ class AuditMethods:
         before = _place(request.page_token, bound)
         size = page.page_size(request.page_size)
         async with self._pool.transaction() as tx:
-            found = await audit.list_page(tx, query, before, size)
+            found = await audit_listing.list_page(tx, query, before, size)
         response = task_service_pb2.ListAuditEventsResponse()
         response.audit_events.extend(map(event_message, found.changes))
         if found.next is not None:

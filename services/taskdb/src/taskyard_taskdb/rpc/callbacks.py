@@ -12,7 +12,7 @@ from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
-from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.storage.read.tasks import TaskRecord
 
 # A token of HTTP, and a value without line breaks or other control characters.
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")

@@ -13,10 +13,10 @@ from taskyard_taskdb.domain.names import checkpoint_name, parse_checkpoint_name,
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_task
-from taskyard_taskdb.storage import checkpoints, logs
-from taskyard_taskdb.storage.checkpoints import NewCheckpoint, StoredCheckpoint
-from taskyard_taskdb.storage.logs import LATEST, RunRef
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.report import checkpoints, run_logs
+from taskyard_taskdb.storage.report.checkpoints import NewCheckpoint, StoredCheckpoint
+from taskyard_taskdb.storage.report.run_logs import LATEST, RunRef
 from taskyard_taskdb.watch.hub import Hub
 
 
@@ -93,7 +93,7 @@ class CheckpointReading:
         size = page_size(request.page_size)
         before = decode_cursor(request.page_token, request.parent)[0] if request.page_token else LATEST
         async with self._pool.reading() as tx:
-            if await logs.state(tx, tenant_id, task_id) is None:
+            if await run_logs.state(tx, tenant_id, task_id) is None:
                 raise NotFound("task", request.parent)
             page = await checkpoints.list_page(tx, tenant_id, task_id, before, size + 1)
         token = encode_cursor((page[size - 1].sequence, 0), request.parent) if len(page) > size else ""

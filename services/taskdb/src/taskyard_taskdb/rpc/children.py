@@ -12,8 +12,8 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.create import CreateMethods
-from taskyard_taskdb.storage import checkpoints
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.report import checkpoints
 
 MAX_CHILDREN = 100
 

@@ -11,9 +11,9 @@ from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.names import run_name
 from taskyard_taskdb.domain.words import ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
-from taskyard_taskdb.storage.newtask import Created
-from taskyard_taskdb.storage.run_history import RunRecord
-from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.storage.create.new_task import Created
+from taskyard_taskdb.storage.read.runs import RunRecord
+from taskyard_taskdb.storage.read.tasks import TaskRecord
 
 View = task_service_pb2.TaskView
 NAME = task_service_pb2.TASK_VIEW_NAME

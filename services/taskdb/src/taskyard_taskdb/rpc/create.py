@@ -19,13 +19,13 @@ from taskyard_taskdb.rpc.items import at_index, known
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.validate import prefixed, validate
-from taskyard_taskdb.storage import tasks
 from taskyard_taskdb.storage.batch import Batcher
-from taskyard_taskdb.storage.create import TaskCreator
-from taskyard_taskdb.storage.idempotency import Method
-from taskyard_taskdb.storage.newtask import Created, CreateResult, Dropped, NewTask, Refused, Replayed
+from taskyard_taskdb.storage.create.creator import TaskCreator
+from taskyard_taskdb.storage.create.new_task import Created, CreateResult, Dropped, NewTask, Refused, Replayed
+from taskyard_taskdb.storage.create.request_ids import Method
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tenants import Tenant, TenantCache
+from taskyard_taskdb.storage.read import tasks
+from taskyard_taskdb.storage.tenant.tenants import Tenant, TenantCache
 
 Request = task_service_pb2.CreateTaskRequest
 Response = task_service_pb2.CreateTaskResponse

@@ -15,10 +15,11 @@ from taskyard_taskdb.rpc.runner_messages import fill_runner
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
-from taskyard_taskdb.storage import explain, shares, tasks
-from taskyard_taskdb.storage.explain import Facts, Subject
+from taskyard_taskdb.storage.claim import shares
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.tenants import Tenant
+from taskyard_taskdb.storage.read import explain, tasks
+from taskyard_taskdb.storage.read.explain import Facts, Subject
+from taskyard_taskdb.storage.tenant.tenants import Tenant
 
 Request = lease_service_pb2.ReadExplainFactsRequest
 Response = lease_service_pb2.ReadExplainFactsResponse

@@ -14,8 +14,8 @@ from taskyard_taskdb.rpc.reports import merge_details, read_error
 from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.show import ShowMethods
 from taskyard_taskdb.rpc.validate import check_payload, check_struct
-from taskyard_taskdb.storage.inbox import ReportInbox
-from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.report.external_inbox import ReportInbox
+from taskyard_taskdb.storage.transition.task_rows import Key
 
 Request = task_service_pb2.ReportTaskStatusRequest
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from taskyard.v1 import api_key_pb2
 from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.storage import keys
+from taskyard_taskdb.storage.tenant import api_keys
 
 
-def fill_key(message: api_key_pb2.ApiKey, key: keys.StoredKey) -> None:
+def fill_key(message: api_key_pb2.ApiKey, key: api_keys.StoredKey) -> None:
     """Fill in all but the secret, of which only a digest is stored."""
     message.name = f"apiKeys/{key.key_id}"
     message.kind = api_key_pb2.PrincipalKind.ValueType(key.kind)
     message.tenant = key.tenant_id or ""
     message.read_only = key.read_only
     message.description = key.description
-    if key.kind == keys.RUNNER:
+    if key.kind == api_keys.RUNNER:
         scope = key.runner_scope
         message.runner_scope.runner_id = scope.runner_id
         message.runner_scope.tenants.extend(scope.tenants)

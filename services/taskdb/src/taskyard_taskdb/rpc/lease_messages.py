@@ -8,7 +8,7 @@ from taskyard.v1 import lease_pb2
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.words import Action
 from taskyard_taskdb.rpc.durations import set_duration
-from taskyard_taskdb.storage.leased import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, Verdict
 
 _ACTIONS = {
     Action.CANCEL: lease_pb2.LEASE_ACTION_CANCEL,

@@ -20,12 +20,12 @@ from taskyard_taskdb.rpc.queue_watch import QueueWatchMethods
 from taskyard_taskdb.rpc.reports import ReportBatch, ReportMethods
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.storage import renewals
-from taskyard_taskdb.storage.lanes import Lanes
-from taskyard_taskdb.storage.leased import Lease, Verdict
+from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.lease import renewals
+from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.renewals import Return
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.queue import Queue
-from taskyard_taskdb.storage.renewals import Return
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
 

@@ -13,9 +13,9 @@ from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
 from taskyard_taskdb.rpc.access import visible_task
-from taskyard_taskdb.storage import logs
-from taskyard_taskdb.storage.logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.report import run_logs
+from taskyard_taskdb.storage.report.run_logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub, session_seconds
 
@@ -41,14 +41,14 @@ class LogAppending:
         """Store what is new of each batch whose run the sender holds, or held until a moment ago."""
         runs = [_run(batch.lease) for batch in request.batches]
         async with self._pool.transaction() as tx:
-            positions = await logs.positions(tx, request.runner_id, runs)
+            positions = await run_logs.positions(tx, request.runner_id, runs)
             chunks = [
                 chunk
                 for run, position, batch in zip(runs, positions, request.batches, strict=True)
                 if position.held and (chunk := _new_chunk(run, batch, position.stored)) is not None
             ]
             if chunks:
-                await logs.insert(tx, chunks)
+                await run_logs.insert(tx, chunks)
         for chunk in chunks:
             self._followers.stored((chunk.tenant_id, chunk.task_id))
         results = [
@@ -81,10 +81,10 @@ class LogReading:
         cursor = decode_cursor(request.page_token, binding) if request.page_token else start
         entries: list[log_pb2.LogEntry] = []
         async with self._pool.reading() as tx:
-            if await logs.state(tx, tenant_id, task_id) is None:
+            if await run_logs.state(tx, tenant_id, task_id) is None:
                 raise NotFound("task", request.parent)
             while len(entries) <= size:
-                chunks = await logs.read(tx, query, *cursor, CHUNKS, backwards=request.descending)
+                chunks = await run_logs.read(tx, query, *cursor, CHUNKS, backwards=request.descending)
                 if not chunks:
                     break
                 for chunk in chunks:
@@ -109,10 +109,10 @@ class LogReading:
             age_limit = time.monotonic() + session_seconds()
             while not self._hub.closing and time.monotonic() < age_limit:
                 async with self._pool.reading() as tx:
-                    state = await logs.state(tx, tenant_id, task_id)
+                    state = await run_logs.state(tx, tenant_id, task_id)
                     if state is None:
                         raise NotFound("task", request.parent)
-                    chunks = await logs.read(tx, query, *cursor, CHUNKS)
+                    chunks = await run_logs.read(tx, query, *cursor, CHUNKS)
                 for chunk in chunks:
                     for response in _tail_responses(chunk, query, cursor, binding):
                         yield response
@@ -138,7 +138,7 @@ class LogReading:
         found: list[Cursor] = []
         async with self._pool.reading() as tx:
             while len(found) <= wanted:
-                chunks = await logs.read(tx, query, *cursor, CHUNKS, backwards=True)
+                chunks = await run_logs.read(tx, query, *cursor, CHUNKS, backwards=True)
                 if not chunks:
                     return (0, 0)
                 for chunk in chunks:

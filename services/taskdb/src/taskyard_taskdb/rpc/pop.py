@@ -13,11 +13,11 @@ from taskyard_taskdb import failpoints
 from taskyard_taskdb.rpc.durations import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.payloads import make_raw
 from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.storage import checkpoints
-from taskyard_taskdb.storage.claim import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
-from taskyard_taskdb.storage.lane import LaneKey
+from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.wants import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.queue import Queue
+from taskyard_taskdb.storage.report import checkpoints
 from taskyard_taskdb.watch.hub import Hub
 
 FIRST_LEASE = timedelta(seconds=15)

@@ -17,15 +17,16 @@ from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.lease_messages import fill_verdict
 from taskyard_taskdb.rpc.runner_messages import fill_runner
-from taskyard_taskdb.storage import lanes as lane_reads
-from taskyard_taskdb.storage import runners, shares
-from taskyard_taskdb.storage.lane import Filling, LaneKey
-from taskyard_taskdb.storage.lanes import LaneHead, Lanes, News
-from taskyard_taskdb.storage.leased import Verdict
+from taskyard_taskdb.storage.claim import lanes as lane_reads
+from taskyard_taskdb.storage.claim import shares
+from taskyard_taskdb.storage.claim.lane import Filling, LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneHead, Lanes, News
+from taskyard_taskdb.storage.claim.shares import Share
+from taskyard_taskdb.storage.lease.lease import Verdict
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.runners import RunnerRecord
-from taskyard_taskdb.storage.shares import Share
-from taskyard_taskdb.storage.usage import ALWAYS, NO_USE, Use
+from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.runner.runners import RunnerRecord
+from taskyard_taskdb.storage.tenant.usage import ALWAYS, NO_USE, Use
 
 FULL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 10.0

@@ -13,10 +13,11 @@ from taskyard_taskdb.domain.names import parse_fencing_token
 from taskyard_taskdb.rpc import access, convert
 from taskyard_taskdb.rpc.validate import validate_batch
 from taskyard_taskdb.rpc.watch import watch_query
-from taskyard_taskdb.storage import archive, listing, run_history
-from taskyard_taskdb.storage.listing import Order, Position, Query
+from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.storage.read import listing, runs
+from taskyard_taskdb.storage.read.listing import Order, Position, Query
+from taskyard_taskdb.storage.read.tasks import TaskRecord
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.watch.token import ResumeToken
 
@@ -94,7 +95,7 @@ class ReadMethods:
             if archived:
                 found = await archive.list_runs(tx, record.key, before, size + 1)
             else:
-                found = await run_history.list_runs(tx, *record.key, before, size + 1)
+                found = await runs.list_runs(tx, *record.key, before, size + 1)
         response = task_service_pb2.ListTaskRunsResponse()
         for run in found[:size]:
             response.runs.append(convert.run_message(record.key, run))
@@ -109,7 +110,7 @@ class ReadMethods:
         generation, lease_id = parse_fencing_token(request.fencing_token)
         key = access.visible_task(request.name)
         async with self._pool.reading() as tx:
-            fence = await run_history.read_fence(tx, *key)
+            fence = await runs.read_fence(tx, *key)
         if fence is None:
             raise NotFound("task", request.name)
         response = task_service_pb2.CheckFenceResponse(generation=fence.generation)

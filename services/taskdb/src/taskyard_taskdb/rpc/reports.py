@@ -26,9 +26,9 @@ from taskyard_taskdb.rpc.durations import to_datetime, to_timedelta
 from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.batch import Batcher
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.reports import Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.report.reports import Outcome, Report, Reports, Said
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000

@@ -14,10 +14,10 @@ from taskyard_taskdb.domain.words import ErrorClass
 from taskyard_taskdb.rpc import payload_schema
 from taskyard_taskdb.rpc.payload_schema import PayloadSchema
 from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.storage import task_types
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.reports import Report, Said
-from taskyard_taskdb.storage.task_rows import Key
+from taskyard_taskdb.storage.report.reports import Report, Said
+from taskyard_taskdb.storage.tenant import task_types
+from taskyard_taskdb.storage.transition.task_rows import Key
 
 CODE = "RESULT_SCHEMA_VIOLATION"
 # Of what does not match, as much as a message can hold.

@@ -7,7 +7,7 @@ from datetime import UTC
 from taskyard.v1 import runner_pb2
 from taskyard_taskdb.domain.names import runner_name
 from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.storage.runners import Registration, RunnerRecord
+from taskyard_taskdb.storage.runner.runners import Registration, RunnerRecord
 
 
 def read_registration(message: runner_pb2.RunnerRegistration) -> Registration:

@@ -17,10 +17,11 @@ from taskyard_taskdb.rpc import access
 from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.runner_messages import fill_held, fill_runner, filter_fields, shorten
 from taskyard_taskdb.rpc.validate import check_text
-from taskyard_taskdb.storage import runner_admin, runners
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.runner_admin import Edit, Settings
+from taskyard_taskdb.storage.runner import admin as runner_admin
+from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.runner.admin import Edit, Settings
 from taskyard_taskdb.watch.hub import Hub
 
 BASIC = runner_service_pb2.RUNNER_VIEW_BASIC

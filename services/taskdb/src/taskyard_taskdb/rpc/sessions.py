@@ -19,13 +19,15 @@ from taskyard_taskdb.rpc.key_messages import fill_key
 from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_leases
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
-from taskyard_taskdb.storage import keys, renewals, runners, sessions
-from taskyard_taskdb.storage.lanes import Lanes, News
-from taskyard_taskdb.storage.leased import Verdict
+from taskyard_taskdb.storage.claim.lanes import Lanes, News
+from taskyard_taskdb.storage.lease import renewals, sessions
+from taskyard_taskdb.storage.lease.lease import Verdict
+from taskyard_taskdb.storage.lease.renewals import Renewal, Renewed, Return
+from taskyard_taskdb.storage.lease.sessions import Hello, Opened
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.renewals import Renewal, Renewed, Return
-from taskyard_taskdb.storage.reports import Report, Said
-from taskyard_taskdb.storage.sessions import Hello, Opened
+from taskyard_taskdb.storage.report.reports import Report, Said
+from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.watch.hub import Hub
 
 log = get_log(__name__)
@@ -165,7 +167,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         except ValueError as error:
             raise Unauthenticated(str(error)) from None
         async with self._pool.reading() as tx:
-            found = await keys.find_key(tx, presented.id)
+            found = await api_keys.find_key(tx, presented.id)
         if found is None or not presented.matches(found.secret_hash):
             raise Unauthenticated("the key is unknown, expired or revoked")
         return _key_answer(found)
@@ -225,7 +227,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
     return Report(lease.key, runner_id, lease.generation, lease.lease_id, Said.OTHER, other=event)
 
 
-def _key_answer(found: keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
+def _key_answer(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
     response = session_service_pb2.VerifyApiKeyResponse()
     fill_key(response.api_key, found)
     set_duration(response.ttl, KEY_TTL)

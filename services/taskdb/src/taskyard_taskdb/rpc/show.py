@@ -6,9 +6,9 @@ from taskyard.errors import NotFound
 from taskyard.v1 import task_pb2
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc import convert
-from taskyard_taskdb.storage import tasks
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tasks import Key
+from taskyard_taskdb.storage.read import tasks
+from taskyard_taskdb.storage.read.tasks import Key
 
 
 class ShowMethods:

@@ -26,8 +26,8 @@ from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
-from taskyard_taskdb.storage.newtask import NewTask
-from taskyard_taskdb.storage.tenants import Tenant
+from taskyard_taskdb.storage.create.new_task import NewTask
+from taskyard_taskdb.storage.tenant.tenants import Tenant
 
 _KINDS = {
     "command": Kind.COMMAND,

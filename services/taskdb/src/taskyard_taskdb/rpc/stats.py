@@ -14,10 +14,11 @@ from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.stats import Durations, Stats
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import page_binding, visible_scope
-from taskyard_taskdb.storage import changelog, task_scan, task_stats
+from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.task_stats import QUARTER, StatsQuery
-from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.storage.stats import stats as task_stats
+from taskyard_taskdb.storage.stats.stats import QUARTER, StatsQuery
+from taskyard_taskdb.storage.transition.transitions import database_time
 
 WINDOW = timedelta(hours=24)
 # Counts are kept by the quarter of an hour; a span in which that would show is read from the tasks.
@@ -77,7 +78,7 @@ class StatsMethods:
             query = _query(request, tenant_id, await database_time(tx))
             found = None
             if exact or query.end - query.start < EXACT:
-                found = await task_scan.scan(tx, query, chosen, by_runner=by_runner)
+                found = await task_stats.scan(tx, query, chosen, by_runner=by_runner)
                 as_of = await database_time(tx)
             if found is None and exact:
                 raise _too_many(chosen)
@@ -91,7 +92,7 @@ class StatsMethods:
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_SECONDS):
                 async with self._pool.reading() as tx:
-                    decided = await changelog.settled(tx)
+                    decided = await change_reader.settled(tx)
                 while not await task_stats.fold(self._pool, decided, pages=4):  # noqa: ASYNC110 (a row lock is no event)
                     # Another is at it, perhaps for less than is wanted here.
                     await asyncio.sleep(PAUSE_SECONDS)
@@ -131,7 +132,7 @@ def _floor(moment: datetime) -> datetime:
 
 
 def _too_many(chosen: filters.Filter | None) -> FilterInvalid | FieldInvalid:
-    told = f"more than {task_scan.MOST_TASKS:,} tasks would have to be read; choose a shorter time_range"
+    told = f"more than {task_stats.MOST_TASKS:,} tasks would have to be read; choose a shorter time_range"
     return FilterInvalid.of("filter", told) if chosen else FieldInvalid.of("group_by", told)
 
 

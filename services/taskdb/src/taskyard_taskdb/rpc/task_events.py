@@ -11,11 +11,11 @@ from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
-from taskyard_taskdb.storage import tasks
 from taskyard_taskdb.storage.batch import Batcher
-from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.tasks import TaskRecord
+from taskyard_taskdb.storage.read import tasks
+from taskyard_taskdb.storage.read.tasks import TaskRecord
 from taskyard_taskdb.watch.subscription import TaskKey
 
 ENTERED = task_service_pb2.TASK_EVENT_TYPE_ENTERED

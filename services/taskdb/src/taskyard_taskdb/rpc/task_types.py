@@ -21,13 +21,14 @@ from taskyard_taskdb.rpc.durations import set_time, to_timedelta
 from taskyard_taskdb.rpc.pages import read_page
 from taskyard_taskdb.rpc.type_rules import check_definition
 from taskyard_taskdb.rpc.validate import check_payload, check_spec, check_text
-from taskyard_taskdb.storage import idempotency, task_types
-from taskyard_taskdb.storage.changes import append_change
-from taskyard_taskdb.storage.idempotency import Method, Request
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.change_log.append import append_change
+from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.create import request_ids
+from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.task_types import TypeColumns, TypeKey, TypeRow
-from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.storage.tenant import task_types
+from taskyard_taskdb.storage.tenant.task_types import TypeColumns, TypeKey, TypeRow
+from taskyard_taskdb.storage.transition.transitions import database_time
 
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
@@ -247,7 +248,7 @@ def _values(row: TypeRow) -> Mapping[str, Any]:
 async def _is_repeat(tx: Tx, request: Service.CreateTaskTypeRequest, key: TypeKey) -> bool:
     body = hashlib.sha256(request.SerializeToString(deterministic=True)).digest()[:16]
     asked = Request(key[0], request.request_id, body, key[1])
-    found = (await idempotency.claim(tx, Method.CREATE_TASK_TYPE, [asked])).get(asked.key)
+    found = (await request_ids.claim(tx, Method.CREATE_TASK_TYPE, [asked])).get(asked.key)
     if isinstance(found, Exception):
         raise AlreadyExists("task type", task_type_name(*key))
     return found is not None

@@ -18,15 +18,15 @@ from taskyard_taskdb.rpc.task_events import TaskEvents
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.update import UpdateMethods
 from taskyard_taskdb.rpc.watch import WatchMethods
-from taskyard_taskdb.storage.actions import Actions
+from taskyard_taskdb.storage.action.actions import Actions
+from taskyard_taskdb.storage.action.edit import Editor
 from taskyard_taskdb.storage.batch import Batcher
-from taskyard_taskdb.storage.classes import ClassCache
-from taskyard_taskdb.storage.create import AfterCommit, TaskCreator
-from taskyard_taskdb.storage.edit import Editor
-from taskyard_taskdb.storage.inbox import ReportInbox
-from taskyard_taskdb.storage.newtask import CreateResult, NewTask
+from taskyard_taskdb.storage.create.creator import AfterCommit, TaskCreator
+from taskyard_taskdb.storage.create.new_task import CreateResult, NewTask
+from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tenants import TenantCache
+from taskyard_taskdb.storage.report.external_inbox import ReportInbox
+from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
 

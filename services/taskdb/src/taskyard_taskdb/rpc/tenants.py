@@ -18,14 +18,15 @@ from taskyard_taskdb.rpc import access, masks
 from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.pages import read_page
 from taskyard_taskdb.rpc.validate import check_text
-from taskyard_taskdb.storage import counters, idempotency, tenant_rows
-from taskyard_taskdb.storage.changes import append_change
-from taskyard_taskdb.storage.idempotency import Method, Request
-from taskyard_taskdb.storage.lanes import Lanes
+from taskyard_taskdb.storage.change_log.append import append_change
+from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.create import request_ids
+from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.tenant_removal import TenantRemoval
-from taskyard_taskdb.storage.tenant_rows import TenantRow
-from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.storage.tenant import counters, tenants
+from taskyard_taskdb.storage.tenant.removal import TenantRemoval
+from taskyard_taskdb.storage.tenant.tenants import TenantRow
+from taskyard_taskdb.storage.transition.transitions import database_time
 
 # The tenant of shared task types is part of every installation.
 SYSTEM = "system"
@@ -58,10 +59,10 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
 
         async def work(tx: Tx) -> TenantRow:
             if request.request_id and await _is_repeat(tx, request):
-                found = await tenant_rows.find(tx, wanted.tenant_id)
+                found = await tenants.find(tx, wanted.tenant_id)
                 if found is not None:
                     return found
-            made = await tenant_rows.insert(tx, wanted)
+            made = await tenants.insert(tx, wanted)
             if made is None:
                 raise AlreadyExists("tenant", wanted.name)
             if made.quota.counted:
@@ -96,7 +97,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
         async with self._pool.reading() as tx:
 
             async def read(after: tuple[str, ...], size: int) -> list[TenantRow]:
-                return await tenant_rows.page(tx, after[0] if after else "", size)
+                return await tenants.page(tx, after[0] if after else "", size)
 
             found, token = await read_page(
                 read,
@@ -127,7 +128,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
                 return before
             if after.quota != before.quota:
                 await counters.set_limits(tx, tenant_id, after.quota, counted=before.quota.counted)
-            stored = await tenant_rows.update(tx, after)
+            stored = await tenants.update(tx, after)
             assert stored.update_time is not None
             await append_change(
                 tx,
@@ -155,7 +156,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
 
         async def check(tx: Tx) -> None:
             await self._lock(tx, tenant_id, request.resource_version)
-            children = await tenant_rows.count_children(tx, tenant_id)
+            children = await tenants.count_children(tx, tenant_id)
             if children and not request.force:
                 raise NotEmpty(request.name, children)
 
@@ -163,10 +164,10 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
         await self._removal.empty(tenant_id, tell=self._lanes.reconfigured)
 
         async def remove(tx: Tx) -> None:
-            tenant = await tenant_rows.lock(tx, tenant_id)
+            tenant = await tenants.lock(tx, tenant_id)
             if tenant is None:
                 raise NotFound("tenant", request.name)
-            children = await tenant_rows.count_children(tx, tenant_id)
+            children = await tenants.count_children(tx, tenant_id)
             if children and not request.force:
                 raise NotEmpty(request.name, children)
             await self._removal.finish(tx, tenant_id)
@@ -207,13 +208,13 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
 
     async def _find(self, tenant_id: str) -> TenantRow:
         async with self._pool.reading() as tx:
-            found = await tenant_rows.find(tx, tenant_id)
+            found = await tenants.find(tx, tenant_id)
         if found is None:
             raise NotFound("tenant", tenant_name(tenant_id))
         return found
 
     async def _lock(self, tx: Tx, tenant_id: str, version: int) -> TenantRow:
-        found = await tenant_rows.lock(tx, tenant_id)
+        found = await tenants.lock(tx, tenant_id)
         if found is None:
             raise NotFound("tenant", tenant_name(tenant_id))
         if version and version != found.version:
@@ -224,7 +225,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
 async def _is_repeat(tx: Tx, request: tenant_service_pb2.CreateTenantRequest) -> bool:
     body = hashlib.sha256(request.SerializeToString(deterministic=True)).digest()[:16]
     asked = Request(request.tenant_id, request.request_id, body, request.tenant_id)
-    found = (await idempotency.claim(tx, Method.CREATE_TENANT, [asked])).get(asked.key)
+    found = (await request_ids.claim(tx, Method.CREATE_TENANT, [asked])).get(asked.key)
     if isinstance(found, Exception):
         raise AlreadyExists("tenant", tenant_name(request.tenant_id))
     return found is not None

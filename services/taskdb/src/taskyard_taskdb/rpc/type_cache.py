@@ -13,9 +13,9 @@ from taskyard_taskdb.domain.names import is_id
 from taskyard_taskdb.rpc.payload_schema import PayloadSchema, compile_schema
 from taskyard_taskdb.rpc.payloads import raw_payload
 from taskyard_taskdb.rpc.type_rules import TypeRules
-from taskyard_taskdb.storage import task_types
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.tenants import TTL
+from taskyard_taskdb.storage.tenant import task_types
+from taskyard_taskdb.storage.tenant.tenants import TTL
 
 _CAPACITY = 2000
 _SYSTEM = "system"

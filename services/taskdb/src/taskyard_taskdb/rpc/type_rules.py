@@ -16,7 +16,7 @@ from taskyard_taskdb.domain.names import LENGTHS, task_type_name
 from taskyard_taskdb.rpc import payload_schema
 from taskyard_taskdb.rpc.durations import to_timedelta
 from taskyard_taskdb.rpc.ids import uuid_text
-from taskyard_taskdb.storage.task_types import TypeRow
+from taskyard_taskdb.storage.tenant.task_types import TypeRow
 
 # Fields that a task takes over whole, by presence; the type calls them by the same names.
 _WHOLE = (

@@ -21,9 +21,9 @@ from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_task, validate
-from taskyard_taskdb.storage import tasks
-from taskyard_taskdb.storage.edit import Edit, Editor
-from taskyard_taskdb.storage.tasks import Key, TaskRecord
+from taskyard_taskdb.storage.action.edit import Edit, Editor
+from taskyard_taskdb.storage.read import tasks
+from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
 
 _METADATA = ("labels", "annotations")
 _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})

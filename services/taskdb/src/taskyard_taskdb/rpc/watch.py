@@ -16,9 +16,11 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_scope, visible_task
 from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
-from taskyard_taskdb.storage import archive, changelog, tasks
-from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.archive import archive
+from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.watch import token
 from taskyard_taskdb.watch.hub import Hub, session_seconds
 from taskyard_taskdb.watch.subscription import Subscription, TaskKey
@@ -140,7 +142,7 @@ class WatchMethods:
         if resumed.epoch != self._hub.epoch:
             raise LogEpochChanged(str(resumed.epoch), str(self._hub.epoch))
         async with self._pool.reading() as tx:
-            oldest = await changelog.oldest(tx)
+            oldest = await change_reader.oldest(tx)
         if oldest is not None and resumed.id + 1 < oldest[0] and resumed.time < oldest[1]:
             raise ResumeTokenExpired(resumed.time.isoformat(), oldest[1].isoformat())
         return resumed

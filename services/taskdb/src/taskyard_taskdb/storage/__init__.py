@@ -1,1 +1,1 @@
-"""All SQL of taskdb: the schema, its migrations, and what reads and writes each table."""
+"""All SQL of taskdb, one package per verb or noun, each with its .sql beside its Python."""

@@ -16,7 +16,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
-from taskyard_taskdb.storage.partitions import missing_partitions
+from taskyard_taskdb.storage.housekeeping.partitions import missing_partitions
 
 # It announces every connection.
 logging.getLogger("alembic").setLevel(logging.WARNING)

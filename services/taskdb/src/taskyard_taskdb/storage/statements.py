@@ -1,15 +1,16 @@
-"""The named statements of storage/sql/*.sql, read once.
+"""The named statements of the .sql files in the packages of storage, read once.
 
-A file holds the statements of one table. Each begins with a line `-- name: claim_tasks`, followed by a
-comment on its locking and the index it uses, then the SQL with psycopg's `%(name)s` placeholders.
+A file holds the statements of the module beside it. Each begins with a line `-- name: claim_tasks`, followed
+by a comment on its locking and the index it uses, then the SQL with psycopg's `%(name)s` placeholders.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 _HEADER = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
@@ -23,21 +24,25 @@ def statement(name: str) -> str:
     try:
         return statements()[name]
     except KeyError:
-        raise StatementError(f"no statement is named {name!r} in storage/sql") from None
+        raise StatementError(f"no statement is named {name!r} below storage/") from None
 
 
 @functools.cache
 def statements() -> Mapping[str, str]:
     """All statements by name; raises StatementError if a name occurs twice or a statement has no comment."""
     found: dict[str, str] = {}
-    folder = resources.files(__package__) / "sql"
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".sql"):
-            for name, sql in parse(file.read_text(), file.name).items():
-                if name in found:
-                    raise StatementError(f"{file.name}: statement {name!r} exists already")
-                found[name] = sql
+    for file in _sql_files():
+        for name, sql in parse(file.read_text(), file.name).items():
+            if name in found:
+                raise StatementError(f"{file.name}: statement {name!r} exists already")
+            found[name] = sql
     return found
+
+
+def _sql_files() -> Iterator[Traversable]:
+    for package in resources.files(__package__).iterdir():
+        if package.is_dir():
+            yield from (file for file in package.iterdir() if file.name.endswith(".sql"))
 
 
 def parse(text: str, source: str) -> dict[str, str]:

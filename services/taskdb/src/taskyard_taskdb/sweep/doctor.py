@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 from taskyard_taskdb.domain.schedule import Schedule
-from taskyard_taskdb.storage import doctor
+from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.sweep.jobs import Stand
 
@@ -25,9 +25,9 @@ class DoctorJob:
         self.schedule = schedule
 
     async def pages(self, stand: Stand) -> AsyncIterator[int]:
-        for check in doctor.CHECKS:
+        for check in doctor_checks.CHECKS:
             await self._pool.run(lambda tx: stand(tx))
-            found = await doctor.examine(self._pool, check)
+            found = await doctor_checks.examine(self._pool, check)
             self._examined(check.name, found.left, found.repaired)
             if found.left:
                 logger.error("doctor: %d %s, such as %s", found.left, check.about, found.examples[0])

@@ -15,11 +15,12 @@ from taskyard_taskdb.domain.event import (
     TotalTimeoutPassed,
 )
 from taskyard_taskdb.domain.words import TimerKind
-from taskyard_taskdb.storage import overdue, timers
+from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.timers import Timer
-from taskyard_taskdb.storage.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition import timers
+from taskyard_taskdb.storage.transition.timers import Timer
+from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told, judge
 

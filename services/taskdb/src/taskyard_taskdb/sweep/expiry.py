@@ -14,13 +14,13 @@ from taskyard_taskdb.domain.event import (
     RunnerLost,
 )
 from taskyard_taskdb.domain.task import SYSTEM
-from taskyard_taskdb.storage import overdue
-from taskyard_taskdb.storage.changes import insert_changes
-from taskyard_taskdb.storage.overdue import OverdueLease
+from taskyard_taskdb.storage.change_log.append import insert_changes
+from taskyard_taskdb.storage.housekeeping import overdue
+from taskyard_taskdb.storage.housekeeping.overdue import OverdueLease
+from taskyard_taskdb.storage.lease.sessions import runner_change
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.sessions import runner_change
-from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import database_time
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import PAGE, Find, LeasePages
 

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from taskyard.errors import TaskyardError
 from taskyard_taskdb.domain.schedule import SILENCE, JobRun, Schedule, due_time
-from taskyard_taskdb.storage import job_runs
-from taskyard_taskdb.storage.job_runs import Superseded
-from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.storage.housekeeping import job_runs
+from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
+from taskyard_taskdb.storage.housekeeping.leader import Deposed
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.sweep.leader import Office
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from taskyard.errors import TaskyardError
 from taskyard_taskdb import failpoints
-from taskyard_taskdb.storage import leader
-from taskyard_taskdb.storage.leader import TTL, Deposed, Term
+from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.housekeeping.leader import TTL, Deposed, Term
 from taskyard_taskdb.storage.pool import Pool, Tx
 
 logger = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.transition import Transition
-from taskyard_taskdb.storage.overdue import BEFORE_ALL, OverdueLease
+from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL, OverdueLease
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import Loaded, Written, load_for_update, write
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import Loaded, Written, load_for_update, write
 from taskyard_taskdb.sweep.leader import Office
 
 logger = logging.getLogger(__name__)

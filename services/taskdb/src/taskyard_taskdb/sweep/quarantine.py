@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from taskyard_taskdb.storage import quarantine_holds, quarantines
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.quarantines import Quarantine
-from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
+from taskyard_taskdb.storage.quarantine import quarantined_specs
+from taskyard_taskdb.storage.quarantine.quarantined_specs import Quarantine
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told
 
@@ -31,7 +32,7 @@ class QuarantineSweep:
 
     async def run(self, office: Office) -> float:
         async with self._pool.reading() as tx:
-            held = await quarantines.page(tx, None, ("", ""), MOST)
+            held = await quarantined_specs.page(tx, None, ("", ""), MOST)
         for quarantine in held:
             after: str | None = ""
             while after is not None:

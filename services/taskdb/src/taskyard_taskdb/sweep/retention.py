@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Sequence
 from taskyard_taskdb.domain.event import Deleted
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY
 from taskyard_taskdb.domain.schedule import Schedule
-from taskyard_taskdb.storage import archive
-from taskyard_taskdb.storage.archive import EndedTask
-from taskyard_taskdb.storage.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.archive import archive
+from taskyard_taskdb.storage.archive.archive import EndedTask
+from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.task_rows import Key
-from taskyard_taskdb.storage.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
 from taskyard_taskdb.sweep.jobs import Stand
 from taskyard_taskdb.sweep.pages import Told, judge
 

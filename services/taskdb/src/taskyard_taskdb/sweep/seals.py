@@ -6,10 +6,10 @@ import logging
 import math
 import time
 
-from taskyard_taskdb.storage import seals
-from taskyard_taskdb.storage.changelog import Horizon
+from taskyard_taskdb.storage.audit import seals
+from taskyard_taskdb.storage.audit.seals import Seal
+from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.seals import Seal
 from taskyard_taskdb.sweep.leader import Office
 
 logger = logging.getLogger(__name__)

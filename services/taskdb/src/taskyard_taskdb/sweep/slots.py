@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from taskyard_taskdb.storage import overdue
-from taskyard_taskdb.storage.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.housekeeping import overdue
+from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.slot_repair import repair
-from taskyard_taskdb.storage.slots import SlotKey
-from taskyard_taskdb.storage.transitions import Written
+from taskyard_taskdb.storage.slot.repair import repair
+from taskyard_taskdb.storage.slot.slots import SlotKey
+from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told
 

@@ -6,10 +6,10 @@ import math
 import time
 from datetime import timedelta
 
-from taskyard_taskdb.storage import task_stats
-from taskyard_taskdb.storage.changelog import Horizon
+from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.transitions import database_time
+from taskyard_taskdb.storage.stats import stats as task_stats
+from taskyard_taskdb.storage.transition.transitions import database_time
 from taskyard_taskdb.sweep.leader import Office
 
 FOLD_SECONDS = 5.0

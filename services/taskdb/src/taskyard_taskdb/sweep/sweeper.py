@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from taskyard.errors import TaskyardError
-from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader import Deposed
 from taskyard_taskdb.sweep.leader import Office
 
 logger = logging.getLogger(__name__)

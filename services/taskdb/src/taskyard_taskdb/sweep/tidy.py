@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 
-from taskyard_taskdb.storage import overdue, runner_admin
+from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.sweep.leader import Office
 
 INBOX_SECONDS = 5.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from taskyard_taskdb.storage import usage
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.tenant import usage
 from taskyard_taskdb.sweep.leader import Office
 
 FORGET_SECONDS = 600.0

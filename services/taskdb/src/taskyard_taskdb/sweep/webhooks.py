@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 from taskyard.errors import NotFound, TaskyardError
 from taskyard_taskdb.domain import webhook
-from taskyard_taskdb.storage import webhooks
-from taskyard_taskdb.storage.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader import Deposed
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.tasks import TaskRecord
-from taskyard_taskdb.storage.webhooks import Call
+from taskyard_taskdb.storage.read.tasks import TaskRecord
+from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
+from taskyard_taskdb.storage.webhook.outbox import Call
 from taskyard_taskdb.sweep.leader import Office
 
 logger = logging.getLogger(__name__)
@@ -112,10 +112,10 @@ class WebhookSender:
         """Begin with what is due; returns in how many seconds to look again."""
         try:
             async with self._pool.reading() as tx:
-                ahead = await webhooks.next_due(tx)
+                ahead = await webhook_outbox.next_due(tx)
                 if ahead is None or ahead > 0:
                     return POLL_SECONDS if ahead is None else min(ahead, POLL_SECONDS)
-                found = await webhooks.due(tx, sorted(self._under_way), PAGE)
+                found = await webhook_outbox.due(tx, sorted(self._under_way), PAGE)
             busy = []
             for receiver, group in self._by_receiver(found).items():
                 if receiver in self._turns:
@@ -165,14 +165,14 @@ class WebhookSender:
             signed = await self._sign(call, letter)
         except NotFound:
             # Its tenant is gone, and with it everybody who could have wanted to know.
-            await self._write(office, lambda tx: webhooks.done(tx, call))
+            await self._write(office, lambda tx: webhook_outbox.done(tx, call))
             return None
         try:
             status = await self._post(signed)
         except Unreachable as error:
             return await self._failed(office, call, str(error))
         if 200 <= status < 300:
-            await self._write(office, lambda tx: webhooks.done(tx, call))
+            await self._write(office, lambda tx: webhook_outbox.done(tx, call))
             self._told("delivered")
         elif status == _GONE:
             await self._give_up(office, call, "the receiver answered 410 Gone")
@@ -183,7 +183,7 @@ class WebhookSender:
 
     async def _sign(self, call: Call, letter: Letter) -> Letter:
         task = call.task
-        found = await self._pool.run(lambda tx: webhooks.signing_secrets(tx, task.tenant_id))
+        found = await self._pool.run(lambda tx: webhook_outbox.signing_secrets(tx, task.tenant_id))
         # The same at every repeat, so that a receiver can tell one.
         call_id, now = f"{task.uid}.{task.version}", datetime.now(UTC)
         headers = {
@@ -200,17 +200,17 @@ class WebhookSender:
             await self._give_up(office, call, error)
             return delay
         logger.info("webhook of %s, attempt %d: %s", call.task.name, call.attempt + 1, error)
-        await self._write(office, lambda tx: webhooks.failed(tx, call, delay, error))
+        await self._write(office, lambda tx: webhook_outbox.failed(tx, call, delay, error))
         self._told("failed")
         return delay
 
     async def _give_up(self, office: Office, call: Call, error: str) -> None:
         logger.warning("webhook of %s is given up: %s", call.task.name, error)
-        await self._write(office, lambda tx: webhooks.give_up(tx, call, error))
+        await self._write(office, lambda tx: webhook_outbox.give_up(tx, call, error))
         self._told("given_up")
 
     async def _put_off(self, office: Office, ids: Sequence[int], delay: timedelta) -> None:
-        await self._write(office, lambda tx: webhooks.put_off(tx, ids, delay))
+        await self._write(office, lambda tx: webhook_outbox.put_off(tx, ids, delay))
 
     async def _write(self, office: Office, work: Callable[[Tx], Awaitable[object]]) -> None:
         async def proved(tx: Tx) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from taskyard.errors import TaskyardError
-from taskyard_taskdb.storage import logs
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.report import run_logs
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
@@ -52,7 +52,7 @@ class LogFollowers:
         while self._followed:
             try:
                 async with self._pool.reading() as tx:
-                    ends = await logs.ends(tx, list(self._followed))
+                    ends = await run_logs.ends(tx, list(self._followed))
             except TaskyardError as error:  # the next look may find the database again
                 logger.warning("logs.poll_failed", extra={"error": str(error)})
                 ends = {}

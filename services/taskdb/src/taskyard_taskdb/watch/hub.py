@@ -10,8 +10,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from taskyard.errors import StreamLimit
-from taskyard_taskdb.storage import changelog
-from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.watch.reader import LogReader
 from taskyard_taskdb.watch.subscription import PAGE, Subscription, TaskKey
@@ -93,7 +93,7 @@ class Hub:
                     await self._pass_over(reader)
 
     async def _open(self, tx: Tx) -> LogReader:
-        epoch = await changelog.epoch(tx)
+        epoch = await change_reader.epoch(tx)
         if self._ready.is_set() and epoch == self.epoch:
             return LogReader(tx, self.position, self.time)
         reader = await LogReader.at_end(tx)
@@ -108,7 +108,7 @@ class Hub:
         if now < self._epoch_due:
             return True
         self._epoch_due = now + EPOCH_SECONDS
-        return await changelog.epoch(tx) == self.epoch
+        return await change_reader.epoch(tx) == self.epoch
 
     async def _read(self, tx: Tx, reader: LogReader) -> None:
         asked = len(self._looks)
@@ -226,7 +226,7 @@ class Hub:
     ) -> list[LoggedChange]:
         """Return a page of the log itself, for a stream that is behind."""
         async with self._pool.reading() as tx:
-            return await changelog.read_range(tx, after, until, since, tenant_id, PAGE)
+            return await change_reader.read_range(tx, after, until, since, tenant_id, PAGE)
 
     async def _prepare_streams(self, tx: Tx, changes: list[LoggedChange]) -> None:
         """One read for all streams; nobody is handed anything meanwhile, so who comes now misses nothing."""

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from taskyard_taskdb.storage import changelog
-from taskyard_taskdb.storage.changelog import Barrier, LoggedChange
+from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.change_log.read import Barrier, LoggedChange
 from taskyard_taskdb.storage.pool import Tx
 
 PAGE = 2000
@@ -31,33 +31,33 @@ class LogReader:
     @classmethod
     async def at_end(cls, tx: Tx) -> "LogReader":
         """Return a reader that starts behind everything that is committed now."""
-        decided = await changelog.settled(tx)
+        decided = await change_reader.settled(tx)
         # A committed id, not the sequence's value: after a crash that may be drawn a second time.
-        reader = cls(tx, *(await changelog.newest(tx, decided) or (0, BEGINNING)))
+        reader = cls(tx, *(await change_reader.newest(tx, decided) or (0, BEGINNING)))
         reader._horizon = decided
         return reader
 
     async def step(self) -> list[LoggedChange]:
         """Return the next changes; none means that there are none, or (`blocked`) that one is in the way."""
         await self._advance_horizon()
-        rows = await changelog.read(self._tx, self.position, self.time, PAGE)
+        rows = await change_reader.read(self._tx, self.position, self.time, PAGE)
         decided = self._decided(rows)
         self.blocked = len(decided) < len(rows)
         self.caught_up = len(decided) == len(rows) < PAGE
         if decided:
             self.position, self.time = decided[-1].id, decided[-1].time
         if self.blocked and self._barrier is None:
-            self._barrier = await changelog.barrier(self._tx)
+            self._barrier = await change_reader.barrier(self._tx)
         return decided
 
     async def look_beyond(self) -> tuple[int, datetime] | None:
         """Return the last change that is decided, for `jump`; None if that is not known to be a later one."""
         if self._barrier is None:
-            self._barrier = await changelog.barrier(self._tx)
+            self._barrier = await change_reader.barrier(self._tx)
         await self._advance_horizon()
         if self._barrier is not None or self._horizon <= self.position:
             return None
-        return await changelog.newest(self._tx, self._horizon)
+        return await change_reader.newest(self._tx, self._horizon)
 
     def jump(self, place: tuple[int, datetime] | None) -> None:
         """Go on behind `place`, without what lies before it."""
@@ -67,7 +67,7 @@ class LogReader:
     async def _advance_horizon(self) -> None:
         if self._barrier is None:
             return
-        self._barrier = await changelog.left(self._tx, self._barrier)
+        self._barrier = await change_reader.left(self._tx, self._barrier)
         if not self._barrier.writers:
             self._horizon, self._barrier = self._barrier.id, None
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from taskyard.errors import LogEpochChanged
-from taskyard_taskdb.storage.changelog import LoggedChange
+from taskyard_taskdb.storage.change_log.read import LoggedChange
 
 BUFFER = 2000
 PAGE = 500

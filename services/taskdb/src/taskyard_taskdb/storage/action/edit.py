@@ -1,0 +1,73 @@
+"""Changes of a task's spec, labels and annotations."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from taskyard_taskdb.domain.event import Edited
+from taskyard_taskdb.domain.lifecycle import apply
+from taskyard_taskdb.domain.task import TaskState
+from taskyard_taskdb.storage.action.actions import AfterCommit, expect, is_repeat
+from taskyard_taskdb.storage.create.placement_classes import ClassCache
+from taskyard_taskdb.storage.create.request_ids import Method, Request
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.read import tasks
+from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+
+_rng = random.Random()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What is to be stored of a changed task, and what the lifecycle has to know of the change."""
+
+    event: Edited
+    kind: int
+    class_definition: bytes
+    spec: bytes
+    callback: bytes | None
+    annotations: bytes | None
+    labels: str | None
+
+
+Decide = Callable[[TaskRecord, TaskState], Edit | None]
+"""The change of a task as it is now; None if there is none."""
+
+
+class Editor:
+    """Applies changes; `after_commit` is told what those who wait have to know."""
+
+    def __init__(self, pool: Pool, classes: ClassCache, after_commit: AfterCommit) -> None:
+        self._pool = pool
+        self._classes = classes
+        self._after_commit = after_commit
+
+    async def edit(self, key: Key, resource_version: int, decide: Decide, request: Request | None) -> None:
+        """Changes a task as `decide` says. Raises NotFound, ResourceVersionMismatch, RequestIdReused, what
+        `decide` raises and what the lifecycle refuses with."""
+
+        async def work(tx: Tx) -> Written:
+            if request is not None and await is_repeat(tx, Method.UPDATE_TASK, request):
+                return Written()
+            loaded = await load_for_update(tx, [key])
+            task = expect(loaded.tasks, key, resource_version)
+            record = await tasks.read(tx, *key)
+            assert record is not None, "the task is locked"
+            edit = decide(record, task)
+            if edit is None:
+                return Written()
+            transition = apply(task, edit.event, loaded.now, _rng)
+            if edit.event.class_id is not None:
+                await self._classes.ensure_one(tx, key[0], edit.event.class_id, edit.class_definition)
+            written = await write(tx, [transition])
+            await tx.execute(
+                statement("edit_documents"),
+                (edit.kind, edit.spec, edit.callback, edit.annotations, edit.labels, *key),
+            )
+            return written
+
+        self._after_commit(await self._pool.run(work))

@@ -1,0 +1,4 @@
+"""The audit: the change log as people query it, and the hash chain that seals it.
+
+Writes seals and facts.
+"""

@@ -1,0 +1,169 @@
+"""The change log as an audit: pages of it, newest first, by resource, tenant, event, actor and time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, false, func, not_, or_, select, text
+from sqlalchemy.dialects.postgresql import psycopg as postgresql
+
+from taskyard_taskdb.domain import audit
+from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.change_log.read import LoggedChange
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.schema import changes
+from taskyard_taskdb.storage.statements import statement
+
+# The newest changes are looked at one by one; further back changes_audit tells which pages to look at.
+NEAR = 20_000
+FAR = 1_000_000
+# A page that is not full by then is given as it is; its token leads on.
+PATIENCE_SECONDS = 0.5
+
+Sql = ColumnElement[Any]
+_DIALECT: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which changes; no tenant means all of them."""
+
+    tenant_id: str | None
+    condition: filters.Filter | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Changes, newest first, and the id below which the list goes on; None at its end."""
+
+    changes: list[LoggedChange]
+    next: int | None
+
+
+async def list_page(tx: Tx, query: AuditQuery, before: int | None, size: int) -> AuditPage:
+    """Up to `size` changes below the id `before`. Raises FilterInvalid."""
+    wanted = _condition(query)
+    top = (await change_reader.last_id(tx) + 1) if before is None else before
+    if _names_one(query):
+        found = await _read(tx, wanted, 0, top, size + 1, near=False)
+        return _page(found, size, 0)
+    oldest = await change_reader.oldest(tx)
+    bottom = oldest[0] if oldest else top
+    found, step = [], NEAR
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while top > bottom and len(found) <= size and (step == NEAR or time.monotonic() < deadline):
+        start = max(bottom, top - step)
+        found += await _read(tx, wanted, start, top, size + 1 - len(found), near=step == NEAR)
+        top, step = start, FAR
+    return _page(found, size, top if top > bottom else 0)
+
+
+def _page(found: list[LoggedChange], size: int, reached: int) -> AuditPage:
+    if len(found) > size:
+        return AuditPage(found[:size], found[size - 1].id)
+    return AuditPage(found, reached or None)
+
+
+def _names_one(query: AuditQuery) -> bool:
+    """Whether only one resource is asked for: its changes are few, wherever they are."""
+    root = query.condition.root if query.condition else None
+    terms = root.terms if isinstance(root, filters.And) else (root,)
+    return any(
+        isinstance(term, filters.Comparison)
+        and term.field.path == "resource"
+        and term.operator == "="
+        and not term.prefix
+        for term in terms
+    )
+
+
+async def _read(
+    tx: Tx, wanted: list[Sql], start: int, top: int, limit: int, *, near: bool
+) -> list[LoggedChange]:
+    """The last of the changes from `start` to below `top`."""
+    keys: Select[Any] = select(changes.c.id, changes.c.time).where(
+        changes.c.id >= start, changes.c.id < top, *wanted
+    )
+    # The sum keeps PostgreSQL from walking back through changes_by_id, which is right for a near window only.
+    order = changes.c.id if near else changes.c.id + text("0")
+    compiled = (
+        keys.order_by(order.desc())
+        .limit(limit)
+        .compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
+    )
+    # The values decide the plan, so that planning each time pays.
+    await tx.execute("SET LOCAL plan_cache_mode = auto", prepare=False)
+    rows = await tx.fetch(str(compiled), dict(compiled.params), prepare=False)
+    if not rows:
+        return []
+    values = {"ids": [row[0] for row in rows], "since": min(row[1] for row in rows)}
+    return [LoggedChange(*row) for row in await tx.fetch(statement("read_changes_by_ids"), values)]
+
+
+def _condition(query: AuditQuery) -> list[Sql]:
+    wanted: list[Sql] = []
+    if query.tenant_id is not None:
+        wanted.append(changes.c.tenant_id == query.tenant_id)
+    if query.condition is not None:
+        wanted.append(_node(query.condition.root))
+    return wanted
+
+
+def _node(node: filters.Node) -> Sql:
+    match node:
+        case filters.And(terms):
+            return and_(*(_node(term) for term in terms))
+        case filters.Or(terms):
+            return or_(*(_node(term) for term in terms))
+        case filters.Not(term):
+            return _negation(_node(term))
+        case filters.Has():
+            return _has(node.field.path)
+        case filters.Comparison():
+            return _compare(node)
+
+
+def _has(path: str) -> Sql:
+    if path == "request_id":
+        return func.coalesce(changes.c.request_id, "") != ""
+    return changes.c.actor_id != "" if path == "actor.id" else changes.c.id.is_not(None)
+
+
+def _compare(node: filters.Comparison) -> Sql:
+    equal = node.operator == "="
+    match node.field.path:
+        case "time":
+            return changes.c.time.op(node.operator, is_comparison=True)(node.value)
+        case "resource":
+            same = _resource(node)
+        case "event_type":
+            same = changes.c.event.in_(audit.read_events(node))
+        case "actor.type":
+            assert isinstance(node.value, frozenset)
+            same = changes.c.actor_type.in_(sorted(node.value))
+        case "actor.id":
+            same = _text(changes.c.actor_id, node)
+        case _:
+            same = _text(changes.c.request_id, node)
+    return same if equal else _negation(same)
+
+
+def _resource(node: filters.Comparison) -> Sql:
+    named = audit.read_resource(node)
+    kind = changes.c.resource_kind == int(named.kind)
+    owner = [] if named.tenant_id is None else [changes.c.tenant_id == named.tenant_id]
+    if node.prefix:
+        return and_(kind, *owner, changes.c.resource_id.startswith(named.resource_id, autoescape=True))
+    return and_(kind, *owner, changes.c.resource_id == named.resource_id)
+
+
+def _text(column: Sql, node: filters.Comparison) -> Sql:
+    value = str(node.value)
+    return column.startswith(value, autoescape=True) if node.prefix else column == value
+
+
+def _negation(expression: Sql) -> Sql:
+    return not_(func.coalesce(expression, false()))

@@ -1,0 +1,4 @@
+"""The change log: writers append under the shared log lock; watches, audit and statistics read it.
+
+Writes changes.
+"""

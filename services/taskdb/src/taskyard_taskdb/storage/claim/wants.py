@@ -1,0 +1,95 @@
+"""What a pop asks for and gets: plain values between the handler and the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from taskyard.errors import TaskyardError
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
+
+# Amounts of resources by name: cpu_millis, memory_mb, disk_mb and the extended ones.
+Amounts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOffer:
+    """A lane to take from: its advantage over others, and what one of its tasks takes of the budget."""
+
+    lane: LaneKey
+    offset: timedelta = timedelta(0)
+    cost: Amounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantWant:
+    """How much a runner takes of one tenant, and from which lanes."""
+
+    tenant_id: str
+    max_tasks: int
+    lanes: tuple[LaneOffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerWant:
+    """What one runner can take; session_epoch 0 is a pull worker, budget None is not accounted."""
+
+    runner_id: str
+    session_epoch: int
+    max_tasks: int
+    lease_duration: timedelta
+    tenants: tuple[TenantWant, ...]
+    budget: Amounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A claimed task with all that its assignment says."""
+
+    tenant_id: str
+    task_id: str
+    lease_id: int
+    generation: int
+    # Attempts started so far.
+    attempt: int
+    spec: bytes
+    labels: Mapping[str, str] | None
+    total_left: timedelta | None
+    traceparent: str | None
+    checkpoint_sequence: int
+    task_type_revision: int
+    task_type: str
+    task_type_tenant: str | None
+    lease_ttl: timedelta
+
+
+@dataclass(slots=True)
+class RunnerGrants:
+    """What one runner got: grants in claim order, lanes that had nothing more, or why it got nothing."""
+
+    grants: list[Grant] = field(default_factory=list)
+    drained: list[LaneKey] = field(default_factory=list)
+    error: TaskyardError | None = None
+
+
+def within(want: RunnerWant, scope: RunnerScope) -> RunnerWant:
+    """The want without tenants that the runner's key does not cover."""
+    if not scope.tenants:
+        return want
+    return replace(want, tenants=tuple(one for one in want.tenants if one.tenant_id in scope.tenants))
+
+
+def capped(want: RunnerWant, room: Mapping[str, int]) -> RunnerWant:
+    """The want with at most `room` tasks of each tenant named there; -1 is no limit."""
+    if not any(room.get(tenant.tenant_id, -1) >= 0 for tenant in want.tenants):
+        return want
+    tenants = []
+    for tenant in want.tenants:
+        left = room.get(tenant.tenant_id, -1)
+        if left < 0:
+            tenants.append(tenant)
+        elif left > 0:
+            tenants.append(TenantWant(tenant.tenant_id, min(tenant.max_tasks, left), tenant.lanes))
+    return replace(want, tenants=tuple(tenants))

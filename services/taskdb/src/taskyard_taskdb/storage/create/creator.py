@@ -1,0 +1,227 @@
+"""Stores new tasks, many in one transaction, each with its own result.
+
+A flush that the database refuses is tried again without the items at fault: those that it names, or else
+half by half, so that one poisoned item never fails its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import psycopg
+from psycopg import errors as pg
+
+from taskyard.errors import AlreadyExists, FieldInvalid, RequestIdReused, TaskyardError
+from taskyard_taskdb import failpoints
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.create.flush import is_single, write
+from taskyard_taskdb.storage.create.new_task import Created, CreateResult, NewTask, Refused, Replayed
+from taskyard_taskdb.storage.create.placement_classes import ClassCache
+from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.transitions import Written
+
+Result = CreateResult | Exception
+AfterCommit = Callable[[Written], None]
+
+_AT_FAULT = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.QueryCanceled)
+
+
+class TaskCreator:
+    """The create path; `after_commit` is told what those who wait have to know."""
+
+    def __init__(self, pool: Pool, classes: ClassCache, after_commit: AfterCommit) -> None:
+        self._pool = pool
+        self._classes = classes
+        self._after_commit = after_commit
+
+    async def create_each(self, tasks: Sequence[NewTask]) -> list[Result]:
+        """A result or an exception for each task, in order."""
+        results: dict[int, Result] = {}
+        left = list(range(len(tasks)))
+        while left:
+            leaders, followers = _elect(tasks, left)
+            await self._settle(tasks, leaders, results)
+            left = []
+            for follower, leader in followers:
+                decided = _follow(tasks[follower], tasks[leader], results[leader])
+                if decided is None:
+                    left.append(follower)
+                else:
+                    results[follower] = decided
+        return [results[index] for index in range(len(tasks))]
+
+    async def create_all(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
+        """A result for each task; or Refused, which names one at fault, and then none is stored."""
+        _, followers = _elect(tasks, range(len(tasks)))
+        if followers:
+            again, _ = followers[0]
+            raise Refused(
+                {again: FieldInvalid.of("request_id", "another item of the batch has this id as well")}
+            )
+        try:
+            return await self._transact(tasks)
+        except pg.UniqueViolation:
+            raise Refused(await self._find_taken(tasks)) from None
+        except _AT_FAULT as error:
+            raise _reason(error) from error
+
+    async def check(self, task: NewTask) -> CreateResult:
+        """What creating the task would answer, or raise; nothing is stored."""
+
+        async def rehearse(tx: Tx) -> None:
+            results, _ = await write(tx, [task])
+            # Rolls back what was written.
+            raise _Rehearsed(results[0])
+
+        try:
+            await self._pool.run(rehearse)
+        except _Rehearsed as rehearsed:
+            return rehearsed.result
+        except Refused as refused:
+            raise refused.errors[0] from None
+        except pg.UniqueViolation:
+            raise AlreadyExists("task", task.name) from None
+        raise AssertionError("a rehearsal ends with its exception")
+
+    async def _settle(
+        self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
+    ) -> None:
+        # A replacement locks the tasks that it cancels, a limit the counters of its tenant: on their own they
+        # hold up nobody else's flush.
+        alone = [[index] for index in indices if tasks[index].replaces]
+        together: dict[str, list[int]] = {"": []}
+        for index in indices:
+            if not tasks[index].replaces:
+                tenant_id = tasks[index].tenant_id if tasks[index].limited else ""
+                together.setdefault(tenant_id, []).append(index)
+        for group in (*together.values(), *alone):
+            await self._bisect(tasks, group, results)
+
+    async def _bisect(
+        self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
+    ) -> None:
+        if not indices:
+            return
+        chosen = [tasks[index] for index in indices]
+        try:
+            results.update(zip(indices, await self._transact(chosen), strict=True))
+        except Refused as refused:
+            await self._without(tasks, indices, refused.errors, results)
+        except pg.UniqueViolation:
+            await self._without(tasks, indices, await self._find_taken(chosen), results)
+        except _AT_FAULT as error:
+            if len(indices) == 1:
+                results[indices[0]] = _reason(error)
+                return
+            middle = len(indices) // 2
+            await self._bisect(tasks, indices[:middle], results)
+            await self._bisect(tasks, indices[middle:], results)
+        except TaskyardError as error:
+            results.update((index, error) for index in indices)
+
+    async def _without(
+        self,
+        tasks: Sequence[NewTask],
+        indices: Sequence[int],
+        errors: dict[int, Exception],
+        results: dict[int, Result],
+    ) -> None:
+        results.update((indices[position], error) for position, error in errors.items())
+        await self._bisect(tasks, [index for index in indices if index not in results], results)
+
+    async def _transact(self, tasks: Sequence[NewTask]) -> list[CreateResult]:
+        await self._store_classes(tasks)
+
+        single = is_single(tasks)
+
+        async def work(tx: Tx) -> tuple[list[CreateResult], Written]:
+            if single:
+                await failpoints.CREATE_BEFORE_COMMIT.reach()
+                return await write(tx, tasks)
+            outcome = await write(tx, tasks)
+            await failpoints.CREATE_BEFORE_COMMIT.reach()
+            return outcome
+
+        results, written = await self._pool.attempt(work, single=single)
+        await failpoints.CREATE_AFTER_COMMIT.reach()
+        self._after_commit(written)
+        return results
+
+    async def _store_classes(self, tasks: Sequence[NewTask]) -> None:
+        over = await self._classes.ensure((t.tenant_id, t.class_id, t.class_definition) for t in tasks)
+        if over:
+            keys = [(task.tenant_id, task.class_id) for task in tasks]
+            raise Refused({position: over[key] for position, key in enumerate(keys) if key in over})
+
+    async def _find_taken(self, tasks: Sequence[NewTask]) -> dict[int, Exception]:
+        async with self._pool.reading() as tx:
+            rows = await tx.fetch(
+                statement("find_taken_ids"),
+                {
+                    "tenant_ids": arrays.texts([task.tenant_id for task in tasks]),
+                    "task_ids": arrays.texts([task.task_id for task in tasks]),
+                },
+            )
+        taken = {(row[0], row[1]) for row in rows}
+        return {
+            position: AlreadyExists("task", task.name)
+            for position, task in enumerate(tasks)
+            if task.key in taken
+        }
+
+
+class _Rehearsed(Exception):
+    def __init__(self, result: CreateResult) -> None:
+        super().__init__()
+        self.result = result
+
+
+def _elect(tasks: Sequence[NewTask], indices: Iterable[int]) -> tuple[list[int], list[tuple[int, int]]]:
+    """The first task of each request id and task id, and all others with the one they depend on."""
+    chosen = list(indices)
+    plain = not any(tasks[index].request_id for index in chosen)
+    if plain and len({tasks[index].key for index in chosen}) == len(chosen):
+        return chosen, []
+    first: dict[object, int] = {}
+    leaders: list[int] = []
+    followers: list[tuple[int, int]] = []
+    for index in chosen:
+        task = tasks[index]
+        identities: list[object] = [task.key]
+        if task.request_id:
+            identities.append((task.tenant_id, task.method, task.request_id, "request"))
+        leader = next((first[identity] for identity in reversed(identities) if identity in first), None)
+        if leader is not None:
+            followers.append((index, leader))
+            continue
+        leaders.append(index)
+        first.update(dict.fromkeys(identities, index))
+    return leaders, followers
+
+
+def _follow(task: NewTask, leader: NewTask, result: Result) -> Result | None:
+    """What becomes of a task after its leader's result; None if that does not decide it."""
+    same_request = bool(task.request_id) and task.request_id == leader.request_id
+    if same_request and task.body_hash == leader.body_hash:
+        return result if isinstance(result, Exception) else _replay(leader, result)
+    if isinstance(result, Exception):
+        return None
+    if same_request:
+        first = _replay(leader, result)
+        return RequestIdReused("task", f"tenants/{first.tenant_id}/tasks/{first.task_id}", task.request_id)
+    return AlreadyExists("task", task.name) if isinstance(result, Created) else None
+
+
+def _replay(leader: NewTask, result: CreateResult) -> Replayed:
+    task_id = leader.task_id if isinstance(result, Created) else result.task_id
+    return Replayed(leader.tenant_id, task_id)
+
+
+def _reason(error: psycopg.Error) -> Exception:
+    if isinstance(error, psycopg.DataError):
+        told = (error.diag.message_primary or "it is not a value of its column").splitlines()[0]
+        return FieldInvalid.of("task", f"the database refuses a value: {told}")
+    if isinstance(error, pg.LockNotAvailable | pg.QueryCanceled):
+        return overloaded("the time a lock or statement may take")
+    return error

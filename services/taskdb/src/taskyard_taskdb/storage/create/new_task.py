@@ -1,0 +1,120 @@
+"""A task as it is handed to the database, and what became of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
+from taskyard_taskdb.domain.words import Admission, PendingReason
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.create.request_ids import Method
+
+
+class NewTask(NamedTuple):
+    """A valid task with every default filled in; messages are serialised, `labels` is a JSON document."""
+
+    tenant_id: str
+    task_id: str
+    uid: bytes
+    kind: int
+    class_id: int
+    priority: int
+    pinned_runner: str
+    task_type: str
+    slot: str | None
+    entity_type: str | None
+    entity_id: str | None
+    parent_task_id: str | None
+    creator_type: int
+    creator_id: str
+    traceparent: str | None
+    spec: bytes
+    callback: bytes | None
+    annotations: bytes | None
+    labels: str | None
+    # Whose type it takes; None for a mere classification.
+    task_type_tenant: str | None
+    policy: TaskPolicy
+    packed_policy: bytes | None
+    admission: Admission
+    class_definition: bytes
+    # What makes a repeat of the request recognisable; empty where there is no request_id.
+    request_id: str
+    body_hash: bytes
+    # The tenant has limits, as far as this process knows.
+    limited: bool = False
+    method: Method = Method.CREATE_TASK
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tenant and task id."""
+        return self.tenant_id, self.task_id
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it cancels the live tasks of its slot."""
+        return self.slot is not None and self.admission is Admission.REPLACE
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether storing it concerns nothing but itself: no request id, no slot, no timer, no limit."""
+        return (
+            self.policy is DEFAULT_POLICY and not self.request_id and self.slot is None and not self.limited
+        )
+
+    @property
+    def label_map(self) -> dict[str, str]:
+        """The labels."""
+        found: dict[str, str] = json.loads(self.labels) if self.labels else {}
+        return found
+
+    @property
+    def lane(self) -> LaneKey:
+        """Where the task queues once it is claimable."""
+        return LaneKey(self.tenant_id, self.class_id, self.priority, self.pinned_runner)
+
+    @property
+    def name(self) -> str:
+        """The resource name."""
+        return f"tenants/{self.tenant_id}/tasks/{self.task_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The task was stored, in this state; `replaced` are the tasks that are being cancelled for it."""
+
+    task: NewTask
+    create_time: datetime
+    pending_reason: PendingReason
+    replaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Nothing was stored: this request made that task before."""
+
+    tenant_id: str
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Nothing was stored: admission DROP_IF_RUNNING found that live task in the slot."""
+
+    tenant_id: str
+    task_id: str
+
+
+CreateResult = Created | Replayed | Dropped
+
+
+class Refused(Exception):
+    """Some tasks of a batch cannot be stored, by their positions; the transaction is rolled back."""
+
+    def __init__(self, errors: Mapping[int, Exception]) -> None:
+        super().__init__(f"{len(errors)} tasks refused")
+        self.errors = dict(errors)

@@ -1,0 +1,183 @@
+-- name: doctor_leases_without_task
+-- Locks nothing: leases of tasks that have ended or do not exist; scans leases, which are few.
+SELECT l.tenant_id, l.task_id FROM leases l
+LEFT JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_id
+WHERE t.task_id IS NULL OR t.end_time IS NOT NULL
+
+-- name: doctor_lock_leases
+-- Locks leases in key order; primary key.
+SELECT l.tenant_id, l.task_id
+FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+    ORDER BY k.tenant_id COLLATE "C", k.id COLLATE "C"
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM leases WHERE leases.tenant_id = k.tenant_id AND leases.task_id = k.id FOR UPDATE
+) l
+
+-- name: doctor_delete_leases
+-- Deletes locked leases that belong to no live task, if that is still so; primary keys.
+DELETE FROM leases l
+USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+WHERE l.tenant_id = k.tenant_id AND l.task_id = k.id AND NOT EXISTS (
+    SELECT FROM tasks t WHERE t.tenant_id = l.tenant_id AND t.task_id = l.task_id AND t.end_time IS NULL)
+
+-- name: doctor_running_without_lease
+-- Locks nothing: tasks that say they run, on no lease; tasks_held.
+SELECT t.tenant_id, t.task_id FROM tasks t
+WHERE t.held_time IS NOT NULL AND t.phase IN (2, 3) AND t.kind <> 6
+    AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
+
+-- name: doctor_leases_without_session
+-- Locks nothing: leases that follow a session that does not exist; scans leases, which are few.
+SELECT l.tenant_id, l.task_id FROM leases l
+WHERE l.phase IN (2, 3) AND l.expire_time IS NULL
+    AND NOT EXISTS (SELECT FROM sessions s WHERE s.runner_id = l.runner_id AND s.epoch = l.session_epoch)
+
+-- name: doctor_leases_overdue
+-- Locks nothing: leases that expired minutes ago and were left alone; scans leases, which are few.
+SELECT l.tenant_id, l.task_id
+FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
+WHERE l.phase IN (2, 3) AND coalesce(l.expire_time, s.expire_time) < statement_timestamp() - interval '5 minutes'
+
+-- name: doctor_claimable_without_queue
+-- Locks nothing: tasks that could be claimed and have no queue row; scans tasks, primary keys.
+SELECT t.tenant_id, t.task_id
+FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
+WHERE t.end_time IS NULL AND t.kind <> 6 AND CASE WHEN l.task_id IS NULL
+        THEN t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)
+        ELSE l.phase = 5 AND l.requested_action = 0 END
+    AND NOT EXISTS (SELECT FROM queue q
+        WHERE q.tenant_id = t.tenant_id AND q.class_id = t.class_id AND q.priority = t.priority
+            AND q.pinned_runner = t.pinned_runner AND q.ready_time = t.ready_time AND q.task_id = t.task_id)
+
+-- name: doctor_lock_tasks
+-- Locks tasks in key order; primary key of tasks.
+SELECT t.tenant_id, t.task_id, t.phase
+FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+    ORDER BY k.tenant_id COLLATE "C", k.id COLLATE "C"
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM tasks WHERE tasks.tenant_id = k.tenant_id AND tasks.task_id = k.id FOR UPDATE
+) t
+
+-- name: doctor_queue_without_task
+-- Locks nothing: queue rows whose task cannot be claimed by them; primary keys.
+SELECT q.tenant_id, q.task_id
+FROM queue q
+LEFT JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
+LEFT JOIN leases l ON l.tenant_id = q.tenant_id AND l.task_id = q.task_id
+WHERE NOT coalesce(t.end_time IS NULL AND t.class_id = q.class_id AND t.priority = q.priority
+    AND t.pinned_runner = q.pinned_runner AND t.ready_time = q.ready_time
+    AND CASE WHEN l.task_id IS NULL THEN t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)
+        ELSE l.phase = 5 AND l.requested_action = 0 END, false)
+
+-- name: doctor_lock_queue
+-- Locks the queue rows of tasks; the primary key of queue is scanned by tenant.
+SELECT q.tenant_id, q.task_id
+FROM (SELECT DISTINCT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)) k
+JOIN queue q ON q.tenant_id = k.tenant_id AND q.task_id = k.id
+ORDER BY q.tenant_id, q.class_id, q.priority, q.pinned_runner, q.ready_time, q.task_id
+FOR UPDATE OF q
+
+-- name: doctor_dequeue
+-- Deletes locked queue rows whose task cannot be claimed by them, if that is still so; primary keys.
+DELETE FROM queue q
+USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+WHERE q.tenant_id = k.tenant_id AND q.task_id = k.id AND NOT EXISTS (
+    SELECT FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
+    WHERE t.tenant_id = q.tenant_id AND t.task_id = q.task_id AND t.end_time IS NULL AND t.class_id = q.class_id
+        AND t.priority = q.priority AND t.pinned_runner = q.pinned_runner AND t.ready_time = q.ready_time
+        AND CASE WHEN l.task_id IS NULL THEN t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)
+            ELSE l.phase = 5 AND l.requested_action = 0 END)
+
+-- name: doctor_waiting_without_timer
+-- Locks nothing: delayed and retried tasks that nothing will wake; tasks_held, primary key of timers.
+SELECT t.tenant_id, t.task_id FROM tasks t
+WHERE t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason IN (2, 3)
+    AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
+    AND NOT EXISTS (
+        SELECT FROM timers d WHERE d.tenant_id = t.tenant_id AND d.task_id = t.task_id AND d.kind = 1)
+
+-- name: doctor_set_timers
+-- Sets the timers of locked tasks that wait for a time; primary keys.
+INSERT INTO timers (tenant_id, task_id, kind, due_time)
+SELECT t.tenant_id, t.task_id, 1, coalesce(t.next_attempt_time, statement_timestamp())
+FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.id
+WHERE t.end_time IS NULL AND t.phase = 1 AND t.pending_reason IN (2, 3)
+ON CONFLICT DO NOTHING
+
+-- name: doctor_timers_without_task
+-- Locks nothing: timers of tasks that have ended or do not exist; scans timers.
+SELECT d.tenant_id, d.task_id FROM timers d
+LEFT JOIN tasks t ON t.tenant_id = d.tenant_id AND t.task_id = d.task_id
+WHERE t.task_id IS NULL OR t.end_time IS NOT NULL
+
+-- name: doctor_lock_timers
+-- Locks the timers of tasks in key order, after the tasks; primary key of timers.
+SELECT d.tenant_id, d.task_id, d.kind
+FROM (
+    SELECT DISTINCT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+    ORDER BY k.tenant_id, k.id
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM timers WHERE timers.tenant_id = k.tenant_id AND timers.task_id = k.id ORDER BY timers.kind FOR UPDATE
+) d
+
+-- name: doctor_delete_timers
+-- Deletes locked timers of tasks that are not live, if that is still so; primary keys.
+DELETE FROM timers d
+USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
+WHERE d.tenant_id = k.tenant_id AND d.task_id = k.id AND NOT EXISTS (
+    SELECT FROM tasks t WHERE t.tenant_id = d.tenant_id AND t.task_id = d.task_id AND t.end_time IS NULL)
+
+-- name: doctor_slots_without_head
+-- Locks nothing: slots whose head does not hold them, and slots that are waited for without a row; primary keys,
+-- tasks_by_slot.
+SELECT s.tenant_id, s.slot
+FROM slots s
+LEFT JOIN tasks t ON t.tenant_id = s.tenant_id AND t.task_id = s.head_task_id
+LEFT JOIN leases l ON l.tenant_id = s.tenant_id AND l.task_id = s.head_task_id
+WHERE NOT coalesce(t.slot = s.slot AND t.end_time IS NULL
+    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
+UNION
+SELECT t.tenant_id, t.slot FROM tasks t
+WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.phase = 1 AND t.pending_reason = 4
+    AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.slot)
+
+-- name: doctor_holders_without_slot
+-- Locks nothing: tasks that can be claimed or are leased, of a slot that is not theirs; tasks_by_slot, primary keys.
+SELECT t.tenant_id, t.task_id
+FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
+LEFT JOIN slots s ON s.tenant_id = t.tenant_id AND s.slot = t.slot
+WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.kind <> 6
+    AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1))
+    AND s.head_task_id IS DISTINCT FROM t.task_id
+
+-- name: doctor_log_differs
+-- Locks nothing: tasks that changed within a day and whose newest change is not of their version, or that have none;
+-- changes_by_time, primary keys. A task that nobody has touched since is as the nights before have found it.
+WITH logged AS MATERIALIZED (
+    SELECT tenant_id, resource_id, max(version) AS version FROM changes
+    WHERE resource_kind = 1 AND time > statement_timestamp() - interval '1 day'
+    GROUP BY tenant_id, resource_id
+)
+SELECT t.tenant_id, t.task_id
+FROM logged g JOIN tasks t ON t.tenant_id = g.tenant_id AND t.task_id = g.resource_id
+LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
+WHERE coalesce(l.version, t.version) <> g.version
+UNION ALL
+SELECT t.tenant_id, t.task_id FROM tasks t
+WHERE t.update_time > statement_timestamp() - interval '23 hours'
+    AND NOT EXISTS (SELECT FROM logged g WHERE g.tenant_id = t.tenant_id AND g.resource_id = t.task_id)
+
+-- name: doctor_stuck_webhooks
+-- Locks nothing: tasks whose webhook has waited for a day; the table holds only what was not delivered.
+SELECT w.tenant_id, w.task_id FROM webhooks w WHERE w.create_time < statement_timestamp() - interval '1 day'
+
+-- name: doctor_failing_jobs
+-- Locks nothing: jobs that failed last, or that nobody has finished for days; a row per job.
+SELECT 'system', job FROM job_runs
+WHERE error IS NOT NULL OR coalesce(success_time, start_time) < statement_timestamp() - interval '3 days'

@@ -1,0 +1,179 @@
+"""What RunDoctor does about its findings: a repair locks, looks again, and changes what is still wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.change import Change, ChangeEvent
+from taskyard_taskdb.domain.event import LeaseExpired
+from taskyard_taskdb.domain.task import Actor, TaskState
+from taskyard_taskdb.domain.words import ActorType, Phase
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.slot import repair as slot_repair
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.tenant import counters
+from taskyard_taskdb.storage.transition.task_rows import Key, key_of
+from taskyard_taskdb.storage.transition.transitions import Written, change_row, load_for_update, write
+
+DOCTOR = Actor(ActorType.SYSTEM, "doctor")
+
+
+class NotNow(Exception):
+    """The repair is not safe, or not possible, at this time; says what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What repairs work with: the database, whom to tell, who asked, and how a job is run by its name."""
+
+    pool: Pool
+    told: Callable[[Written], None]
+    actor: Actor
+    run_job: Callable[[str], Awaitable[None]]
+
+
+Work = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
+Repair = Callable[[Hands, Sequence[Key]], Awaitable[None]]
+"""Repairs what is still wrong of these. Raises NotNow."""
+
+
+def in_transaction(work: Work) -> Repair:
+    """The work as a repair: one transaction for all."""
+
+    async def repair(hands: Hands, keys: Sequence[Key]) -> None:
+        hands.told(await hands.pool.run(lambda tx: work(tx, keys)))
+
+    return repair
+
+
+def executing(*names: str) -> Repair:
+    """Statements that guard themselves, in this order."""
+
+    async def work(tx: Tx, keys: Sequence[Key]) -> Written:
+        for name in names:
+            await tx.execute(statement(name), params(keys))
+        return Written()
+
+    return in_transaction(work)
+
+
+async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Put tasks that can be claimed into the queue."""
+    await load_for_update(tx, keys, damaged=True)
+    await tx.execute(statement("doctor_set_ready"), params(keys))
+    rows = await tx.fetch(statement("doctor_enqueue"), params(keys))
+    return Written(lanes={LaneKey(*row) for row in rows})
+
+
+async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Let tasks that run nowhere be claimed again."""
+    before = await load_for_update(tx, keys, damaged=True)
+    moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
+    if not moved:
+        return Written()
+    rows = await tx.fetch(statement("doctor_enqueue"), params(moved))
+    loaded = await load_for_update(tx, moved)
+    changes = [
+        _change(task, ChangeEvent.TASK_REDISTRIBUTED, loaded.now, before.tasks[key].phase)
+        for key, task in loaded.tasks.items()
+    ]
+    await insert_changes(tx, changes)
+    return Written(lanes={LaneKey(*row) for row in rows}, changed=True)
+
+
+async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
+    """End leases that are over, as the sweep does, and no earlier than it may. Raises NotNow."""
+    wait = await leader.reaps_in(tx)
+    if wait is None:
+        raise NotNow("no replica leads housekeeping, so that nobody knows how long runners could not renew")
+    if wait > 0:
+        raise NotNow(f"runners may still come back to their leases: try again in {wait:.0f} s")
+    loaded = await load_for_update(tx, keys)
+    rng = Random()
+    return await write(
+        tx,
+        [
+            lifecycle.apply(task, LeaseExpired(generation=task.generation, actor=DOCTOR), loaded.now, rng)
+            for task in loaded.tasks.values()
+            if task.lease is not None
+        ],
+    )
+
+
+async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Settle who holds the slots of these tasks."""
+    rows = await tx.fetch(statement("doctor_slots_of"), params(keys))
+    return await slot_repair.repair(tx, [(row[0], row[1]) for row in rows])
+
+
+async def correct_counters(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Set counters to what a recount finds."""
+    await counters.compare(tx, repair=True)
+    return Written()
+
+
+async def make_partitions(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Make the partitions that rows are waiting for."""
+    for table in COLUMNS:
+        await ensure_months(tx, table, await stray_months(tx, table))
+    return Written()
+
+
+async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
+    """Tell what the log does not know, and let no version be told twice."""
+    loaded = await load_for_update(tx, keys)
+    rows = await tx.fetch(statement("doctor_logged_versions"), params(keys))
+    logged = {(row[0], row[1]): row[2] for row in rows}
+    ahead = [task for task in loaded.tasks.values() if logged[key_of(task)] > task.version]
+    if ahead:
+        versions = arrays.bigints([logged[key_of(task)] for task in ahead])
+        await tx.execute(
+            statement("doctor_raise_versions"), params([key_of(t) for t in ahead]) | {"versions": versions}
+        )
+    behind = [task for task in loaded.tasks.values() if logged[key_of(task)] < task.version]
+    await insert_changes(tx, [_change(task, ChangeEvent.TASK_UPDATED, loaded.now) for task in behind])
+    return Written(changed=bool(behind))
+
+
+async def run_jobs(hands: Hands, keys: Sequence[Key]) -> None:
+    """Run jobs now; what fails again is found again."""
+    for _, job in keys:
+        await hands.run_job(job)
+
+
+def params(keys: Sequence[Key]) -> dict[str, object]:
+    """The columns of keys."""
+    return {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "ids": arrays.texts([key[1] for key in keys]),
+    }
+
+
+def _change(task: TaskState, event: ChangeEvent, now: datetime, before: Phase | None = None) -> ChangeRow:
+    return change_row(
+        task,
+        Change(
+            event=event,
+            actor=DOCTOR,
+            time=now,
+            version=task.version,
+            phase=task.phase,
+            previous_phase=before,
+            pending_reason=task.pending_reason,
+            generation=task.generation,
+            attempt=task.attempt,
+            retry_count=task.retry_count,
+            runner_loss_count=task.runner_loss_count,
+            exit_code=task.exit_code,
+            details={"reason": "repaired"},
+        ),
+    )

@@ -1,0 +1,101 @@
+"""What the sweeps look for: leases, sessions, timers and slots whose time has come, read a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.slot.slots import SlotKey
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.timers import Timer
+
+BEFORE_ALL: Key = ("", "")
+
+
+class OverdueLease(NamedTuple):
+    """A lease that was found, by the generation that it had then."""
+
+    key: Key
+    generation: int
+
+
+async def leases(
+    tx: Tx, name: str, after: Key, page: int, patience: timedelta | None = None
+) -> list[OverdueLease]:
+    """A page of expired_leases, disconnected_leases, overdue_runs or overdue_actions."""
+    params: dict[str, object] = {"after_tenant": after[0], "after_task": after[1], "page": page}
+    if patience is not None:
+        params["patience"] = patience
+    rows = await tx.fetch(statement(name), params)
+    return [OverdueLease((tenant_id, task_id), generation) for tenant_id, task_id, generation in rows]
+
+
+async def lease_events(tx: Tx, patience: timedelta) -> tuple[bool, float | None]:
+    """Whether anything is due for a lease or session, and in how many seconds the next will be."""
+    row = await tx.fetch_row(statement("lease_events"), {"patience": patience})
+    assert row is not None
+    return row[0], row[1]
+
+
+async def next_timer(tx: Tx) -> float | None:
+    """In how many seconds the next timer is due."""
+    row = await tx.fetch_row(statement("next_timer"))
+    return row[0] if row else None
+
+
+async def expire_sessions(tx: Tx, page: int) -> list[str]:
+    """Close expired sessions; returns their runners."""
+    return [row[0] for row in await tx.fetch(statement("expire_sessions"), {"page": page})]
+
+
+async def fired(tx: Tx, timers: Sequence[Timer]) -> None:
+    """Remove timers as they were read."""
+    params = {
+        "tenant_ids": arrays.texts([timer.tenant_id for timer in timers]),
+        "task_ids": arrays.texts([timer.task_id for timer in timers]),
+        "kinds": arrays.smallints([timer.kind for timer in timers]),
+        "due_times": arrays.timestamps([timer.due_time for timer in timers]),
+    }
+    await tx.execute(statement("fired_timers"), params)
+
+
+async def doubtful_slots(tx: Tx, after: SlotKey, page: int) -> list[SlotKey]:
+    """Slots whose head does not hold them."""
+    params = {"after_tenant": after[0], "after_task": after[1], "page": page}
+    return [(row[0], row[1]) for row in await tx.fetch(statement("doubtful_slots"), params)]
+
+
+async def headless_waiters(tx: Tx, page: int) -> list[SlotKey]:
+    """Slots that are waited for and have no row."""
+    return [(row[0], row[1]) for row in await tx.fetch(statement("headless_waiters"), {"page": page})]
+
+
+async def forget_revocations(tx: Tx) -> int:
+    """Remove revocations that are not told any more."""
+    return await tx.execute(statement("forget_revocations"))
+
+
+async def forget_requests(tx: Tx, age: timedelta, page: int) -> int:
+    """Remove request ids of this age; returns how many those were."""
+    return await tx.execute(statement("forget_requests"), {"age": age, "page": page})
+
+
+async def crowded_checkpoints(tx: Tx, after: Key, page: int) -> tuple[list[Key], Key | None]:
+    """Of the next tasks with checkpoints those that have too many or are gone, and where to go on."""
+    params = {"after_tenant": after[0], "after_task": after[1], "page": page}
+    rows = await tx.fetch(statement("crowded_checkpoints"), params)
+    last = (rows[-1][0], rows[-1][1]) if len(rows) == page else None
+    return [(row[0], row[1]) for row in rows if row[2]], last
+
+
+async def trim_checkpoints(tx: Tx, keys: Sequence[Key]) -> int:
+    """Delete what these tasks have too many; returns how many those were."""
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "task_ids": arrays.texts([key[1] for key in keys]),
+    }
+    return await tx.execute(statement("trim_checkpoints"), params)

@@ -1,0 +1,127 @@
+-- name: expired_leases
+-- Locks nothing: active leases past their own expiry or that of their session, a page in key order. Whoever acts on one
+-- locks it and looks again. Scans leases, which are few.
+SELECT l.tenant_id, l.task_id, l.generation
+FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
+WHERE l.phase IN (2, 3) AND coalesce(l.expire_time, s.expire_time, '-infinity') <= statement_timestamp()
+    AND (l.tenant_id, l.task_id) > (%(after_tenant)s, %(after_task)s)
+ORDER BY l.tenant_id, l.task_id LIMIT %(page)s
+
+-- name: disconnected_leases
+-- Locks nothing: leases to redistribute because the stream of their session is gone for a while; sessions are scanned,
+-- leases_by_runner.
+SELECT l.tenant_id, l.task_id, l.generation
+FROM sessions s JOIN leases l ON l.runner_id = s.runner_id AND l.session_epoch = s.epoch
+WHERE s.disconnect_time <= statement_timestamp() - %(patience)s::interval AND NOT s.closed
+    AND l.phase IN (2, 3) AND l.on_runner_lost = 2 AND l.overlap = 2 AND l.slot IS NULL
+    AND (l.tenant_id, l.task_id) > (%(after_tenant)s, %(after_task)s)
+ORDER BY l.tenant_id, l.task_id LIMIT %(page)s
+
+-- name: overdue_runs
+-- Locks nothing: runs past the backstop of their timeouts; scans leases.
+SELECT tenant_id, task_id, generation FROM leases
+WHERE phase = 3 AND deadline_time <= statement_timestamp()
+    AND (tenant_id, task_id) > (%(after_tenant)s, %(after_task)s)
+ORDER BY tenant_id, task_id LIMIT %(page)s
+
+-- name: overdue_actions
+-- Locks nothing: leases whose holder has not complied in time; leases_asked.
+SELECT tenant_id, task_id, generation FROM leases
+WHERE requested_action <> 0 AND action_deadline <= statement_timestamp()
+    AND (tenant_id, task_id) > (%(after_tenant)s, %(after_task)s)
+ORDER BY tenant_id, task_id LIMIT %(page)s
+
+-- name: lease_events
+-- Locks nothing: whether a lease, session, deadline or disconnection is due, and in how many seconds the next one is; scans
+-- leases and sessions, which are few.
+SELECT coalesce(bool_or(due <= statement_timestamp()), false),
+    extract(epoch FROM min(due) FILTER (WHERE due > statement_timestamp()) - statement_timestamp())::float8
+FROM (
+    SELECT unnest(ARRAY[l.expire_time, CASE WHEN l.phase = 3 THEN l.deadline_time END, l.action_deadline]) AS due
+    FROM leases l WHERE l.phase IN (2, 3) OR l.requested_action <> 0
+    UNION ALL
+    SELECT unnest(ARRAY[s.expire_time, s.disconnect_time + %(patience)s::interval]) FROM sessions s
+    WHERE NOT s.closed OR EXISTS (
+        SELECT FROM leases l WHERE l.runner_id = s.runner_id AND l.session_epoch = s.epoch AND l.expire_time IS NULL)
+) events
+
+-- name: expire_sessions
+-- Closes expired sessions, a page of them, skipping what a renewal has locked; sessions are few.
+WITH expired AS (
+    SELECT runner_id, epoch FROM sessions
+    WHERE NOT closed AND expire_time <= statement_timestamp()
+    ORDER BY runner_id LIMIT %(page)s
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE sessions s SET closed = true FROM expired
+WHERE s.runner_id = expired.runner_id AND s.epoch = expired.epoch AND s.expire_time <= statement_timestamp()
+RETURNING s.runner_id
+
+-- name: fired_timers
+-- Deletes timers of tasks that the caller has locked, unless they were moved meanwhile; primary key of timers.
+DELETE FROM timers t
+USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(kinds)s::smallint[], %(due_times)s::timestamptz[])
+    AS c (tenant_id, task_id, kind, due_time)
+WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id AND t.kind = c.kind AND t.due_time = c.due_time
+
+-- name: next_timer
+-- Locks nothing: in how many seconds the next timer is due; the first entry of timers_by_due_time.
+SELECT extract(epoch FROM min(due_time) - statement_timestamp())::float8 FROM timers
+
+-- name: doubtful_slots
+-- Locks nothing: slots whose head does not hold them (ended, paused, gone, of another slot) or that have none, a page in
+-- key order; primary keys.
+SELECT s.tenant_id, s.slot
+FROM slots s
+LEFT JOIN tasks t ON t.tenant_id = s.tenant_id AND t.task_id = s.head_task_id
+LEFT JOIN leases l ON l.tenant_id = s.tenant_id AND l.task_id = s.head_task_id
+WHERE (s.tenant_id, s.slot) > (%(after_tenant)s, %(after_task)s)
+    AND NOT coalesce(t.slot = s.slot AND t.end_time IS NULL
+        AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
+ORDER BY s.tenant_id, s.slot LIMIT %(page)s
+
+-- name: headless_waiters
+-- Locks nothing: slots that are waited for and have no row; tasks_by_slot is scanned, which holds live tasks only.
+SELECT DISTINCT t.tenant_id, t.live_slot
+FROM tasks t
+WHERE t.live_slot IS NOT NULL AND t.phase = 1 AND t.pending_reason = 4
+    AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.live_slot)
+LIMIT %(page)s
+
+-- name: forget_revocations
+-- Deletes what every holder has been told or will never ask for; the table is small.
+DELETE FROM revocations WHERE time < statement_timestamp() - interval '10 minutes'
+
+-- name: forget_requests
+-- Deletes a page of request ids that may be used again; idempotency_keys_by_time.
+DELETE FROM idempotency_keys k
+USING (
+    SELECT tenant_id, method, request_id FROM idempotency_keys
+    WHERE create_time < statement_timestamp() - %(age)s::interval
+    ORDER BY create_time LIMIT %(page)s
+) old
+WHERE k.tenant_id = old.tenant_id AND k.method = old.method AND k.request_id = old.request_id
+
+-- name: crowded_checkpoints
+-- Locks nothing: the next tasks that have checkpoints, and whether these are too many; primary keys.
+SELECT c.tenant_id, c.task_id,
+    count(*) > 10 OR NOT EXISTS (
+        SELECT FROM tasks t WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id)
+FROM checkpoints c
+WHERE (c.tenant_id, c.task_id) > (%(after_tenant)s, %(after_task)s)
+GROUP BY c.tenant_id, c.task_id
+ORDER BY c.tenant_id, c.task_id LIMIT %(page)s
+
+-- name: trim_checkpoints
+-- Deletes what lies beyond the newest 10 of each task, or all if it is gone; the task is not locked, since nothing older
+-- than its newest checkpoints is ever written. Primary keys.
+DELETE FROM checkpoints c
+USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+CROSS JOIN LATERAL (
+    SELECT min(newest.sequence) AS sequence FROM (
+        SELECT x.sequence FROM checkpoints x WHERE x.tenant_id = k.tenant_id AND x.task_id = k.task_id
+            AND EXISTS (SELECT FROM tasks t WHERE t.tenant_id = k.tenant_id AND t.task_id = k.task_id)
+        ORDER BY x.sequence DESC LIMIT 10
+    ) newest
+) kept
+WHERE c.tenant_id = k.tenant_id AND c.task_id = k.task_id AND c.sequence < coalesce(kept.sequence, 9223372036854775807)

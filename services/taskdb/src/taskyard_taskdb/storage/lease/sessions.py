@@ -1,0 +1,212 @@
+"""Sessions of runners: opened, renewed, closed, and what that does to the leases that follow them.
+
+An opened session supersedes the former one of its runner. Leases that the agent lists go on under the new
+session; those it does not list count as lost with their runner, work that must not overlap only after the
+recorded expiry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from uuid import UUID, uuid4
+
+from taskyard.errors import NotFound, RunnerIdInUse, SessionSuperseded, TaskyardError
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.event import HolderReturned, LossCause, Released, RunnerLost, runner
+from taskyard_taskdb.domain.task import Actor, TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.words import ActorType, ReleaseReason
+from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes, resource_change
+from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.runner.runners import Registration
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import (
+    Loaded,
+    Written,
+    database_time,
+    load_for_update,
+    write,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a runner says to open a session, and to which scheduler."""
+
+    scheduler_id: str
+    runner_id: str
+    key_id: str
+    instance_id: UUID
+    takeover: bool
+    registration: Registration
+    held: tuple[Lease, ...]
+    lease_duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The new session, and the held leases that are lost or whose holder must act."""
+
+    session_id: UUID
+    epoch: int
+    verdicts: list[Verdict]
+    written: Written
+
+
+async def open_session(tx: Tx, hello: Hello) -> Opened:
+    """Open a session. Raises RunnerIdInUse, or PermissionDenied for a foreign or deleted runner id."""
+    scope = await runners.admit(tx, hello.key_id, hello.runner_id)
+    is_new = await runners.put(
+        tx, hello.runner_id, hello.key_id, scope, hello.registration, hello.instance_id
+    )
+    former = await tx.fetch_row(statement("lock_session"), {"runner_id": hello.runner_id})
+    if former is not None and former[3] and former[4] != hello.instance_id and not hello.takeover:
+        raise RunnerIdInUse.named(hello.runner_id)
+    epoch = 1 if former is None else former[0] + 1
+    # The former session's expiry is read with its leases: only then may the row change.
+    loaded, held = await _load_leases(tx, hello)
+    expire_time = await database_time(tx) + hello.lease_duration
+    transitions, verdicts = _settle(loaded, hello, held, epoch, expire_time)
+    session_id = uuid4()
+    params = {
+        "epoch": epoch,
+        "expire_time": expire_time,
+        "used_capacity": len(held),
+        "session_id": session_id,
+        "instance_id": hello.instance_id,
+        "runner_id": hello.runner_id,
+        "scheduler_id": hello.scheduler_id,
+    }
+    await tx.execute(statement("put_session"), params)
+    written = await write(tx, transitions)
+    await _log(tx, hello, is_new, loaded.now)
+    return Opened(session_id, epoch, verdicts, written)
+
+
+async def _load_leases(tx: Tx, hello: Hello) -> tuple[Loaded, dict[Key, Lease]]:
+    held = {lease.key: lease for lease in hello.held}
+    rows = await tx.fetch(statement("leases_of_runner"), {"runner_id": hello.runner_id})
+    keys = {(row[0], row[1]) for row in rows} | held.keys()
+    if not keys:
+        return Loaded(await database_time(tx), {}), held
+    return await load_for_update(tx, keys), held
+
+
+def _settle(
+    loaded: Loaded, hello: Hello, held: Mapping[Key, Lease], epoch: int, expire_time: datetime
+) -> tuple[list[Transition], list[Verdict]]:
+    transitions: list[Transition] = []
+    verdicts: list[Verdict] = []
+    rng = Random()
+    for key in sorted(loaded.tasks.keys() | held.keys()):
+        task, lease = loaded.tasks.get(key), held.get(key)
+        if lease is not None:
+            returned = _returned(hello, lease, epoch, expire_time)
+            verdict, transition = _judge(task, lease, returned, loaded.now, rng)
+            if verdict is not None:
+                verdicts.append(verdict)
+            if transition is not None:
+                transitions.append(transition)
+        if task is not None and _lost(task, hello.runner_id, lease):
+            actor = runner(hello.runner_id)
+            event = RunnerLost(generation=task.generation, cause=LossCause.NOT_LISTED, actor=actor)
+            transitions.append(lifecycle.apply(task, event, loaded.now, rng))
+    return transitions, verdicts
+
+
+def _lost(task: TaskState, runner_id: str, listed: Lease | None) -> bool:
+    """Whether the runner holds a lease of the task by record that it does not list."""
+    held = task.lease
+    if held is None or held.runner_id != runner_id:
+        return False
+    return listed is None or (task.generation, held.lease_id) != (listed.generation, listed.lease_id)
+
+
+def _returned(hello: Hello, lease: Lease, epoch: int, expire_time: datetime) -> HolderReturned:
+    return HolderReturned(
+        actor=Actor(ActorType.SCHEDULER, hello.scheduler_id),
+        runner_id=hello.runner_id,
+        generation=lease.generation,
+        lease_id=lease.lease_id,
+        session_epoch=epoch,
+        expire_time=expire_time,
+    )
+
+
+def _judge(
+    task: TaskState | None, lease: Lease, event: HolderReturned, now: datetime, rng: Random
+) -> tuple[Verdict | None, Transition | None]:
+    """What the holder of a listed lease must know, and what its return changes."""
+    if task is None:
+        return Verdict.abort(lease, NotFound("task", lease.name).reason), None
+    try:
+        transition = lifecycle.apply(task, event, now, rng)
+    except TaskyardError as error:
+        return Verdict.abort(lease, error.reason), None
+    asked = transition.task.lease.action if transition.task.lease else None
+    if asked is None:
+        return None, transition
+    return Verdict(lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))), transition
+
+
+async def _log(tx: Tx, hello: Hello, is_new: bool, now: datetime) -> None:
+    words = (ChangeEvent.RUNNER_REGISTERED, ChangeEvent.RUNNER_CONNECTED)
+    await insert_changes(
+        tx, [runner_change(hello.runner_id, word, now) for word in (words if is_new else words[1:])]
+    )
+
+
+def runner_change(runner_id: str, word: ChangeEvent, now: datetime, actor: Actor | None = None) -> ChangeRow:
+    """What happened to a runner, as a row of the log; it belongs to tenant "system"."""
+    return resource_change(word, "system", runner_id, actor or runner(runner_id), now)
+
+
+async def close_session(tx: Tx, runner_id: str, epoch: int, *, release: bool) -> Written:
+    """End a session; with `release` its leases are given back. Raises SessionSuperseded."""
+    former = await tx.fetch_row(statement("lock_session"), {"runner_id": runner_id})
+    if former is None or former[0] != epoch:
+        raise SessionSuperseded(runner_id)
+    if former[2]:
+        return Written()
+    written = Written()
+    if release:
+        rows = await tx.fetch(statement("leases_of_runner"), {"runner_id": runner_id})
+        loaded = await load_for_update(tx, [(row[0], row[1]) for row in rows])
+        written = await write(tx, _give_back(loaded, runner_id))
+    await tx.execute(statement("close_session"), {"runner_id": runner_id, "epoch": epoch, "release": release})
+    change = runner_change(runner_id, ChangeEvent.RUNNER_DISCONNECTED, await database_time(tx))
+    await insert_changes(tx, [change])
+    return written
+
+
+def _give_back(loaded: Loaded, runner_id: str) -> list[Transition]:
+    """What the end of a session does to the leases of its runner; one that cannot be given back expires."""
+    rng = Random()
+    transitions: list[Transition] = []
+    for task in loaded.tasks.values():
+        if task.lease is None or task.lease.runner_id != runner_id:
+            continue
+        release = Released(
+            actor=runner(runner_id),
+            runner_id=runner_id,
+            generation=task.generation,
+            lease_id=task.lease.lease_id,
+            reason=ReleaseReason.DRAINED,
+        )
+        with contextlib.suppress(TaskyardError):
+            transitions.append(lifecycle.apply(task, release, loaded.now, rng))
+    return transitions
+
+
+async def disconnect(tx: Tx, runner_id: str, epoch: int) -> None:
+    """Note that the stream broke. Raises SessionSuperseded."""
+    if not await tx.execute(statement("disconnect_session"), {"runner_id": runner_id, "epoch": epoch}):
+        raise SessionSuperseded(runner_id)

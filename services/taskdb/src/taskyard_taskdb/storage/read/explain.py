@@ -1,0 +1,184 @@
+"""What taskdb knows about a task's way to a runner, read together for ExplainTask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from taskyard.errors import NotFound
+from taskyard_taskdb.domain.spec_digest import spec_digest
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.claim import shares
+from taskyard_taskdb.storage.claim.shares import Share
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.read.tasks import TaskRecord
+from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.runner.runners import RunnerRecord
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.tenant import counters, usage
+from taskyard_taskdb.storage.tenant.counters import Counts
+from taskyard_taskdb.storage.tenant.usage import Use
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A task, or a spec as it would be stored."""
+
+    tenant_id: str
+    class_id: int
+    definition: bytes
+    priority: int
+    pinned_runner: str
+    task_type: str
+    slot: str | None
+    spec: bytes = b""
+    # Types that its class asks runners to execute, or not to.
+    company: frozenset[str] = frozenset()
+    task: TaskRecord | None = None
+
+
+class SlotState(NamedTuple):
+    """A slot: its head, when the head's lease ends, and how many wait before."""
+
+    head_task_id: str | None
+    lease_expire_time: datetime | None
+    ahead: int
+
+
+class TypeState(NamedTuple):
+    """A registered type and where it is registered."""
+
+    tenant_id: str
+    disabled: bool
+    queue_paused: bool
+
+
+class QuarantineState(NamedTuple):
+    """A spec that is held back; `held`: the task was paused for it."""
+
+    digest: str
+    create_time: datetime
+    runner_loss_count: int
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All of it, as of one moment or nearly so."""
+
+    subject: Subject
+    time: datetime
+    share: Share
+    use: Use
+    suspended: bool
+    queue_paused: bool
+    counts: Counts | None
+    task_type: TypeState | None
+    slot: SlotState | None
+    queued: bool
+    lane_position: int
+    runners: list[RunnerRecord]
+    executing: Mapping[str, list[str]] = field(default_factory=dict)
+    # Free resources of runners that account them, as the message of the contract.
+    free: Mapping[str, bytes] = field(default_factory=dict)
+    quarantine: QuarantineState | None = None
+
+
+async def read_facts(tx: Tx, subject: Subject) -> Facts:
+    """Everything about a task or spec; raises NotFound for a tenant that does not exist."""
+    tenant_id = subject.tenant_id
+    tenant = await tx.fetch_row(statement("explain_tenant"), {"tenant_id": tenant_id})
+    if tenant is None:
+        raise NotFound("tenant", f"tenants/{tenant_id}")
+    (share,) = await shares.read_shares(tx, [tenant_id])
+    queued, position = await _lane(tx, subject)
+    serving = await _runners(tx, tenant_id)
+    return Facts(
+        subject,
+        time=tenant[2],
+        share=share,
+        use=await usage.read_use(tx, tenant_id),
+        suspended=tenant[0],
+        queue_paused=tenant[1],
+        counts=(await counters.read(tx, [tenant_id])).get(tenant_id),
+        task_type=await _type(tx, subject),
+        slot=await _slot(tx, subject),
+        queued=queued,
+        lane_position=position,
+        runners=serving,
+        executing=await _executing(tx, subject.company),
+        free=await _free(tx, serving),
+        quarantine=await _quarantine(tx, subject),
+    )
+
+
+async def _lane(tx: Tx, subject: Subject) -> tuple[bool, int]:
+    task = subject.task
+    if task is None or task.ready_time is None:
+        return False, 0
+    params = {
+        "tenant_id": subject.tenant_id,
+        "class_id": subject.class_id,
+        "priority": subject.priority,
+        "pinned_runner": subject.pinned_runner,
+        "ready_time": task.ready_time,
+        "task_id": task.task_id,
+    }
+    row = await tx.fetch_row(statement("explain_lane"), params)
+    assert row is not None
+    return row[0], row[1] if row[0] else 0
+
+
+async def _slot(tx: Tx, subject: Subject) -> SlotState | None:
+    if subject.slot is None:
+        return None
+    task = subject.task
+    params = {
+        "tenant_id": subject.tenant_id,
+        "slot": subject.slot,
+        "priority": subject.priority,
+        "create_time": task.create_time if task is not None else None,
+        "task_id": task.task_id if task is not None else "",
+    }
+    row = await tx.fetch_row(statement("explain_slot"), params)
+    assert row is not None
+    return SlotState(*row)
+
+
+async def _type(tx: Tx, subject: Subject) -> TypeState | None:
+    if not subject.task_type:
+        return None
+    params = {"tenant_id": subject.tenant_id, "task_type": subject.task_type}
+    row = await tx.fetch_row(statement("explain_type"), params)
+    return None if row is None else TypeState(*row)
+
+
+async def _quarantine(tx: Tx, subject: Subject) -> QuarantineState | None:
+    params = {
+        "tenant_id": subject.tenant_id,
+        "digest": spec_digest(subject.spec),
+        "task_id": subject.task.task_id if subject.task is not None else "",
+    }
+    row = await tx.fetch_row(statement("explain_quarantine"), params)
+    return None if row is None else QuarantineState(*row)
+
+
+async def _runners(tx: Tx, tenant_id: str) -> list[RunnerRecord]:
+    """Runners that may serve the tenant: others are none of its business."""
+    found = await runners.read(tx)
+    return [record for record in found if not record.scope.tenants or tenant_id in record.scope.tenants]
+
+
+async def _free(tx: Tx, serving: Iterable[RunnerRecord]) -> dict[str, bytes]:
+    ids = arrays.texts([record.runner_id for record in serving])
+    return {row[0]: row[1] for row in await tx.fetch(statement("explain_free"), {"runner_ids": ids})}
+
+
+async def _executing(tx: Tx, company: Iterable[str]) -> dict[str, list[str]]:
+    asked = sorted(company)
+    if not asked:
+        return {}
+    rows = await tx.fetch(statement("explain_executing"), {"task_types": arrays.texts(asked)})
+    return {row[0]: row[1] for row in rows}

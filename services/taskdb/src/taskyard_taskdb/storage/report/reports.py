@@ -1,0 +1,376 @@
+"""What holders say about their runs: plain successes in one statement, all else as Python decides.
+
+Each report has its own result. Reports of one task are applied in their order, and either all of them here or
+all of them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import IntEnum
+from random import Random
+from typing import Any, NamedTuple
+
+from taskyard.errors import (
+    FieldInvalid,
+    LeaseNotHeld,
+    NotFound,
+    StaleGeneration,
+    StorageUnavailable,
+    TaskTerminal,
+    TaskyardError,
+)
+from taskyard_taskdb import failpoints
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.event import (
+    CancelledByHolder,
+    Failed,
+    HolderEvent,
+    Released,
+    Started,
+    Succeeded,
+    TimedOut,
+    runner,
+)
+from taskyard_taskdb.domain.task import TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.words import ActorType, Phase, RunState
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
+from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.poison import POISON, isolate
+from taskyard_taskdb.storage.pool import Pool, Row, Tx
+from taskyard_taskdb.storage.runner import runners
+from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import (
+    StateMoved,
+    Written,
+    free_slots,
+    load_for_update,
+    write,
+)
+
+# status.details: what is stored and what was reported, both serialised, put together.
+MergeDetails = Callable[[bytes | None, bytes], bytes]
+
+
+class Said(IntEnum):
+    """What a report says, as far as the common path has to know."""
+
+    STARTED = 1
+    SUCCEEDED = 2
+    OTHER = 3
+
+
+class Report(NamedTuple):
+    """One report. A start or a success is told in columns; whatever else is said is in `other`.
+
+    `details` are those of the report alone, the event's are set when they are merged with the stored ones.
+    """
+
+    key: Key
+    runner_id: str
+    generation: int
+    lease_id: int
+    said: Said
+    time: datetime | None = None
+    checkpoint_sequence: int = 0
+    result: bytes | None = None
+    exit_code: int | None = None
+    details: bytes | None = None
+    log_sequence: int | None = None
+    other: HolderEvent | None = None
+
+    def event(self) -> HolderEvent:
+        """The report as the lifecycle understands it."""
+        if self.other is not None:
+            return self.other
+        holder: dict[str, Any] = {
+            "actor": runner(self.runner_id),
+            "runner_id": self.runner_id,
+            "generation": self.generation,
+            "lease_id": self.lease_id,
+            "time": self.time,
+        }
+        if self.said is Said.STARTED:
+            return Started(checkpoint_sequence=self.checkpoint_sequence, **holder)
+        return Succeeded(result=self.result, exit_code=self.exit_code, **holder)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The phase after a report, and whether it had been applied before."""
+
+    phase: Phase
+    duplicate: bool = False
+
+
+Outcome = Applied | TaskyardError
+
+_STARTED = Applied(Phase.RUNNING)
+_SUCCEEDED = Applied(Phase.SUCCEEDED)
+
+_RUN_STATES = {
+    Succeeded: (RunState.SUCCEEDED,),
+    Failed: (RunState.FAILED,),
+    TimedOut: (RunState.TIMED_OUT,),
+    CancelledByHolder: (RunState.CANCELLED,),
+    Released: (RunState.RELEASED, RunState.LOST),
+}
+_REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
+
+
+class Reports:
+    """Applies reports and tells the lanes what came of them."""
+
+    def __init__(self, pool: Pool, lanes: Lanes, merge_details: MergeDetails) -> None:
+        self._pool = pool
+        self._lanes = lanes
+        self._merge_details = merge_details
+
+    async def apply(self, reports: Sequence[Report]) -> list[Outcome]:
+        """One outcome per report, in order. An error is final for its report."""
+        outcomes: dict[int, Outcome] = {}
+        groups = _by_task(reports)
+        plain = {key: group for key, group in groups.items() if _is_plain(reports, group)}
+        if plain:
+            done = await self._complete(reports, plain)
+            for key in done:
+                group = groups.pop(key)
+                outcomes[group[0]] = _STARTED
+                outcomes[group[-1]] = _SUCCEEDED
+        if groups:
+            await self._decide(reports, groups, outcomes)
+        return [outcomes[n] for n in range(len(reports))]
+
+    async def _complete(self, reports: Sequence[Report], plain: Mapping[Key, list[int]]) -> list[Key]:
+        """The tasks of plain successes that are done; the others are decided one by one."""
+        try:
+            done, written = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+        except POISON:
+            return []
+        self._lanes.committed(written)
+        self._lanes.stir()
+        await failpoints.REPORT_AFTER_COMMIT.reach()
+        return done
+
+    async def _decide(
+        self, reports: Sequence[Report], groups: Mapping[Key, list[int]], outcomes: dict[int, Outcome]
+    ) -> None:
+        """Apply the groups in one transaction; one that the database refuses does not fail the others."""
+
+        async def apply(keys: Sequence[Key]) -> None:
+            part = {key: groups[key] for key in keys}
+            found, written = await self._pool.run(lambda tx: self._transact(tx, reports, part))
+            await failpoints.REPORT_AFTER_COMMIT.reach()
+            outcomes.update(found)
+            self._lanes.committed(written)
+
+        def give_up(key: Key, error: Exception) -> None:
+            outcomes.update((n, _refusal(error)) for n in groups[key])
+
+        await isolate(sorted(groups), apply, give_up)
+
+    async def _transact(
+        self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
+    ) -> tuple[dict[int, Outcome], Written]:
+        loaded = await load_for_update(tx, groups)
+        rng = Random()
+        outcomes: dict[int, Outcome] = {}
+        transitions: list[Transition] = []
+        tasks = dict(loaded.tasks)
+        for key, group in groups.items():
+            for n in group:
+                task = tasks.get(key)
+                if task is None:
+                    outcomes[n] = NotFound("task", f"tenants/{key[0]}/tasks/{key[1]}")
+                    continue
+                try:
+                    step = lifecycle.apply(task, self._with_details(reports[n], task), loaded.now, rng)
+                except TaskyardError as error:
+                    outcomes[n] = error
+                    continue
+                outcomes[n] = Applied(step.task.phase, step.duplicate)
+                tasks[key] = step.task
+                transitions.append(step)
+        told = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
+        written = await write(tx, transitions, log_sequences=told)
+        # After the write: the first of two equal reports may be in this very batch.
+        await _recognise_repeats(tx, reports, tasks, outcomes)
+        await failpoints.REPORT_BEFORE_COMMIT.reach()
+        return outcomes, written
+
+    def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
+        event = report.event()
+        if report.details is None:
+            return event
+        return replace(event, details=self._merge_details(task.details, report.details))
+
+
+def _refusal(error: Exception) -> TaskyardError:
+    """Why reports of one task could not be stored: a lock that was not to be had passes, a value does not."""
+    if isinstance(error, TaskyardError):
+        return StorageUnavailable("not applied")
+    return FieldInvalid.of("report", f"cannot be stored: {str(error).splitlines()[0]}")
+
+
+async def _recognise_repeats(
+    tx: Tx, reports: Sequence[Report], tasks: Mapping[Key, TaskState], outcomes: dict[int, Outcome]
+) -> None:
+    """A rejected report whose run ended just so had been applied before."""
+    rejected = [n for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)]
+    if not rejected:
+        return
+    runs = await find_runs(tx, [(*reports[n].key, reports[n].generation) for n in rejected])
+    for n in rejected:
+        report = reports[n]
+        run = runs.get((*report.key, report.generation))
+        if run is not None and _was_applied(report.event(), run):
+            outcomes[n] = Applied(tasks[report.key].phase, duplicate=True)
+
+
+def _was_applied(event: HolderEvent, run: EndedRun) -> bool:
+    if (event.lease_id, event.runner_id) != (run.lease_id, run.runner_id):
+        return False
+    if isinstance(event, Started):
+        return run.started
+    return run.state in _RUN_STATES.get(type(event), ())
+
+
+def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
+    groups: dict[Key, list[int]] = {}
+    for n, report in enumerate(reports):
+        groups.setdefault(report.key, []).append(n)
+    return groups
+
+
+def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
+    """A success, alone or right after its start, that says nothing else."""
+    last = reports[group[-1]]
+    if last.said is not Said.SUCCEEDED or last.details is not None or len(group) > 2:
+        return False
+    if len(group) == 1:
+        return True
+    first = reports[group[0]]
+    return first.said is Said.STARTED and first.details is None and first.lease_id == last.lease_id
+
+
+async def _complete_plain(
+    tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
+) -> tuple[list[Key], Written]:
+    """The tasks that are done now, the others being for Python to decide; and whom to tell."""
+    keys = sorted(groups)
+    first = [reports[groups[key][0]] for key in keys]
+    last = [reports[groups[key][-1]] for key in keys]
+    rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
+    if not rows:
+        return [], Written()
+    ended, tenants = rows[0][-2:]
+    if ended != len(rows):
+        raise StateMoved("a lease stood for a task that had ended")
+    timed = [keys[n - 1] for n, is_timed, *_ in rows if is_timed]
+    if timed:
+        await _clear_timers(tx, timed)
+    freed = {(keys[n - 1][0], slot): keys[n - 1][1] for n, *_, slot, _, _ in rows if slot is not None}
+    written, promotions = await free_slots(tx, freed) if freed else (Written(), [])
+    written.tenants.update(tenants or ())
+    written.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
+    await runners.count_outcomes(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
+    await insert_changes(tx, [*_success_changes(rows, first, last), *promotions])
+    await failpoints.REPORT_BEFORE_COMMIT.reach()
+    return [keys[n - 1] for n, *_ in rows], written
+
+
+def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]) -> list[ChangeRow]:
+    """The changes of plain successes: the end, and before it the start that came along with it."""
+    changes: list[ChangeRow] = []
+    for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
+        report = last[n - 1]
+        starts = first[n - 1].said is Said.STARTED
+        # What the two have in common, then what each says: by position, as this is the hottest loop there is.
+        ids = (*report.key, report.runner_id, report.runner_id, None, None, None)
+        counts = (None, attempt, retry_count, runner_loss_count)
+        if starts:
+            changes.append(ChangeRow(now, version + 1, report.generation, *counts, None, TASK, *_START, *ids))
+        changes.append(
+            ChangeRow(
+                now, version + 1 + starts, report.generation, *counts, report.exit_code, TASK, *_SUCCESS, *ids
+            )
+        )
+    return changes
+
+
+# Event, actor, phase, phase before, pending reason.
+_START = (
+    ChangeEvent.TASK_STARTED.value,
+    ActorType.RUNNER.value,
+    Phase.RUNNING.value,
+    Phase.SCHEDULED.value,
+    0,
+)
+_SUCCESS = (
+    ChangeEvent.TASK_SUCCEEDED.value,
+    ActorType.RUNNER.value,
+    Phase.SUCCEEDED.value,
+    Phase.RUNNING.value,
+    0,
+)
+
+
+def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:
+    starts = [report if report.said is Said.STARTED else None for report in first]
+    return {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "task_ids": arrays.texts([key[1] for key in keys]),
+        "generations": arrays.bigints([report.generation for report in last]),
+        "lease_ids": arrays.bigints([report.lease_id for report in last]),
+        "runner_ids": arrays.texts([report.runner_id for report in last]),
+        "starts": arrays.bools([start is not None for start in starts]),
+        "start_times": arrays.timestamps([start.time if start else None for start in starts]),
+        "end_times": arrays.timestamps([report.time for report in last]),
+        "results": arrays.byteas([report.result for report in last]),
+        "exit_codes": arrays.integers([report.exit_code for report in last]),
+        "checkpoints": arrays.bigints([start.checkpoint_sequence if start else 0 for start in starts]),
+        "log_sequences": arrays.bigints([report.log_sequence for report in last]),
+    }
+
+
+async def _clear_timers(tx: Tx, keys: Iterable[Key]) -> None:
+    gone = list(keys)
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in gone]),
+        "task_ids": arrays.texts([key[1] for key in gone]),
+        "kinds": arrays.smallints([0] * len(gone)),
+    }
+    await tx.execute(statement("clear_timers"), params)
+
+
+class EndedRun(NamedTuple):
+    """What became of a run, and who had it."""
+
+    lease_id: int
+    runner_id: str
+    state: RunState
+    started: bool
+
+
+RunKey = tuple[str, str, int]
+"""Tenant, task and generation."""
+
+
+async def find_runs(tx: Tx, keys: Sequence[RunKey]) -> dict[RunKey, EndedRun]:
+    """Those of the runs that have ended."""
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "task_ids": arrays.texts([key[1] for key in keys]),
+        "generations": arrays.bigints([key[2] for key in keys]),
+    }
+    rows = await tx.fetch(statement("find_runs"), params)
+    return {
+        (tenant_id, task_id, generation): EndedRun(lease_id, runner_id, RunState(state), started)
+        for tenant_id, task_id, generation, lease_id, runner_id, state, started in rows
+    }

@@ -1,0 +1,121 @@
+"""The outbox of webhooks: written with the transition that they tell of, emptied as receivers take them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from taskyard.errors import NotFound
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.names import tenant_name
+from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.webhook import SECRET_BYTES
+from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.change_log.append import append_change
+from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.read import tasks
+from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
+from taskyard_taskdb.storage.statements import statement
+
+MAX_ERROR = 500
+SENDER = Actor(ActorType.SYSTEM, "webhooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call to be made: the task as it had ended, and how often it was tried."""
+
+    id: int
+    attempt: int
+    create_time: datetime
+    task: TaskRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """With what a tenant's calls are signed, the newest first."""
+
+    values: tuple[bytes, ...]
+    rotate_time: datetime
+
+
+# The stored document as a row of tasks, so that it is read like one; columns that came later are null.
+_DUE = f"""SELECT w.id, w.attempt, w.create_time, {tasks.COLUMNS}
+    FROM webhooks w
+    CROSS JOIN LATERAL jsonb_populate_record(NULL::tasks, w.task) t
+    LEFT JOIN leases l ON false
+    LEFT JOIN sessions s ON false
+    WHERE w.due_time <= statement_timestamp() AND w.id <> ALL (%(under_way)s::bigint[])
+        AND NOT EXISTS (SELECT FROM webhooks earlier
+            WHERE earlier.tenant_id = w.tenant_id AND earlier.task_id = w.task_id AND earlier.id < w.id)
+    ORDER BY w.due_time LIMIT %(page)s"""
+
+
+async def store(tx: Tx, keys: Sequence[Key]) -> None:
+    """Store the calls of tasks that have just ended, as they are in this transaction."""
+    params = {
+        "tenant_ids": arrays.texts([key[0] for key in keys]),
+        "task_ids": arrays.texts([key[1] for key in keys]),
+    }
+    await tx.execute(statement("insert_webhooks"), params)
+
+
+async def due(tx: Tx, under_way: Sequence[int], page: int) -> list[Call]:
+    """A page of calls that are due, of each task the oldest only, without those that are under way."""
+    rows = await tx.fetch(_DUE, {"under_way": arrays.bigints(under_way), "page": page})
+    return [Call(row[0], row[1], row[2], tasks.record(row[3:])) for row in rows]
+
+
+async def next_due(tx: Tx) -> float | None:
+    """In how many seconds a call is due; None without any."""
+    row = await tx.fetch_row(statement("next_webhook"))
+    return row[0] if row else None
+
+
+async def backlog(tx: Tx) -> tuple[int, float]:
+    """How many calls were not delivered, and the age of the oldest in seconds."""
+    row = await tx.fetch_row(statement("webhook_backlog"))
+    return (row[0], row[1] or 0.0) if row else (0, 0.0)
+
+
+async def done(tx: Tx, call: Call) -> bool:
+    """Forget a call; whether it was as it had been read."""
+    return bool(await tx.execute(statement("delivered_webhook"), {"id": call.id, "attempt": call.attempt}))
+
+
+async def give_up(tx: Tx, call: Call, error: str) -> None:
+    """Forget a call that nobody took, and say so in the log, where its tenant finds it."""
+    if not await done(tx, call):
+        return
+    now = (await tx.fetch("SELECT clock_timestamp()"))[0][0]
+    task = call.task
+    details = {"error": error[:MAX_ERROR], "attempts": call.attempt + 1, "version": task.version}
+    await append_change(
+        tx, ChangeEvent.WEBHOOK_GIVEN_UP, task.tenant_id, task.task_id, SENDER, now, details=details
+    )
+
+
+async def failed(tx: Tx, call: Call, delay: timedelta, error: str) -> bool:
+    """Put a call off that has failed; whether it was as it had been read."""
+    params = {"id": call.id, "attempt": call.attempt, "delay": delay, "error": error[:MAX_ERROR]}
+    return bool(await tx.execute(statement("failed_webhook"), params))
+
+
+async def put_off(tx: Tx, ids: Sequence[int], delay: timedelta) -> None:
+    """Put calls off that were not tried."""
+    await tx.execute(statement("put_off_webhooks"), {"ids": arrays.bigints(ids), "delay": delay})
+
+
+async def signing_secrets(tx: Tx, tenant_id: str, *, rotate: bool = False) -> Secrets:
+    """The secrets of a tenant; the first is made when it is first asked for. Raises NotFound."""
+    made = {"tenant_id": tenant_id, "secret": secrets.token_bytes(SECRET_BYTES)}
+    inserted = await tx.execute(statement("make_webhook_secret"), made)
+    if rotate and not inserted:
+        await tx.execute(statement("rotate_webhook_secret"), made)
+    row = await tx.fetch_row(statement("read_webhook_secrets"), {"tenant_id": tenant_id})
+    if row is None:
+        raise NotFound("tenant", tenant_name(tenant_id))
+    return Secrets(tuple(secret for secret in row[:2] if secret is not None), row[2])
