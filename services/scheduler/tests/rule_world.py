@@ -109,15 +109,17 @@ class World:
 
     # ---- taskdb
 
-    async def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
+    async def claim_for_runners(
+        self, request: leases.ClaimForRunnersRequest
+    ) -> leases.ClaimForRunnersResponse:
         results = [self._pop(pop) for pop in request.runners]
         # The answer is on its way; the world goes on.
         while self.meanwhile:
             self.do(*self.meanwhile.pop(0))
-        return leases.PopTasksResponse(results=results)
+        return leases.ClaimForRunnersResponse(results=results)
 
-    def _pop(self, pop: leases.RunnerPop) -> leases.PopResult:
-        result = leases.PopResult()
+    def _pop(self, pop: leases.RunnerClaim) -> leases.RunnerClaimResult:
+        result = leases.RunnerClaimResult()
         memory = pop.budget.memory_mb if pop.HasField("budget") else 10**9
         for tenant in pop.tenants:
             left = tenant.max_tasks

@@ -166,7 +166,7 @@ class Scheduler:
             raise errors.StorageUnavailable()
         self.fleet.add_taker(claim.key, claim)
         try:
-            await self.dispatcher.pop_for_claim(claim)
+            await self.dispatcher.claim_for_pull(claim)
             if wait > 0 and not claim.answer.done():
                 await claim.wait(wait)
         finally:

@@ -11,9 +11,12 @@ from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.job_options import JobOptions
 from taskyard_taskdb.measures import Measures
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.sweep.chores import (
     AuditJob,
     CheckpointJob,
@@ -73,7 +76,9 @@ class Housekeeping:
         self,
         url: str,
         pool: Pool,
-        lanes: Lanes,
+        bus: Bus,
+        bounds: Bounds,
+        usage: UsageLedger,
         told: Told,
         apply_reports: Callable[[], Awaitable[int]],
         webhooks: WebhookSender,
@@ -84,9 +89,11 @@ class Housekeeping:
         leads: bool = True,
     ) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
+        self._bounds = bounds
+        self._usage = usage
         self._leads = leads
-        self._bridge = Bridge(url, pool, lanes)
+        self._bridge = Bridge(url, pool, bus)
         self._webhooks = webhooks
         self._measures = measures
         self.office = Office(pool, grace)
@@ -108,8 +115,8 @@ class Housekeeping:
         self.job_sweeper = Sweeper(self.office, [JobSweep(pool, job, measures.job_ran) for job in self.jobs])
         self._tasks: list[asyncio.Task[None]] = []
         # What is committed, here or in another replica, may be for a sweep or a webhook.
-        lanes.on_news(self.sweeper.stir)
-        lanes.on_news(webhooks.stir)
+        bus.on_commit(lambda _: self.sweeper.stir())
+        bus.on_commit(lambda _: webhooks.stir())
 
     def start(self) -> None:
         """Begin in the running loop."""
@@ -144,14 +151,16 @@ class Housekeeping:
 
     async def repair_bounds(self) -> int:
         """Look below the lanes' bounds, which are this process's own."""
-        if not self._lanes.bounds:
+        if not self._bounds.by_lane:
             return 0
         async with self._pool.reading() as tx:
-            return await self._lanes.repair(tx)
+            lowered = await self._bounds.repair(tx)
+        self._bus.publish(CommitNotice(lanes=lowered))
+        return len(lowered)
 
     async def write_usage(self) -> int:
         """Write what tenants have used, as far as this process saw it end."""
-        return await self._lanes.ledger.flush(self._pool)
+        return await self._usage.flush(self._pool)
 
     async def measure(self) -> None:
         """Read what the gauges show, in the leader only: every replica would show the same."""

@@ -34,10 +34,12 @@ from taskyard_taskdb.rpc.tenants import TenantServicer
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.notify.bus import Bus, invalidation
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
-from taskyard_taskdb.storage.transition.transitions import Written
+from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
 from taskyard_taskdb.verifier import StoredKeyVerifier
 from taskyard_taskdb.watch.followers import LogFollowers
@@ -51,7 +53,9 @@ class TaskDb:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.pool = Pool(settings.database_url, settings.pool_options())
-        self.lanes = Lanes()
+        self.bus = Bus()
+        self.bounds = Bounds()
+        self.usage = UsageLedger()
         self.tenants = TenantCache(self.pool)
         self.types = TypeCache(self.pool)
         self.hub = Hub(self.pool)
@@ -69,9 +73,9 @@ class TaskDb:
         self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._end_streams)
-        # What is remembered of tenants that this or another replica has changed.
-        self.lanes.on_settings(self.tenants.forget)
-        self.lanes.on_settings(self.types.forget)
+        self.bus.on_commit(invalidation(self.tenants.forget, self.types.forget))
+        self.bus.on_commit(lambda notice: self.usage.add(notice.used))
+        self.bus.on_commit(lambda _: self.hub.wake())
         self.tasks = TaskServicer(
             self.pool,
             self._after_commit,
@@ -99,19 +103,21 @@ class TaskDb:
 
     def _add_administration(self, server: Server) -> None:
         """Tenants, keys and task types."""
-        tenants = TenantServicer(self.pool, self.lanes)
+        tenants = TenantServicer(self.pool, self.bus)
         server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
         api_keys = ApiKeyServicer(self.pool, server.authenticator.forget)
         server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
-        types = TaskTypeServicer(self.pool, self.lanes, self._settings.egress())
+        types = TaskTypeServicer(self.pool, self.bus, self._settings.egress())
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
 
     def _add_internal(self, server: Server) -> None:
         """What schedulers use."""
-        self.reports = ReportBatch(self.pool, self.lanes, self.hub, self.types)
+        self.reports = ReportBatch(self.pool, self.bus, self.hub, self.types)
         leases = LeaseServicer(
             self.pool,
-            self.lanes,
+            self.bus,
+            self.bounds,
+            self.usage,
             self.hub,
             self.followers,
             self.reports,
@@ -122,15 +128,16 @@ class TaskDb:
         )
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
         server.on_drain(leases.close_watches)
-        sessions = SessionServicer(self.pool, self.lanes, self.hub, self.reports)
+        sessions = SessionServicer(self.pool, self.bus, self.hub, self.reports)
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
-        runners = RunnerServicer(self.pool, self.lanes, self.hub)
+        runners = RunnerServicer(self.pool, self.bus, self.hub)
         server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
-        self.lanes.on_news(self.hub.wake)
         self.housekeeping = Housekeeping(
             self._settings.database_url,
             self.pool,
-            self.lanes,
+            self.bus,
+            self.bounds,
+            self.usage,
             self._after_commit,
             self.tasks.apply_reports,
             self._webhook_sender(),
@@ -154,10 +161,9 @@ class TaskDb:
             settings.webhook_give_up,
         )
 
-    def _after_commit(self, written: Written) -> None:
+    def _after_commit(self, notice: CommitNotice) -> None:
         """Tells those who wait what has changed."""
-        self.lanes.committed(written)
-        self.hub.wake()
+        self.bus.publish(notice)
 
     async def _end_streams(self) -> None:
         """Lets watches and tails say that they are closing."""

@@ -18,15 +18,17 @@ from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.task import RunError, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import PendingReason, RunState, TimerKind
-from taskyard_taskdb.storage.claim.claimer import Queue, claim_id
+from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.claim.claimer import Claimer, claim_id
+from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import Lanes
-from taskyard_taskdb.storage.claim.wants import LaneOffer, RunnerWant, TenantWant
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report.reports import Report, Reports, Said
-from taskyard_taskdb.storage.transition import transitions as transitions_module
+from taskyard_taskdb.storage.transition import write as write_module
+from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.steps import Steps
-from taskyard_taskdb.storage.transition.transitions import load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 
 LIVES = 1000
 LENGTH = 25
@@ -72,7 +74,7 @@ async def test_a_thousand_lives_are_the_same_in_sql(pool: Pool, monkeypatch: pyt
         return []
 
     # Promotions are events of these lives; that storage chooses successors has tests of its own.
-    monkeypatch.setattr(transitions_module, "_promote", nobody)
+    monkeypatch.setattr(write_module, "_promote", nobody)
     replays = [begin(seed) for seed in range(LIVES)]
     async with pool.transaction() as tx:
         await insert_created(tx, [replay.created for replay in replays])
@@ -169,9 +171,9 @@ async def test_claims_and_plain_successes_decided_in_sql_are_those_of_the_lifecy
         tasks[("acme", task.task_id)] = transition.task
     async with pool.transaction() as tx:
         await insert_created(tx, made)
-    lanes = Lanes()
-    reports = Reports(pool, lanes, lambda old, new: new)
-    claimed = await claim_all(pool, lanes, tasks)
+    bus = Bus()
+    reports = Reports(pool, bus, lambda old, new: new)
+    claimed = await claim_all(pool, bus, tasks)
     assert claimed == len(tasks)
     # Every second one has started before its outcome comes.
     early = [key for n, key in enumerate(sorted(tasks)) if n % 2]
@@ -182,35 +184,35 @@ async def test_claims_and_plain_successes_decided_in_sql_are_those_of_the_lifecy
     await pool.close()
 
 
-async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskState]) -> int:
+async def claim_all(pool: Pool, bus: Bus, tasks: dict[tuple[str, str], TaskState]) -> int:
     """Pop from three lanes at once for two runners, and compare each lease with the pure claim."""
-    offers = tuple(LaneOffer(LaneKey("acme", class_id, 10, "")) for class_id in range(3))
-    wants = [
-        RunnerWant(f"pull-{n}", 0, 200, timedelta(seconds=15), (TenantWant("acme", 200, offers),))
+    lane_claims = tuple(LaneClaim(LaneKey("acme", class_id, 10, "")) for class_id in range(3))
+    claims = [
+        RunnerClaim(f"pull-{n}", 0, 200, timedelta(seconds=15), (TenantClaim("acme", 200, lane_claims),))
         for n in range(2)
     ]
-    results = await Queue(pool, lanes).pop("scheduler-1", "pop-1", wants)
+    results = await Claimer(pool, bus, Bounds()).claim("scheduler-1", "claim-1", claims)
     async with pool.transaction() as tx:
         loaded = await load_for_update(tx, tasks)
-    for want, result in zip(wants, results, strict=True):
-        for grant in result.grants:
+    for claim, result in zip(claims, results, strict=True):
+        for grant in result.tasks:
             key = (grant.tenant_id, grant.task_id)
             stored = loaded.tasks[key]
             assert stored.lease is not None
             event = events.Claim(
                 actor=SCHEDULER,
                 request_id=claim_id("pop-1"),
-                runner_id=want.runner_id,
+                runner_id=claim.runner_id,
                 lease_id=grant.lease_id,
                 session_epoch=0,
                 expire_time=stored.lease.expire_time,
             )
             pure = apply(tasks[key], event, stored.lease.schedule_time, Random(0))
             assert comparable(stored) == comparable(pure.task)
-            assert stored.lease.expire_time - stored.lease.schedule_time == want.lease_duration
+            assert stored.lease.expire_time - stored.lease.schedule_time == claim.lease_duration
             tasks[key] = stored
     await compare_changes(pool, tasks)
-    return sum(len(result.grants) for result in results)
+    return sum(len(result.tasks) for result in results)
 
 
 async def tell(

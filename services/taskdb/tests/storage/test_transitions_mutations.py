@@ -18,18 +18,20 @@ from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.words import Phase, ReleaseReason
-from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.claim.claimer import Claimer
+from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import Lanes
-from taskyard_taskdb.storage.claim.wants import LaneOffer, RunnerWant, TenantWant
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report import reports
 from taskyard_taskdb.storage.report.reports import Applied, Outcome, Report, Reports, Said
 from taskyard_taskdb.storage.slot import slots
 from taskyard_taskdb.storage.statements import statements
-from taskyard_taskdb.storage.transition import transitions
+from taskyard_taskdb.storage.transition import write as write_module
+from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import read_task
-from taskyard_taskdb.storage.transition.transitions import StateMoved, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 
 RUNNER = "pull-1"
 Scenario = Callable[[Pool], Awaitable[None]]
@@ -59,12 +61,12 @@ async def make(
 
 async def claim(pool: Pool, count: int = 1) -> list[Report]:
     """Claimed tasks, each as the report of its success."""
-    offer = LaneOffer(LaneKey("acme", 1, 10, ""))
-    want = RunnerWant(RUNNER, 0, count, timedelta(minutes=1), (TenantWant("acme", count, (offer,)),))
-    (result,) = await Queue(pool, Lanes()).pop("s", f"pop-{random_id()}", [want])
+    lane_claim = LaneClaim(LaneKey("acme", 1, 10, ""))
+    claim = RunnerClaim(RUNNER, 0, count, timedelta(minutes=1), (TenantClaim("acme", count, (lane_claim,)),))
+    (result,) = await Claimer(pool, Bus(), Bounds()).claim("s", f"claim-{random_id()}", [claim])
     return [
         Report((g.tenant_id, g.task_id), RUNNER, g.generation, g.lease_id, Said.SUCCEEDED)
-        for g in result.grants
+        for g in result.tasks
     ]
 
 
@@ -73,7 +75,7 @@ def random_id() -> str:
 
 
 async def tell(pool: Pool, *reports: Report) -> list[Outcome]:
-    return await Reports(pool, Lanes(), lambda old, new: new).apply(reports)
+    return await Reports(pool, Bus(), lambda old, new: new).apply(reports)
 
 
 async def phase_of(pool: Pool, key: tuple[str, str]) -> Phase:
@@ -397,7 +399,7 @@ MUTATIONS: dict[str, tuple[Scenario, Callable[[pytest.MonkeyPatch], object]]] = 
 
 
 def _unguarded(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(transitions, "_expect", lambda expected, found, what: None)
+    patch.setattr(write_module, "_expect", lambda expected, found, what: None)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)

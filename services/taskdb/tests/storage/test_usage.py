@@ -16,7 +16,7 @@ from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant import usage
-from taskyard_taskdb.storage.tenant.usage import ALWAYS, Ledger, Use, used, worth
+from taskyard_taskdb.storage.tenant.usage import ALWAYS, UsageLedger, Use, used, worth
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
     await made.close()
 
 
-async def read(pool: Pool, ledger: Ledger, after: datetime = ALWAYS) -> dict[str, Use]:
+async def read(pool: Pool, ledger: UsageLedger, after: datetime = ALWAYS) -> dict[str, Use]:
     async with pool.reading() as tx:
         return await ledger.read(tx, after)
 
@@ -45,14 +45,14 @@ async def age(pool: Pool, seconds: float) -> None:
 
 
 async def test_what_ended_counts_at_once_and_is_written_once(pool: Pool) -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     ledger.add([("default", 10.0), ("other", 4.0), ("default", 20.0)])
     expected = {"default": worth(10) + worth(20), "other": worth(4)}
     before = await read(pool, ledger)
     assert {tenant: use.usage for tenant, use in before.items()} == pytest.approx(expected, rel=0.01)
     assert await ledger.flush(pool) == 2
     assert await ledger.flush(pool) == 0, "there is nothing more"
-    for reader in (ledger, Ledger()):
+    for reader in (ledger, UsageLedger()):
         after = await read(pool, reader)
         assert {tenant: use.usage for tenant, use in after.items()} == pytest.approx(expected, rel=0.01)
 
@@ -60,7 +60,7 @@ async def test_what_ended_counts_at_once_and_is_written_once(pool: Pool) -> None
 async def test_use_halves_in_five_minutes_also_within_a_long_run(pool: Pool) -> None:
     assert worth(1.0) == pytest.approx(1.0, rel=0.01)
     assert worth(1e6) == pytest.approx(300 / math.log(2))
-    ledger = Ledger()
+    ledger = UsageLedger()
     ledger.add([("default", 60.0)])
     await ledger.flush(pool)
     await age(pool, 300.0)
@@ -69,14 +69,14 @@ async def test_use_halves_in_five_minutes_also_within_a_long_run(pool: Pool) -> 
 
 async def test_replicas_add_to_the_same_tenant(pool: Pool) -> None:
     for _ in range(2):
-        replica = Ledger()
+        replica = UsageLedger()
         replica.add([("default", 5.0)])
         await replica.flush(pool)
-    assert (await read(pool, Ledger()))["default"].usage == pytest.approx(2 * worth(5), rel=0.01)
+    assert (await read(pool, UsageLedger()))["default"].usage == pytest.approx(2 * worth(5), rel=0.01)
 
 
 async def test_only_tenants_whose_use_changed_since_are_told_again(pool: Pool) -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     ledger.add([("default", 5.0)])
     await ledger.flush(pool)
     written = (await read(pool, ledger))["default"].update_time
@@ -86,7 +86,7 @@ async def test_only_tenants_whose_use_changed_since_are_told_again(pool: Pool) -
 
 
 async def test_a_tenant_that_used_nothing_for_hours_is_forgotten(pool: Pool) -> None:
-    ledger = Ledger()
+    ledger = UsageLedger()
     ledger.add([("default", 5.0)])
     await ledger.flush(pool)
     for seconds, gone in ((3600.0, 0), (4 * 3600.0, 1)):

@@ -36,8 +36,8 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class PopTasksRequest(_message.Message):
-    """Request of PopTasks."""
+class ClaimForRunnersRequest(_message.Message):
+    """Request of ClaimForRunners."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -49,7 +49,7 @@ class PopTasksRequest(_message.Message):
     request_id: _builtins.str
     """New for every pop, the same for its repeats."""
     @_builtins.property
-    def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerPop]:
+    def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerClaim]:
         """Runners with free capacity."""
 
     def __init__(
@@ -57,7 +57,7 @@ class PopTasksRequest(_message.Message):
         *,
         scheduler_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
-        runners: _abc.Iterable[Global___RunnerPop] | None = ...,
+        runners: _abc.Iterable[Global___RunnerClaim] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -65,10 +65,10 @@ class PopTasksRequest(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PopTasksRequest: _TypeAlias = PopTasksRequest  # noqa: Y015
+Global___ClaimForRunnersRequest: _TypeAlias = ClaimForRunnersRequest  # noqa: Y015
 
 @_typing.final
-class RunnerPop(_message.Message):
+class RunnerClaim(_message.Message):
     """What one runner can take."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -94,7 +94,7 @@ class RunnerPop(_message.Message):
         """First lease; the whole lease of a pull worker.  Default 15 s."""
 
     @_builtins.property
-    def tenants(self) -> _containers.RepeatedCompositeFieldContainer[Global___TenantPop]:
+    def tenants(self) -> _containers.RepeatedCompositeFieldContainer[Global___TenantClaim]:
         """Per tenant, in the order in which they are served."""
 
     def __init__(
@@ -105,7 +105,7 @@ class RunnerPop(_message.Message):
         max_tasks: _builtins.int = ...,
         budget: _common_pb2.Resources | None = ...,
         lease_duration: _duration_pb2.Duration | None = ...,
-        tenants: _abc.Iterable[Global___TenantPop] | None = ...,
+        tenants: _abc.Iterable[Global___TenantClaim] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "lease_duration", b"lease_duration"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -113,10 +113,10 @@ class RunnerPop(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___RunnerPop: _TypeAlias = RunnerPop  # noqa: Y015
+Global___RunnerClaim: _TypeAlias = RunnerClaim  # noqa: Y015
 
 @_typing.final
-class TenantPop(_message.Message):
+class TenantClaim(_message.Message):
     """What one runner takes of one tenant."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -129,7 +129,7 @@ class TenantPop(_message.Message):
     max_tasks: _builtins.int
     """At most this many."""
     @_builtins.property
-    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LanePop]:
+    def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneClaim]:
         """Lanes the runner may take from; the smallest ready_time - offset goes first."""
 
     def __init__(
@@ -137,7 +137,7 @@ class TenantPop(_message.Message):
         *,
         tenant: _builtins.str = ...,
         max_tasks: _builtins.int = ...,
-        lanes: _abc.Iterable[Global___LanePop] | None = ...,
+        lanes: _abc.Iterable[Global___LaneClaim] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -145,10 +145,10 @@ class TenantPop(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___TenantPop: _TypeAlias = TenantPop  # noqa: Y015
+Global___TenantClaim: _TypeAlias = TenantClaim  # noqa: Y015
 
 @_typing.final
-class LanePop(_message.Message):
+class LaneClaim(_message.Message):
     """One lane to take from."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -181,7 +181,7 @@ class LanePop(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___LanePop: _TypeAlias = LanePop  # noqa: Y015
+Global___LaneClaim: _TypeAlias = LaneClaim  # noqa: Y015
 
 @_typing.final
 class LaneKey(_message.Message):
@@ -214,20 +214,20 @@ class LaneKey(_message.Message):
 Global___LaneKey: _TypeAlias = LaneKey  # noqa: Y015
 
 @_typing.final
-class PopTasksResponse(_message.Message):
-    """Response of PopTasks."""
+class ClaimForRunnersResponse(_message.Message):
+    """Response of ClaimForRunners."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RESULTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___PopResult]:
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerClaimResult]:
         """One per runner, same order."""
 
     def __init__(
         self,
         *,
-        results: _abc.Iterable[Global___PopResult] | None = ...,
+        results: _abc.Iterable[Global___RunnerClaimResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -235,10 +235,10 @@ class PopTasksResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PopTasksResponse: _TypeAlias = PopTasksResponse  # noqa: Y015
+Global___ClaimForRunnersResponse: _TypeAlias = ClaimForRunnersResponse  # noqa: Y015
 
 @_typing.final
-class PopResult(_message.Message):
+class RunnerClaimResult(_message.Message):
     """What one runner got."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -271,7 +271,7 @@ class PopResult(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PopResult: _TypeAlias = PopResult  # noqa: Y015
+Global___RunnerClaimResult: _TypeAlias = RunnerClaimResult  # noqa: Y015
 
 @_typing.final
 class RenewLeasesRequest(_message.Message):

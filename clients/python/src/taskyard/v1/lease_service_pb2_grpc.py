@@ -35,10 +35,10 @@ class LeaseServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.PopTasks = channel.unary_unary(
-                '/taskyard.v1.LeaseService/PopTasks',
-                request_serializer=taskyard_dot_v1_dot_lease__service__pb2.PopTasksRequest.SerializeToString,
-                response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.PopTasksResponse.FromString,
+        self.ClaimForRunners = channel.unary_unary(
+                '/taskyard.v1.LeaseService/ClaimForRunners',
+                request_serializer=taskyard_dot_v1_dot_lease__service__pb2.ClaimForRunnersRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ClaimForRunnersResponse.FromString,
                 _registered_method=True)
         self.RenewLeases = channel.unary_unary(
                 '/taskyard.v1.LeaseService/RenewLeases',
@@ -86,10 +86,10 @@ class LeaseServiceServicer:
     """Claims and reports of runs.  Internal.
     """
 
-    def PopTasks(self, request, context):
+    def ClaimForRunners(self, request, context):
         """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
         of the first call are returned that still stand.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see PopResult.error.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -172,10 +172,10 @@ class LeaseServiceServicer:
 
 def add_LeaseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'PopTasks': grpc.unary_unary_rpc_method_handler(
-                    servicer.PopTasks,
-                    request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.PopTasksRequest.FromString,
-                    response_serializer=taskyard_dot_v1_dot_lease__service__pb2.PopTasksResponse.SerializeToString,
+            'ClaimForRunners': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimForRunners,
+                    request_deserializer=taskyard_dot_v1_dot_lease__service__pb2.ClaimForRunnersRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_lease__service__pb2.ClaimForRunnersResponse.SerializeToString,
             ),
             'RenewLeases': grpc.unary_unary_rpc_method_handler(
                     servicer.RenewLeases,
@@ -230,7 +230,7 @@ class LeaseService:
     """
 
     @staticmethod
-    def PopTasks(request,
+    def ClaimForRunners(request,
             target,
             options=(),
             channel_credentials=None,
@@ -243,9 +243,9 @@ class LeaseService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/taskyard.v1.LeaseService/PopTasks',
-            taskyard_dot_v1_dot_lease__service__pb2.PopTasksRequest.SerializeToString,
-            taskyard_dot_v1_dot_lease__service__pb2.PopTasksResponse.FromString,
+            '/taskyard.v1.LeaseService/ClaimForRunners',
+            taskyard_dot_v1_dot_lease__service__pb2.ClaimForRunnersRequest.SerializeToString,
+            taskyard_dot_v1_dot_lease__service__pb2.ClaimForRunnersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,10 +41,10 @@ class LeaseServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> LeaseServiceAsyncStub: ...
-    PopTasks: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.PopTasksRequest, _lease_service_pb2.PopTasksResponse]
+    ClaimForRunners: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ClaimForRunnersRequest, _lease_service_pb2.ClaimForRunnersResponse]
     """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
     of the first call are returned that still stand.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see PopResult.error.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
     """
     RenewLeases: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.RenewLeasesRequest, _lease_service_pb2.RenewLeasesResponse]
     """Renews leases that have an expiry of their own (pull workers).  Safe to repeat.
@@ -94,10 +94,10 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     """Claims and reports of runs.  Internal."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    PopTasks: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.PopTasksRequest, _lease_service_pb2.PopTasksResponse]  # type: ignore[assignment]
+    ClaimForRunners: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ClaimForRunnersRequest, _lease_service_pb2.ClaimForRunnersResponse]  # type: ignore[assignment]
     """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
     of the first call are returned that still stand.
-    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see PopResult.error.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
     """
     RenewLeases: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.RenewLeasesRequest, _lease_service_pb2.RenewLeasesResponse]  # type: ignore[assignment]
     """Renews leases that have an expiry of their own (pull workers).  Safe to repeat.
@@ -145,14 +145,14 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
 class LeaseServiceServicer:
     """Claims and reports of runs.  Internal."""
 
-    def PopTasks(
+    def ClaimForRunners(
         self,
-        request: _lease_service_pb2.PopTasksRequest,
+        request: _lease_service_pb2.ClaimForRunnersRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_lease_service_pb2.PopTasksResponse, _abc.Awaitable[_lease_service_pb2.PopTasksResponse]]:
+    ) -> _typing.Union[_lease_service_pb2.ClaimForRunnersResponse, _abc.Awaitable[_lease_service_pb2.ClaimForRunnersResponse]]:
         """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
         of the first call are returned that still stand.
-        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see PopResult.error.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
         """
 
     def RenewLeases(

@@ -20,12 +20,14 @@ from taskyard_taskdb.rpc.queue_watch import QueueWatchMethods
 from taskyard_taskdb.rpc.reports import ReportBatch, ReportMethods
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.storage.claim.claimer import Queue
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.lease import renewals
 from taskyard_taskdb.storage.lease.lease import Lease, Verdict
 from taskyard_taskdb.storage.lease.renewals import Return
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
 
@@ -36,7 +38,7 @@ class RenewMethods:
     """LeaseService.RenewLeases."""
 
     _pool: Pool
-    _lanes: Lanes
+    _bus: Bus
     _hub: Hub
 
     async def RenewLeases(
@@ -68,8 +70,8 @@ class RenewMethods:
         if not doubtful:
             return {}
         returns = [Return(lease, runner_id, 0, duration) for lease in doubtful]
-        verdicts, written = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
-        self._lanes.committed(written)
+        verdicts, notice = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
+        self._bus.publish(notice)
         self._hub.wake()
         return verdicts
 
@@ -90,7 +92,9 @@ class LeaseServicer(
     def __init__(
         self,
         pool: Pool,
-        lanes: Lanes,
+        bus: Bus,
+        bounds: Bounds,
+        usage: UsageLedger,
         hub: Hub,
         followers: LogFollowers,
         reports: ReportBatch,
@@ -100,7 +104,9 @@ class LeaseServicer(
         specs: SpecReader,
     ) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
+        self._bounds = bounds
+        self._usage = usage
         self._hub = hub
         self._followers = followers
         self._batch = reports
@@ -109,4 +115,4 @@ class LeaseServicer(
         self._draining = draining
         self._specs = specs
         self._watches = set()
-        self._queue = Queue(pool, lanes)
+        self._claimer = Claimer(pool, bus, bounds)

@@ -1,4 +1,4 @@
-"""LeaseService.PopTasks: requests as wants, grants as assignments."""
+"""LeaseService.ClaimForRunners: requests as wants, grants as assignments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from taskyard_taskdb import failpoints
 from taskyard_taskdb.rpc.durations import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.payloads import make_raw
 from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.claimer import Claimer
+from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult, LaneClaim, RunnerClaim, TenantClaim
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.wants import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import checkpoints
 from taskyard_taskdb.watch.hub import Hub
@@ -28,23 +28,23 @@ _MAX_TASKS = 10_000
 
 
 class PopMethods:
-    """LeaseService.PopTasks."""
+    """LeaseService.ClaimForRunners."""
 
     _pool: Pool
-    _queue: Queue
+    _claimer: Claimer
     _types: TypeCache
     _hub: Hub
 
-    async def PopTasks(
-        self, request: lease_service_pb2.PopTasksRequest, context: Any
-    ) -> lease_service_pb2.PopTasksResponse:
+    async def ClaimForRunners(
+        self, request: lease_service_pb2.ClaimForRunnersRequest, context: Any
+    ) -> lease_service_pb2.ClaimForRunnersResponse:
         """Claim tasks for the runners of one scheduler in one transaction."""
         _check(request)
-        wants = [_want(pop) for pop in request.runners]
-        results = await self._queue.pop(request.scheduler_id, request.request_id, wants)
-        await failpoints.POP_AFTER_COMMIT.reach()
+        claims = [_claim(pop) for pop in request.runners]
+        results = await self._claimer.claim(request.scheduler_id, request.request_id, claims)
+        await failpoints.CLAIM_AFTER_COMMIT.reach()
         self._hub.wake()
-        response = lease_service_pb2.PopTasksResponse()
+        response = lease_service_pb2.ClaimForRunnersResponse()
         for result in results:
             _fill_result(response.results.add(), result)
         await self._add_checkpoints(results, response)
@@ -52,14 +52,14 @@ class PopMethods:
         return response
 
     async def _add_configs(
-        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+        self, results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
         """Hand out the configuration of the revision that each run names."""
         found = [
-            ((grant.task_type_tenant or "", grant.task_type, grant.task_type_revision), assignment)
+            ((task.task_type_tenant or "", task.task_type, task.task_type_revision), assignment)
             for result, told in zip(results, response.results, strict=True)
-            for grant, assignment in zip(result.grants, told.assignments, strict=True)
-            if grant.task_type_revision
+            for task, assignment in zip(result.tasks, told.assignments, strict=True)
+            if task.task_type_revision
         ]
         if not found:
             return
@@ -70,25 +70,25 @@ class PopMethods:
                 assignment.config.CopyFrom(config)
 
     async def _add_checkpoints(
-        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+        self, results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
         """Name the newest checkpoint of each task that has one; it can only be newer than at the claim."""
         found = [
-            (grant, assignment)
+            (task, assignment)
             for result, told in zip(results, response.results, strict=True)
-            for grant, assignment in zip(result.grants, told.assignments, strict=True)
-            if grant.checkpoint_sequence
+            for task, assignment in zip(result.tasks, told.assignments, strict=True)
+            if task.checkpoint_sequence
         ]
         if not found:
             return
         async with self._pool.reading() as tx:
-            for grant, assignment in found:
-                stored = await checkpoints.find(tx, grant.tenant_id, grant.task_id)
+            for task, assignment in found:
+                stored = await checkpoints.find(tx, task.tenant_id, task.task_id)
                 if stored is not None:
                     _fill_checkpoint(assignment, stored)
 
 
-def _check(request: lease_service_pb2.PopTasksRequest) -> None:
+def _check(request: lease_service_pb2.ClaimForRunnersRequest) -> None:
     """The rules of the request that a mistake could break; schedulers are not validated field by field."""
     if not request.scheduler_id:
         raise FieldInvalid.of("scheduler_id", "must not be empty")
@@ -109,17 +109,17 @@ def _check(request: lease_service_pb2.PopTasksRequest) -> None:
             raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
 
 
-def _want(pop: lease_service_pb2.RunnerPop) -> RunnerWant:
-    return RunnerWant(
+def _claim(pop: lease_service_pb2.RunnerClaim) -> RunnerClaim:
+    return RunnerClaim(
         runner_id=pop.runner_id,
         session_epoch=pop.session_epoch,
         max_tasks=pop.max_tasks,
         lease_duration=to_timedelta(pop.lease_duration) if pop.HasField("lease_duration") else FIRST_LEASE,
         tenants=tuple(
-            TenantWant(
+            TenantClaim(
                 tenant.tenant,
                 tenant.max_tasks,
-                tuple(_offer(tenant.tenant, lane) for lane in tenant.lanes),
+                tuple(_lane_claim(tenant.tenant, lane) for lane in tenant.lanes),
             )
             for tenant in pop.tenants
             if tenant.lanes
@@ -128,9 +128,9 @@ def _want(pop: lease_service_pb2.RunnerPop) -> RunnerWant:
     )
 
 
-def _offer(tenant_id: str, lane: lease_service_pb2.LanePop) -> LaneOffer:
+def _lane_claim(tenant_id: str, lane: lease_service_pb2.LaneClaim) -> LaneClaim:
     key = lane.lane
-    return LaneOffer(
+    return LaneClaim(
         LaneKey(tenant_id, key.class_id, key.priority, key.pinned_runner),
         to_timedelta(lane.offset),
         _amounts(lane.cost) if lane.HasField("cost") else None,
@@ -146,33 +146,33 @@ def _amounts(resources: common_pb2.Resources) -> dict[str, int]:
     }
 
 
-def _fill_result(told: lease_service_pb2.PopResult, result: RunnerGrants) -> None:
+def _fill_result(told: lease_service_pb2.RunnerClaimResult, result: ClaimResult) -> None:
     if result.error is not None:
         told.error.CopyFrom(status.to_status(result.error))
-    for grant in result.grants:
-        _fill_assignment(told.assignments.add(), grant)
+    for task in result.tasks:
+        _fill_assignment(told.assignments.add(), task)
     for lane in result.drained:
         told.drained_lanes.add(
             class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned_runner
         )
 
 
-def _fill_assignment(assignment: lease_pb2.Assignment, grant: Grant) -> None:
+def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> None:
     lease = assignment.lease
-    lease.task = f"tenants/{grant.tenant_id}/tasks/{grant.task_id}"
-    lease.generation = grant.generation
-    lease.lease_id = grant.lease_id
-    set_duration(assignment.lease_ttl, grant.lease_ttl)
-    assignment.attempt = grant.attempt + 1
+    lease.task = f"tenants/{task.tenant_id}/tasks/{task.task_id}"
+    lease.generation = task.generation
+    lease.lease_id = task.lease_id
+    set_duration(assignment.lease_ttl, task.lease_ttl)
+    assignment.attempt = task.attempt + 1
     spec = assignment.spec
-    spec.MergeFromString(grant.spec)
+    spec.MergeFromString(task.spec)
     make_raw(spec.payload)
-    if grant.total_left is not None:
-        set_duration(assignment.total_timeout, max(grant.total_left, timedelta(0)))
-    if grant.labels:
-        assignment.labels.update(grant.labels)
-    if grant.traceparent:
-        assignment.traceparent = grant.traceparent
+    if task.total_left is not None:
+        set_duration(assignment.total_timeout, max(task.total_left, timedelta(0)))
+    if task.labels:
+        assignment.labels.update(task.labels)
+    if task.traceparent:
+        assignment.traceparent = task.traceparent
 
 
 def _fill_checkpoint(assignment: lease_pb2.Assignment, stored: checkpoints.StoredCheckpoint) -> None:

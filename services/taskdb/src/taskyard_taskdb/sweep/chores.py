@@ -10,7 +10,7 @@ from taskyard_taskdb.domain.schedule import Every, Schedule
 from taskyard_taskdb.storage.housekeeping import overdue, partitions
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import admin as runner_admin
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.sweep.jobs import Stand
 
 PAGE = 2000

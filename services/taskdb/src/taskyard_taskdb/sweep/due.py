@@ -16,11 +16,13 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.words import TimerKind
 from taskyard_taskdb.storage.housekeeping import overdue
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition import timers
+from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.timers import Timer
-from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told, judge
 
@@ -68,7 +70,7 @@ class TimerSweep:
         async def apply(part: Sequence[Timer]) -> None:
             self._told(await self._pool.run(lambda tx: work(tx, part)))
 
-        async def work(tx: Tx, part: Sequence[Timer]) -> Written:
+        async def work(tx: Tx, part: Sequence[Timer]) -> CommitNotice:
             await office.stand(tx)
             return await fire(tx, part)
 
@@ -79,7 +81,7 @@ class TimerSweep:
         self._stuck.add(timer)
 
 
-async def fire(tx: Tx, found: Sequence[Timer]) -> Written:
+async def fire(tx: Tx, found: Sequence[Timer]) -> CommitNotice:
     """Apply timers that still stand as they were read; each of them is gone or moved afterwards."""
     keys = sorted({timer.key for timer in found})
     loaded = await load_for_update(tx, keys)
@@ -88,6 +90,6 @@ async def fire(tx: Tx, found: Sequence[Timer]) -> Written:
     # Removed first: what the lifecycle sets anew stays.
     await overdue.fired(tx, standing)
     events = [(timer.key, _EVENTS[timer.kind]()) for timer in standing]
-    written = await write(tx, judge(loaded, events))
+    notice = await write(tx, judge(loaded, events))
     await failpoints.TIMER_BEFORE_COMMIT.reach()
-    return written
+    return notice

@@ -19,8 +19,8 @@ from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.housekeeping.overdue import OverdueLease
 from taskyard_taskdb.storage.lease.sessions import runner_change
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import database_time
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import PAGE, Find, LeasePages
 

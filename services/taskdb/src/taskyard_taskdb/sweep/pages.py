@@ -11,10 +11,12 @@ from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL, OverdueLease
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transition.load import Loaded, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Loaded, Written, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.leader import Office
 
 logger = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ logger = logging.getLogger(__name__)
 PAGE = 200
 
 Find = Callable[[Tx, Key, int], Awaitable[list[OverdueLease]]]
-Told = Callable[[Written], None]
+Told = Callable[[CommitNotice], None]
 
 
 class LeasePages:
@@ -59,7 +61,7 @@ class LeasePages:
         async def apply(part: Sequence[OverdueLease]) -> None:
             self._told(await self._pool.run(lambda tx: work(tx, part)))
 
-        async def work(tx: Tx, part: Sequence[OverdueLease]) -> Written:
+        async def work(tx: Tx, part: Sequence[OverdueLease]) -> CommitNotice:
             await office.stand(tx)
             loaded = await load_for_update(tx, [lease.key for lease in part])
             return await write(tx, judge(loaded, [(lease.key, event_of(lease)) for lease in part]))

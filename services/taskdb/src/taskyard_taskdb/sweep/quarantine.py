@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs
 from taskyard_taskdb.storage.quarantine.quarantined_specs import Quarantine
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told
 
@@ -43,7 +43,7 @@ class QuarantineSweep:
         return math.inf
 
     async def _hold(self, office: Office, quarantine: Quarantine, found: Sequence[Key]) -> None:
-        async def work(tx: Tx) -> Written:
+        async def work(tx: Tx) -> CommitNotice:
             await office.stand(tx)
             return await quarantine_holds.hold(tx, quarantine.tenant_id, quarantine.digest, found)
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot.repair import repair
 from taskyard_taskdb.storage.slot.slots import SlotKey
-from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.pages import Told
 
@@ -42,7 +42,7 @@ class SlotSweep:
             after = found[-1]
 
     async def _repair(self, office: Office, found: Sequence[SlotKey]) -> None:
-        async def work(tx: Tx) -> Written:
+        async def work(tx: Tx) -> CommitNotice:
             await office.stand(tx)
             return await repair(tx, found)
 

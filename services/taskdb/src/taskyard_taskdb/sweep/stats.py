@@ -9,7 +9,7 @@ from datetime import timedelta
 from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.stats import stats as task_stats
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.sweep.leader import Office
 
 FOLD_SECONDS = 5.0

@@ -1,4 +1,4 @@
-"""The name of a lane, which creates, pops, watches and sweeps share."""
+"""The key of a lane, which creates, claims, watches and sweeps share."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,19 +14,19 @@ class LaneKey(NamedTuple):
     pinned_runner: str
 
 
-class Filling(NamedTuple):
-    """Tasks that were appended to a lane: the first ready_time among them, and how many they are."""
+class Appended(NamedTuple):
+    """Tasks that were appended to a lane: the first ready_time among them, and their number."""
 
     ready_time: datetime
     backlog: int
 
-    def join(self, other: "Filling") -> "Filling":
+    def merge(self, other: "Appended") -> "Appended":
         """Both together."""
-        return Filling(min(self.ready_time, other.ready_time), self.backlog + other.backlog)
+        return Appended(min(self.ready_time, other.ready_time), self.backlog + other.backlog)
 
 
-def join_fillings(fillings: dict[LaneKey, Filling], more: Iterable[tuple[LaneKey, Filling]]) -> None:
-    """Add to what is known of each lane."""
-    for lane, filling in more:
-        known = fillings.get(lane)
-        fillings[lane] = filling if known is None else known.join(filling)
+def merge_appended(appended: dict[LaneKey, Appended], more: Iterable[tuple[LaneKey, Appended]]) -> None:
+    """Add more tasks per lane."""
+    for lane, added in more:
+        present = appended.get(lane)
+        appended[lane] = added if present is None else present.merge(added)

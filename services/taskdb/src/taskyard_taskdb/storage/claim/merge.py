@@ -9,13 +9,13 @@ import heapq
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
+from taskyard_taskdb.storage.claim.claims import Amounts, LaneClaim, RunnerClaim, TenantClaim
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.wants import Amounts, LaneOffer, RunnerWant, TenantWant
+from taskyard_taskdb.storage.claim.lanes import BEGINNING
 
-BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 _FIRST_PAGE = 16
 _LARGEST_PAGE = 2000
 
@@ -46,7 +46,7 @@ Read = Callable[[Mapping[LaneKey, Page]], Awaitable[None]]
 class _Runner:
     """What is left of a runner's wish."""
 
-    want: RunnerWant
+    claim: RunnerClaim
     position: int
     tasks: int
     tenants: dict[str, int]
@@ -69,24 +69,24 @@ class Merge:
     """The choice of one pop. `read` fills the pages of lanes whose next rows are needed, many at a time."""
 
     def __init__(
-        self, wants: Iterable[tuple[int, RunnerWant]], bounds: Mapping[LaneKey, datetime], read: Read
+        self, claims: Iterable[tuple[int, RunnerClaim]], bounds: Mapping[LaneKey, datetime], read: Read
     ) -> None:
         self._read = read
         self._runners = [
             _Runner(
-                want,
+                claim,
                 position,
-                want.max_tasks,
-                {tenant.tenant_id: tenant.max_tasks for tenant in want.tenants},
-                dict(want.budget) if want.budget is not None else None,
+                claim.max_tasks,
+                {tenant.tenant_id: tenant.max_tasks for tenant in claim.tenants},
+                dict(claim.budget) if claim.budget is not None else None,
             )
-            for position, want in wants
+            for position, claim in claims
         ]
         self._costs: dict[tuple[int, LaneKey], Amounts | None] = {}
         self._skipped: set[LaneKey] = set()
         self.pages = {
             lane: Page((bounds.get(lane, BEGINNING), ""), size)
-            for lane, size in _page_sizes(_wants_of(self._runners))
+            for lane, size in _page_sizes(_claims_of(self._runners))
         }
 
     async def choose(self) -> list[Candidate]:
@@ -94,7 +94,7 @@ class Merge:
         await self._fill()
         chosen: list[Candidate] = []
         for runner in self._runners:
-            for tenant in runner.want.tenants:
+            for tenant in runner.claim.tenants:
                 if runner.tasks <= 0:
                     break
                 await self._serve(runner, tenant, chosen)
@@ -118,37 +118,37 @@ class Merge:
             if pages[lane].exhausted and not pages[lane].rows and lane not in self._skipped
         ]
 
-    async def _serve(self, runner: _Runner, tenant: TenantWant, chosen: list[Candidate]) -> None:
-        heads = [(await self._rank(offer), n, offer) for n, offer in enumerate(tenant.lanes)]
-        heap = [(rank, n, offer) for rank, n, offer in heads if rank is not None]
+    async def _serve(self, runner: _Runner, tenant: TenantClaim, chosen: list[Candidate]) -> None:
+        heads = [(await self._rank(lane_claim), n, lane_claim) for n, lane_claim in enumerate(tenant.lanes)]
+        heap = [(rank, n, lane_claim) for rank, n, lane_claim in heads if rank is not None]
         heapq.heapify(heap)
         while heap:
-            _, n, offer = heap[0]
-            if not runner.affords(offer.cost):
+            _, n, lane_claim = heap[0]
+            if not runner.affords(lane_claim.cost):
                 heapq.heappop(heap)
                 continue
-            self._take(runner, offer, chosen)
+            self._claim_rows(runner, lane_claim, chosen)
             if runner.tasks <= 0 or runner.tenants[tenant.tenant_id] <= 0:
                 # Before the lane is read on, which nobody needs any more.
                 break
-            rank = await self._rank(offer)
+            rank = await self._rank(lane_claim)
             if rank is None:
                 heapq.heappop(heap)
             else:
-                heapq.heapreplace(heap, (rank, n, offer))
+                heapq.heapreplace(heap, (rank, n, lane_claim))
 
-    def _take(self, runner: _Runner, offer: LaneOffer, chosen: list[Candidate]) -> None:
-        ready_time, task_id = self.pages[offer.lane].rows.popleft()
-        runner.charge(offer.lane.tenant_id, offer.cost)
-        if offer.cost is not None:
-            self._costs[(runner.position, offer.lane)] = offer.cost
-        chosen.append(Candidate(offer.lane, ready_time, task_id, runner.position))
+    def _claim_rows(self, runner: _Runner, lane_claim: LaneClaim, chosen: list[Candidate]) -> None:
+        ready_time, task_id = self.pages[lane_claim.lane].rows.popleft()
+        runner.charge(lane_claim.lane.tenant_id, lane_claim.cost)
+        if lane_claim.cost is not None:
+            self._costs[(runner.position, lane_claim.lane)] = lane_claim.cost
+        chosen.append(Candidate(lane_claim.lane, ready_time, task_id, runner.position))
 
-    async def _rank(self, offer: LaneOffer) -> datetime | None:
-        page = self.pages[offer.lane]
+    async def _rank(self, lane_claim: LaneClaim) -> datetime | None:
+        page = self.pages[lane_claim.lane]
         if not page.rows:
             await self._fill()
-        return page.rows[0][0] - offer.offset if page.rows else None
+        return page.rows[0][0] - lane_claim.offset if page.rows else None
 
     async def _fill(self) -> None:
         """Read on in every lane whose rows have run out, in one go."""
@@ -157,17 +157,17 @@ class Merge:
             await self._read(short)
 
 
-def _wants_of(runners: Sequence[_Runner]) -> list[RunnerWant]:
-    return [runner.want for runner in runners]
+def _claims_of(runners: Sequence[_Runner]) -> list[RunnerClaim]:
+    return [runner.claim for runner in runners]
 
 
-def _page_sizes(wants: Sequence[RunnerWant]) -> list[tuple[LaneKey, int]]:
+def _page_sizes(claims: Sequence[RunnerClaim]) -> list[tuple[LaneKey, int]]:
     """How many rows to read of each lane: the demand for it, less where many lanes share that demand."""
     sizes: dict[LaneKey, int] = {}
-    for want in wants:
-        for tenant in want.tenants:
-            demand = min(want.max_tasks, tenant.max_tasks)
+    for claim in claims:
+        for tenant in claim.tenants:
+            demand = min(claim.max_tasks, tenant.max_tasks)
             share = min(demand, max(_FIRST_PAGE, 2 * demand // len(tenant.lanes)))
-            for offer in tenant.lanes:
-                sizes[offer.lane] = min(sizes.get(offer.lane, 0) + share, _LARGEST_PAGE)
+            for lane_claim in tenant.lanes:
+                sizes[lane_claim.lane] = min(sizes.get(lane_claim.lane, 0) + share, _LARGEST_PAGE)
     return list(sizes.items())

@@ -17,12 +17,14 @@ from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lane import LaneKey
 from taskyard_taskdb.storage.housekeeping import leader
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters
+from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key, key_of
-from taskyard_taskdb.storage.transition.transitions import Written, change_row, load_for_update, write
+from taskyard_taskdb.storage.transition.write import change_row, write
 
 DOCTOR = Actor(ActorType.SYSTEM, "doctor")
 
@@ -36,12 +38,12 @@ class Hands:
     """What repairs work with: the database, whom to tell, who asked, and how a job is run by its name."""
 
     pool: Pool
-    told: Callable[[Written], None]
+    told: Callable[[CommitNotice], None]
     actor: Actor
     run_job: Callable[[str], Awaitable[None]]
 
 
-Work = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
+Work = Callable[[Tx, Sequence[Key]], Awaitable[CommitNotice]]
 Repair = Callable[[Hands, Sequence[Key]], Awaitable[None]]
 """Repairs what is still wrong of these. Raises NotNow."""
 
@@ -58,28 +60,28 @@ def in_transaction(work: Work) -> Repair:
 def executing(*names: str) -> Repair:
     """Statements that guard themselves, in this order."""
 
-    async def work(tx: Tx, keys: Sequence[Key]) -> Written:
+    async def work(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
         for name in names:
             await tx.execute(statement(name), params(keys))
-        return Written()
+        return CommitNotice()
 
     return in_transaction(work)
 
 
-async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
+async def enqueue(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Put tasks that can be claimed into the queue."""
     await load_for_update(tx, keys, damaged=True)
     await tx.execute(statement("doctor_set_ready"), params(keys))
     rows = await tx.fetch(statement("doctor_enqueue"), params(keys))
-    return Written(lanes={LaneKey(*row) for row in rows})
+    return CommitNotice(lanes={LaneKey(*row) for row in rows})
 
 
-async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
+async def redistribute(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Let tasks that run nowhere be claimed again."""
     before = await load_for_update(tx, keys, damaged=True)
     moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
     if not moved:
-        return Written()
+        return CommitNotice()
     rows = await tx.fetch(statement("doctor_enqueue"), params(moved))
     loaded = await load_for_update(tx, moved)
     changes = [
@@ -87,10 +89,10 @@ async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
         for key, task in loaded.tasks.items()
     ]
     await insert_changes(tx, changes)
-    return Written(lanes={LaneKey(*row) for row in rows}, changed=True)
+    return CommitNotice(lanes={LaneKey(*row) for row in rows}, changed=True)
 
 
-async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
+async def expire(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """End leases that are over, as the sweep does, and no earlier than it may. Raises NotNow."""
     wait = await leader.reaps_in(tx)
     if wait is None:
@@ -109,26 +111,26 @@ async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
     )
 
 
-async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> Written:
+async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Settle who holds the slots of these tasks."""
     rows = await tx.fetch(statement("doctor_slots_of"), params(keys))
     return await slot_repair.repair(tx, [(row[0], row[1]) for row in rows])
 
 
-async def correct_counters(tx: Tx, keys: Sequence[Key]) -> Written:
+async def correct_counters(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Set counters to what a recount finds."""
     await counters.compare(tx, repair=True)
-    return Written()
+    return CommitNotice()
 
 
-async def make_partitions(tx: Tx, keys: Sequence[Key]) -> Written:
+async def make_partitions(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Make the partitions that rows are waiting for."""
     for table in COLUMNS:
         await ensure_months(tx, table, await stray_months(tx, table))
-    return Written()
+    return CommitNotice()
 
 
-async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
+async def settle_log(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Tell what the log does not know, and let no version be told twice."""
     loaded = await load_for_update(tx, keys)
     rows = await tx.fetch(statement("doctor_logged_versions"), params(keys))
@@ -141,7 +143,7 @@ async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
         )
     behind = [task for task in loaded.tasks.values() if logged[key_of(task)] < task.version]
     await insert_changes(tx, [_change(task, ChangeEvent.TASK_UPDATED, loaded.now) for task in behind])
-    return Written(changed=bool(behind))
+    return CommitNotice(changed=bool(behind))
 
 
 async def run_jobs(hands: Hands, keys: Sequence[Key]) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow, params
 from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written
 
 # The answers of receivers are waited for half a minute: the turn that each gets.
 LOOKS = 300
@@ -27,7 +27,7 @@ async def deliver(hands: Hands, keys: Sequence[Key]) -> None:
     if not tries:
         return
     # Wakes the sender, also that of another replica.
-    hands.told(Written(changed=True))
+    hands.told(CommitNotice(changed=True))
     async with hands.pool.reading() as tx:
         if await leader.reaps_in(tx) is None:
             raise NotNow("no replica leads housekeeping, so that nobody sends them")

@@ -15,9 +15,11 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Action, ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition.load import load_for_update
+from taskyard_taskdb.storage.transition.write import write
 
 _ABORT = 3
 
@@ -114,7 +116,7 @@ async def renew_leases(
     return [lease for n, lease in enumerate(wanted, 1) if n not in renewed]
 
 
-async def return_leases(tx: Tx, returns: Sequence[Return]) -> tuple[dict[Lease, Verdict], Written]:
+async def return_leases(tx: Tx, returns: Sequence[Return]) -> tuple[dict[Lease, Verdict], CommitNotice]:
     """Decide one by one about listed leases: what stands is renewed, the holder of what does not is told."""
     loaded = await load_for_update(tx, [item.lease.key for item in returns])
     verdicts: dict[Lease, Verdict] = {}

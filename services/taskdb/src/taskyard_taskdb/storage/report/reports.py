@@ -40,19 +40,15 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.poison import POISON, isolate
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import (
-    StateMoved,
-    Written,
-    free_slots,
-    load_for_update,
-    write,
-)
+from taskyard_taskdb.storage.transition.write import free_slots, write
 
 # status.details: what is stored and what was reported, both serialised, put together.
 MergeDetails = Callable[[bytes | None, bytes], bytes]
@@ -127,9 +123,9 @@ _REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
 class Reports:
     """Applies reports and tells the lanes what came of them."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, merge_details: MergeDetails) -> None:
+    def __init__(self, pool: Pool, bus: Bus, merge_details: MergeDetails) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._merge_details = merge_details
 
     async def apply(self, reports: Sequence[Report]) -> list[Outcome]:
@@ -150,11 +146,10 @@ class Reports:
     async def _complete(self, reports: Sequence[Report], plain: Mapping[Key, list[int]]) -> list[Key]:
         """The tasks of plain successes that are done; the others are decided one by one."""
         try:
-            done, written = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+            done, notice = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
         except POISON:
             return []
-        self._lanes.committed(written)
-        self._lanes.stir()
+        self._bus.publish(notice)
         await failpoints.REPORT_AFTER_COMMIT.reach()
         return done
 
@@ -165,10 +160,10 @@ class Reports:
 
         async def apply(keys: Sequence[Key]) -> None:
             part = {key: groups[key] for key in keys}
-            found, written = await self._pool.run(lambda tx: self._transact(tx, reports, part))
+            found, notice = await self._pool.run(lambda tx: self._transact(tx, reports, part))
             await failpoints.REPORT_AFTER_COMMIT.reach()
             outcomes.update(found)
-            self._lanes.committed(written)
+            self._bus.publish(notice)
 
         def give_up(key: Key, error: Exception) -> None:
             outcomes.update((n, _refusal(error)) for n in groups[key])
@@ -177,7 +172,7 @@ class Reports:
 
     async def _transact(
         self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
-    ) -> tuple[dict[int, Outcome], Written]:
+    ) -> tuple[dict[int, Outcome], CommitNotice]:
         loaded = await load_for_update(tx, groups)
         rng = Random()
         outcomes: dict[int, Outcome] = {}
@@ -198,11 +193,11 @@ class Reports:
                 tasks[key] = step.task
                 transitions.append(step)
         told = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
-        written = await write(tx, transitions, log_sequences=told)
+        notice = await write(tx, transitions, log_sequences=told)
         # After the write: the first of two equal reports may be in this very batch.
         await _recognise_repeats(tx, reports, tasks, outcomes)
         await failpoints.REPORT_BEFORE_COMMIT.reach()
-        return outcomes, written
+        return outcomes, notice
 
     def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
         event = report.event()
@@ -261,14 +256,14 @@ def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
 
 async def _complete_plain(
     tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
-) -> tuple[list[Key], Written]:
+) -> tuple[list[Key], CommitNotice]:
     """The tasks that are done now, the others being for Python to decide; and whom to tell."""
     keys = sorted(groups)
     first = [reports[groups[key][0]] for key in keys]
     last = [reports[groups[key][-1]] for key in keys]
     rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
     if not rows:
-        return [], Written()
+        return [], CommitNotice()
     ended, tenants = rows[0][-2:]
     if ended != len(rows):
         raise StateMoved("a lease stood for a task that had ended")
@@ -276,13 +271,13 @@ async def _complete_plain(
     if timed:
         await _clear_timers(tx, timed)
     freed = {(keys[n - 1][0], slot): keys[n - 1][1] for n, *_, slot, _, _ in rows if slot is not None}
-    written, promotions = await free_slots(tx, freed) if freed else (Written(), [])
-    written.tenants.update(tenants or ())
-    written.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
+    notice, promotions = await free_slots(tx, freed) if freed else (CommitNotice(), [])
+    notice.tenants.update(tenants or ())
+    notice.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
     await runners.count_outcomes(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
     await insert_changes(tx, [*_success_changes(rows, first, last), *promotions])
     await failpoints.REPORT_BEFORE_COMMIT.reach()
-    return [keys[n - 1] for n, *_ in rows], written
+    return [keys[n - 1] for n, *_ in rows], notice
 
 
 def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]) -> list[ChangeRow]:

@@ -11,7 +11,7 @@ from taskyard_taskdb.domain.quota import Verdict
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.tenant import counters
 from taskyard_taskdb.storage.tenant.counters import Counts
-from taskyard_taskdb.storage.transition.transitions import StateMoved
+from taskyard_taskdb.storage.transition.load import StateMoved
 
 # How soon a full queue is worth another try.
 _QUEUE_PAUSE = timedelta(seconds=1)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from psycopg import sql
 
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters, tenants
@@ -35,10 +36,10 @@ class TenantRemoval:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def empty(self, tenant_id: str, tell: Callable[[Sequence[str]], None]) -> None:
+    async def empty(self, tenant_id: str, publish: Callable[[CommitNotice], None]) -> None:
         """Suspend a tenant that has tasks, wait until every replica knows, and delete what it owns."""
         suspended = await self._pool.run(lambda tx: _suspend(tx, tenant_id))
-        tell([tenant_id])
+        publish(CommitNotice.of_settings(tenant_id))
         if suspended:
             # A replica that has not heard admits tasks for as long as it remembers the tenant.
             await asyncio.sleep(TTL.total_seconds())

@@ -70,7 +70,7 @@ def _seconds(duration: timedelta) -> float:
     return max(0.0, duration.total_seconds())
 
 
-class Ledger:
+class UsageLedger:
     """What ended runs of tenants have used and is not written yet."""
 
     def __init__(self) -> None:

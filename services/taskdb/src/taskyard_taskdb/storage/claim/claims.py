@@ -15,7 +15,7 @@ Amounts = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class LaneOffer:
+class LaneClaim:
     """A lane to take from: its advantage over others, and what one of its tasks takes of the budget."""
 
     lane: LaneKey
@@ -24,28 +24,28 @@ class LaneOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantWant:
+class TenantClaim:
     """How much a runner takes of one tenant, and from which lanes."""
 
     tenant_id: str
     max_tasks: int
-    lanes: tuple[LaneOffer, ...]
+    lanes: tuple[LaneClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RunnerWant:
+class RunnerClaim:
     """What one runner can take; session_epoch 0 is a pull worker, budget None is not accounted."""
 
     runner_id: str
     session_epoch: int
     max_tasks: int
     lease_duration: timedelta
-    tenants: tuple[TenantWant, ...]
+    tenants: tuple[TenantClaim, ...]
     budget: Amounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class ClaimedTask:
     """A claimed task with all that its assignment says."""
 
     tenant_id: str
@@ -66,30 +66,30 @@ class Grant:
 
 
 @dataclass(slots=True)
-class RunnerGrants:
+class ClaimResult:
     """What one runner got: grants in claim order, lanes that had nothing more, or why it got nothing."""
 
-    grants: list[Grant] = field(default_factory=list)
+    tasks: list[ClaimedTask] = field(default_factory=list)
     drained: list[LaneKey] = field(default_factory=list)
     error: TaskyardError | None = None
 
 
-def within(want: RunnerWant, scope: RunnerScope) -> RunnerWant:
+def within(claim: RunnerClaim, scope: RunnerScope) -> RunnerClaim:
     """The want without tenants that the runner's key does not cover."""
     if not scope.tenants:
-        return want
-    return replace(want, tenants=tuple(one for one in want.tenants if one.tenant_id in scope.tenants))
+        return claim
+    return replace(claim, tenants=tuple(one for one in claim.tenants if one.tenant_id in scope.tenants))
 
 
-def capped(want: RunnerWant, room: Mapping[str, int]) -> RunnerWant:
+def capped(claim: RunnerClaim, room: Mapping[str, int]) -> RunnerClaim:
     """The want with at most `room` tasks of each tenant named there; -1 is no limit."""
-    if not any(room.get(tenant.tenant_id, -1) >= 0 for tenant in want.tenants):
-        return want
+    if not any(room.get(tenant.tenant_id, -1) >= 0 for tenant in claim.tenants):
+        return claim
     tenants = []
-    for tenant in want.tenants:
+    for tenant in claim.tenants:
         left = room.get(tenant.tenant_id, -1)
         if left < 0:
             tenants.append(tenant)
         elif left > 0:
-            tenants.append(TenantWant(tenant.tenant_id, min(tenant.max_tasks, left), tenant.lanes))
-    return replace(want, tenants=tuple(tenants))
+            tenants.append(TenantClaim(tenant.tenant_id, min(tenant.max_tasks, left), tenant.lanes))
+    return replace(claim, tenants=tuple(tenants))

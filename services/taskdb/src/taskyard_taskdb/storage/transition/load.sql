@@ -16,21 +16,6 @@ CROSS JOIN LATERAL (
     FOR UPDATE
 ) q
 
--- name: delete_queue
--- Deletes queue rows that lock_queue has locked; primary key of queue.
-DELETE FROM queue q
-USING unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
-        %(ready_times)s::timestamptz[], %(task_ids)s::text[])
-    AS c (tenant_id, class_id, priority, pinned_runner, ready_time, task_id)
-CROSS JOIN LATERAL (
-    SELECT ctid AS at FROM queue
-    WHERE queue.tenant_id = c.tenant_id AND queue.class_id = c.class_id AND queue.priority = c.priority
-        AND queue.pinned_runner = c.pinned_runner AND queue.ready_time = c.ready_time
-        AND queue.task_id = c.task_id
-    OFFSET 0
-) x
-WHERE q.ctid = x.at
-
 -- name: peek_queue_keys
 -- Locks nothing: the queue rows that tasks have now, so that they can be locked first. Primary keys.
 SELECT t.tenant_id, t.task_id, t.class_id, t.priority, t.pinned_runner, t.ready_time
@@ -59,3 +44,23 @@ FROM (
 CROSS JOIN LATERAL (
     SELECT * FROM tasks WHERE tasks.tenant_id = k.tenant_id AND tasks.task_id = k.task_id FOR UPDATE
 ) t
+
+-- name: lock_leases
+-- Locks the leases of tasks in key order; primary key of leases. The session is read, not locked.
+SELECT l.tenant_id, l.task_id, l.generation, l.version, l.phase, l.attempt, l.progress, l.details,
+    l.lease_id, l.runner_id, l.session_epoch, l.claim_request_id, l.schedule_time,
+    coalesce(l.expire_time, s.expire_time, 'epoch') AS expire_time, l.expire_time IS NULL AS follows_session,
+    l.start_time, l.sign_time, l.progress_time, l.deadline_time, l.deadline_code, l.requested_action,
+    l.action_deadline, l.action, coalesce(l.start_checkpoint, 0), l.task_type_revision
+FROM (
+    SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
+    ORDER BY k.tenant_id COLLATE "C", k.task_id COLLATE "C"
+) k
+CROSS JOIN LATERAL (
+    SELECT * FROM leases WHERE leases.tenant_id = k.tenant_id AND leases.task_id = k.task_id FOR UPDATE
+) l
+LEFT JOIN LATERAL (
+    SELECT sessions.expire_time FROM sessions
+    WHERE sessions.runner_id = l.runner_id AND sessions.epoch = l.session_epoch
+    OFFSET 0
+) s ON true

@@ -1,4 +1,4 @@
-"""Pops over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
+"""Claims over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from taskyard_taskdb.storage.claim.bundles import Bundle, Taken, take, waves
+from taskyard_taskdb.storage.claim.bundles import Bundle, ClaimedRows, claim_bundles, waves
+from taskyard_taskdb.storage.claim.claims import Amounts, LaneClaim, RunnerClaim, TenantClaim
 from taskyard_taskdb.storage.claim.lane import LaneKey
 from taskyard_taskdb.storage.claim.merge import Candidate
-from taskyard_taskdb.storage.claim.wants import Amounts, LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool, Tx
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,16 +31,16 @@ def lane(class_id: int, tenant: str = "acme") -> LaneKey:
     return LaneKey(tenant, class_id, 10, "")
 
 
-def want(
-    lanes: Sequence[LaneOffer],
+def claim(
+    lanes: Sequence[LaneClaim],
     count: int,
     *,
     runner: str = "r",
     budget: Amounts | None = None,
     tenant: str = "acme",
-) -> RunnerWant:
-    return RunnerWant(
-        runner, 0, count, timedelta(minutes=1), (TenantWant(tenant, count, tuple(lanes)),), budget
+) -> RunnerClaim:
+    return RunnerClaim(
+        runner, 0, count, timedelta(minutes=1), (TenantClaim(tenant, count, tuple(lanes)),), budget
     )
 
 
@@ -59,23 +59,23 @@ def draw(rng: Random) -> tuple[Rows, list[Bundle]]:
     rows: Rows = {}
     bundles = []
     for n in range(rng.randint(1, 3)):
-        offers = []
+        lane_claims = []
         for class_id in range(rng.choice((1, 2, 6, 20))):
             found = lane(class_id, f"tenant-{n}")
-            offers.append(LaneOffer(found, timedelta(seconds=rng.choice((0, 0, 5, 30)))))
+            lane_claims.append(LaneClaim(found, timedelta(seconds=rng.choice((0, 0, 5, 30)))))
             times = [BEGIN + timedelta(seconds=rng.randint(0, 60)) for _ in range(rng.choice((0, 1, 5, 60)))]
             rows[found] = sorted((time, f"{class_id}-{m}") for m, time in enumerate(times))
-        takers = [(position, rng.choice((1, 3, 20, 90))) for position in range(rng.randint(1, 3))]
-        bundles.append(Bundle(tuple(offers), takers))
+        claimants = [(position, rng.choice((1, 3, 20, 90))) for position in range(rng.randint(1, 3))]
+        bundles.append(Bundle(tuple(lane_claims), claimants))
     return rows, bundles
 
 
 def expected(rows: Rows, bundle: Bundle) -> list[Candidate]:
     """All rows of the bundle in their order, as many as are wanted."""
     turns = sorted(
-        (time - offer.offset, n, task_id, offer.lane, time)
-        for n, offer in enumerate(bundle.offers)
-        for time, task_id in rows[offer.lane]
+        (time - lane_claim.offset, n, task_id, lane_claim.lane, time)
+        for n, lane_claim in enumerate(bundle.lane_claims)
+        for time, task_id in rows[lane_claim.lane]
     )
     return [
         Candidate(found, time, task_id, position)
@@ -90,10 +90,10 @@ async def test_what_goes_first_over_all_lanes_is_taken_in_its_order(pool: Pool, 
         async with pool.transaction() as tx:
             await tx.execute("DELETE FROM queue")
             await fill(tx, rows)
-            taken = await take(tx, [bundles], {})
+            taken = await claim_bundles(tx, [bundles], {})
             left = {row[0] for row in await tx.fetch("SELECT tenant_id || class_id || task_id FROM queue")}
         for bundle in bundles:
-            lanes = {offer.lane for offer in bundle.offers}
+            lanes = {lane_claim.lane for lane_claim in bundle.lane_claims}
             assert [found for found in taken.rows if found.lane in lanes] == expected(rows, bundle)
         gone = {f"{c.lane.tenant_id}{c.lane.class_id}{c.task_id}" for c in taken.rows}
         every = {f"{key.tenant_id}{key.class_id}{row[1]}" for key, waiting in rows.items() for row in waiting}
@@ -108,13 +108,13 @@ async def test_what_another_transaction_has_locked_is_passed_over(pool: Pool) ->
     rows = {lane(n): [(BEGIN + timedelta(seconds=m), f"{n}-{m:02}") for m in range(30)] for n in range(6)}
     async with pool.transaction() as tx:
         await fill(tx, rows)
-    bundle = Bundle(tuple(LaneOffer(found) for found in rows), [(0, 12)])
+    bundle = Bundle(tuple(LaneClaim(found) for found in rows), [(0, 12)])
     async with pool.transaction() as other:
         await other.execute(
             "SELECT FROM queue WHERE ready_time < %s FOR UPDATE", (BEGIN + timedelta(seconds=3),)
         )
         async with pool.transaction() as tx:
-            taken = await take(tx, [[bundle]], {})
+            taken = await claim_bundles(tx, [[bundle]], {})
     assert sorted(c.task_id for c in taken.rows) == sorted(f"{n}-{m:02}" for n in range(6) for m in (3, 4))
     assert {c.task_id for c in taken.skipped} == {f"{n}-{m:02}" for n in range(6) for m in range(3)}
     assert not taken.empty()
@@ -124,11 +124,11 @@ async def test_a_lane_whose_rest_is_locked_is_not_called_empty(pool: Pool) -> No
     rows = {lane(n): [(BEGIN, f"{n}-a"), (BEGIN + timedelta(seconds=1), f"{n}-b")] for n in range(6)}
     async with pool.transaction() as tx:
         await fill(tx, rows)
-    bundle = Bundle(tuple(LaneOffer(found) for found in rows), [(0, 50)])
+    bundle = Bundle(tuple(LaneClaim(found) for found in rows), [(0, 50)])
     async with pool.transaction() as other:
         await other.execute("SELECT FROM queue WHERE task_id = '2-b' FOR UPDATE")
         async with pool.transaction() as tx:
-            taken = await take(tx, [[bundle]], {})
+            taken = await claim_bundles(tx, [[bundle]], {})
     assert len(taken.rows) == 11
     assert taken.empty() == {lane(n) for n in range(6) if n != 2}
 
@@ -142,7 +142,7 @@ async def test_a_lane_is_called_empty_once_its_last_task_is_taken(
     rows = {lane(1): [(BEGIN, f"1-{n}") for n in range(3)], lane(2): [(BEGIN, "2-0")]}
     async with pool.transaction() as tx:
         await fill(tx, rows)
-        taken = await take(tx, [[Bundle((LaneOffer(lane(1)),), [(0, wanted)])]], {})
+        taken = await claim_bundles(tx, [[Bundle((LaneClaim(lane(1)),), [(0, wanted)])]], {})
     assert len(taken.rows) == min(wanted, 3)
     assert (lane(1) in taken.empty()) == empty
 
@@ -152,8 +152,8 @@ async def test_rows_below_the_bound_of_their_lane_are_not_looked_at(pool: Pool) 
     bounds = {lane(n): BEGIN + timedelta(seconds=30) for n in range(6)}
     async with pool.transaction() as tx:
         await fill(tx, rows)
-        bundle = Bundle(tuple(LaneOffer(found) for found in rows), [(0, 50)])
-        taken = await take(tx, [[bundle]], bounds)
+        bundle = Bundle(tuple(LaneClaim(found) for found in rows), [(0, 50)])
+        taken = await claim_bundles(tx, [[bundle]], bounds)
     assert sorted(c.task_id for c in taken.rows) == [f"{n}-b" for n in range(6)]
 
 
@@ -165,30 +165,30 @@ async def test_a_suspended_tenant_gives_nothing(pool: Pool) -> None:
         )
         await fill(tx, rows)
         bundles = [
-            Bundle(tuple(LaneOffer(found) for found in rows if found.tenant_id == tenant), [(0, 50)])
+            Bundle(tuple(LaneClaim(found) for found in rows if found.tenant_id == tenant), [(0, 50)])
             for tenant in ("acme", "bad")
         ]
-        taken: Taken = await take(tx, [bundles], {})
+        taken: ClaimedRows = await claim_bundles(tx, [bundles], {})
     assert {c.lane.tenant_id for c in taken.rows} == {"acme"}
 
 
 def test_runners_that_want_the_same_lanes_share_a_bundle() -> None:
-    offers = [LaneOffer(lane(n)) for n in range(3)]
-    ((bundle,),) = waves([(n, want(offers, 10, runner=f"r{n}")) for n in range(5)]) or []
-    assert bundle.takers == [(n, 10) for n in range(5)]
+    lane_claims = [LaneClaim(lane(n)) for n in range(3)]
+    ((bundle,),) = waves([(n, claim(lane_claims, 10, runner=f"r{n}")) for n in range(5)]) or []
+    assert bundle.claimants == [(n, 10) for n in range(5)]
     assert bundle.positions()[9:11] == [0, 1]
 
 
 def test_bundles_with_a_lane_in_common_come_one_after_the_other() -> None:
-    first, second, third = ([LaneOffer(lane(n)) for n in found] for found in ((1, 2), (2, 3), (4,)))
-    made = waves([(0, want(first, 10)), (1, want(second, 10)), (2, want(third, 10))])
+    first, second, third = ([LaneClaim(lane(n)) for n in found] for found in ((1, 2), (2, 3), (4,)))
+    made = waves([(0, claim(first, 10)), (1, claim(second, 10)), (2, claim(third, 10))])
     assert made is not None
-    assert [[bundle.takers[0][0] for bundle in wave] for wave in made] == [[0, 2], [1]]
+    assert [[bundle.claimants[0][0] for bundle in wave] for wave in made] == [[0, 2], [1]]
 
 
 def test_too_many_different_wishes_are_chosen_by_python() -> None:
-    wants = [(n, want([LaneOffer(lane(0)), LaneOffer(lane(n + 1))], 10)) for n in range(5)]
-    assert waves(wants) is None
+    claims = [(n, claim([LaneClaim(lane(0)), LaneClaim(lane(n + 1))], 10)) for n in range(5)]
+    assert waves(claims) is None
 
 
 @pytest.mark.parametrize(
@@ -207,13 +207,13 @@ def test_too_many_different_wishes_are_chosen_by_python() -> None:
 def test_a_budget_is_left_to_counts_only_where_they_say_the_same(
     costs: tuple[int | None, int | None], budget: int, count: int | None
 ) -> None:
-    offers = [
-        LaneOffer(lane(n), cost={"cpu_millis": cost} if cost is not None else None)
+    lane_claims = [
+        LaneClaim(lane(n), cost={"cpu_millis": cost} if cost is not None else None)
         for n, cost in enumerate(costs)
     ]
-    made = waves([(0, want(offers, 10, budget={"cpu_millis": budget}))])
+    made = waves([(0, claim(lane_claims, 10, budget={"cpu_millis": budget}))])
     assert (None if made is None else made[0][0].count) == count
 
 
 def test_a_lane_that_is_named_twice_is_left_to_python() -> None:
-    assert waves([(0, want([LaneOffer(lane(1)), LaneOffer(lane(1))], 10))]) is None
+    assert waves([(0, claim([LaneClaim(lane(1)), LaneClaim(lane(1))], 10))]) is None

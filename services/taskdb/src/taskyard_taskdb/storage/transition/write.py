@@ -1,18 +1,14 @@
-"""Tasks locked in the one lock order, and what the lifecycle decided about them written in a few statements.
+"""Writes what the lifecycle decided about loaded tasks, many in a few statements.
 
-The order is queue row, lease, task, slot, each in key order; only pops skip locked rows. Whoever has loaded a
-task holds all of its rows to the end of the transaction, and every write repeats in its WHERE what was read.
+Every statement repeats in its WHERE what was loaded; a row that differs raises StateMoved, and the
+transaction starts over.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from random import Random
-
-from psycopg.errors import SerializationFailure
 
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import Change
@@ -24,8 +20,9 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lane import Filling, LaneKey
-from taskyard_taskdb.storage.pool import Row, Tx
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine import quarantined_specs
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.slot import slots
@@ -35,83 +32,10 @@ from taskyard_taskdb.storage.tenant import counters
 from taskyard_taskdb.storage.tenant.counters import Delta
 from taskyard_taskdb.storage.tenant.usage import used
 from taskyard_taskdb.storage.transition import lease_rows, task_updates, timers
+from taskyard_taskdb.storage.transition.load import StateMoved, database_time, queue_arrays
 from taskyard_taskdb.storage.transition.steps import Steps, collect
-from taskyard_taskdb.storage.transition.task_rows import Key, key_of, read_task, with_lease
+from taskyard_taskdb.storage.transition.task_rows import Key, key_of
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
-
-
-class StateMoved(SerializationFailure):
-    """What was read unlocked, or what a guard repeats, is not so any more: the transaction starts over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Locked tasks by key, without unknown ones, and the database's time after the last lock."""
-
-    now: datetime
-    tasks: Mapping[Key, TaskState]
-
-
-@dataclass(slots=True)
-class Written:
-    """Whom to tell once the transaction has committed."""
-
-    lanes: set[LaneKey] = field(default_factory=set)
-    # Lanes that new tasks were appended to, of which no more need be read to tell of them.
-    filled: dict[LaneKey, Filling] = field(default_factory=dict)
-    # Tasks whose holder must act: asked to cancel or pause, or its lease was taken away.
-    holders: set[Key] = field(default_factory=set)
-    # Tenants with limits whose use of them changed.
-    tenants: set[str] = field(default_factory=set)
-    # The seconds that ended runs took, with their tenants.
-    used: list[tuple[str, float]] = field(default_factory=list)
-    changed: bool = False
-
-
-async def load_for_update(tx: Tx, keys: Iterable[Key], *, damaged: bool = False) -> Loaded:
-    """Lock tasks with their queue rows and leases, and return them as they are now.
-
-    Raises StateMoved, which Pool.run answers with another attempt, if a queue row appeared or moved between
-    the unlocked look at it and the locks. `damaged` tasks may lack theirs for good.
-    """
-    wanted = sorted(set(keys))
-    params = {
-        "tenant_ids": arrays.texts([k[0] for k in wanted]),
-        "task_ids": arrays.texts([k[1] for k in wanted]),
-    }
-    queued = {
-        (row[0], row[1]): QueueKey(*row[2:]) for row in await tx.fetch(statement("peek_queue_keys"), params)
-    }
-    locked = await _lock_queue(tx, queued)
-    held = {(row[0], row[1]): row for row in await tx.fetch(statement("lock_leases"), params)}
-    tasks = {
-        (row[0], row[1]): _in_effect(row, held) for row in await tx.fetch(statement("lock_tasks"), params)
-    }
-    for key, task in () if damaged else tasks.items():
-        if task.queue_key is not None and (key not in locked or queued[key] != task.queue_key):
-            raise StateMoved(f"the queue row of {task.name} moved")
-    return Loaded(await database_time(tx), tasks)
-
-
-async def _lock_queue(tx: Tx, queued: Mapping[Key, QueueKey]) -> set[Key]:
-    if not queued:
-        return set()
-    rows = await tx.fetch(statement("lock_queue"), _queue_arrays(list(queued.items())))
-    return {(row[0], row[1]) for row in rows}
-
-
-def _in_effect(row: Row, held: Mapping[Key, Row]) -> TaskState:
-    task = read_task(row)
-    lease = held.get((row[0], row[1]))
-    return task if lease is None else with_lease(task, lease)
-
-
-async def database_time(tx: Tx) -> datetime:
-    """The database's clock, which decides leases and schedules."""
-    row = await tx.fetch_row("SELECT clock_timestamp()")
-    assert row is not None
-    now: datetime = row[0]
-    return now
 
 
 async def write(
@@ -120,29 +44,29 @@ async def write(
     *,
     log_sequences: Mapping[Key, int | None] | None = None,
     delta: Delta | None = None,
-) -> Written:
+) -> CommitNotice:
     """Write transitions of loaded tasks, several of one task in their order; the change log comes last.
 
     A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log
     entries of runs that end. Given a `delta`, the caller writes the counts, behind locks of its own. Raises
     StateMoved if a row is not as the transition's `before` says.
     """
-    written = Written()
+    notice = CommitNotice()
     steps = collect(transitions)
-    await _write_rows(tx, steps, written, log_sequences or {})
+    await _write_rows(tx, steps, notice, log_sequences or {})
     promoted = await _settle_slots(tx, steps)
-    await _write_rows(tx, promoted, written, {})
+    await _write_rows(tx, promoted, notice, {})
     counts = Delta() if delta is None else delta
     for step in steps:
         _count(step, counts)
     if delta is None:
-        written.tenants = await counters.add(tx, counts)
+        notice.tenants = await counters.add(tx, counts)
     await runners.count_outcomes(tx, lease_rows.told_ends(steps))
     changes = [change_row(step.before, change) for step in (*steps, *promoted) for change in step.changes()]
-    written.changed = bool(changes)
-    written.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
+    notice.changed = bool(changes)
+    notice.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
     await insert_changes(tx, changes)
-    return written
+    return notice
 
 
 def _count(step: Steps, counts: Delta) -> None:
@@ -154,15 +78,15 @@ def _count(step: Steps, counts: Delta) -> None:
 
 
 async def _write_rows(
-    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]
+    tx: Tx, steps: list[Steps], notice: CommitNotice, log_sequences: Mapping[Key, int | None]
 ) -> None:
     if not steps:
         return
     await _dequeue(tx, steps)
-    await _write_leases(tx, steps, written, log_sequences)
+    await _write_leases(tx, steps, notice, log_sequences)
     await _write_tasks(tx, steps)
     await timers.write(tx, steps)
-    await _enqueue(tx, steps, written)
+    await _enqueue(tx, steps, notice)
     called = [step.key for step in steps if any(isinstance(e, CallWebhook) for e in step.effects())]
     if called:
         await webhook_outbox.store(tx, called)
@@ -179,7 +103,7 @@ def _given_up(step: Steps) -> bool:
 
 
 async def _write_leases(
-    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]
+    tx: Tx, steps: list[Steps], notice: CommitNotice, log_sequences: Mapping[Key, int | None]
 ) -> None:
     ended = [ending for step in steps for ending in lease_rows.endings(step)]
     if ended:
@@ -187,13 +111,13 @@ async def _write_leases(
         revoked = [ending for ending in ended if not ending.by_holder]
         if revoked:
             await lease_rows.revoke(tx, revoked)
-            written.holders.update(key_of(ending.before) for ending in revoked)
+            notice.holders.update(key_of(ending.before) for ending in revoked)
     made, kept = _split_leases(steps)
     if made:
         _expect(len(made), await lease_rows.insert(tx, made), "leases")
     if kept:
         _expect(len(kept), await lease_rows.update(tx, kept), "leases")
-        written.holders.update(step.key for step in kept if step.task.requested is not step.before.requested)
+        notice.holders.update(step.key for step in kept if step.task.requested is not step.before.requested)
 
 
 def _split_leases(steps: list[Steps]) -> tuple[list[TaskState], list[Steps]]:
@@ -231,17 +155,17 @@ async def _dequeue(tx: Tx, steps: list[Steps]) -> None:
     """Delete the queue rows that were loaded and are not to stay."""
     gone = [(step.key, step.before.queue_key) for step in steps if _leaves_queue(step)]
     if gone:
-        _expect(len(gone), await tx.execute(statement("delete_queue"), _queue_arrays(gone)), "queue rows")
+        _expect(len(gone), await tx.execute(statement("delete_queue"), queue_arrays(gone)), "queue rows")
 
 
-async def _enqueue(tx: Tx, steps: list[Steps], written: Written) -> None:
+async def _enqueue(tx: Tx, steps: list[Steps], notice: CommitNotice) -> None:
     made = [step.task for step in steps if _enters_queue(step)]
     if not made:
         return
     keys = [(key_of(task), task.queue_key) for task in made]
     has_leases = arrays.bools([task.lease is not None for task in made])
-    await tx.execute(statement("insert_queue"), _queue_arrays(keys) | {"has_leases": has_leases})
-    written.lanes.update(LaneKey(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t in made)
+    await tx.execute(statement("insert_queue"), queue_arrays(keys) | {"has_leases": has_leases})
+    notice.lanes.update(LaneKey(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t in made)
 
 
 def _leaves_queue(step: Steps) -> bool:
@@ -276,30 +200,30 @@ async def _settle_slots(tx: Tx, steps: list[Steps]) -> list[Steps]:
     return await _fill(tx, heads, wanted)
 
 
-async def fill_slots(tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]) -> Written:
+async def fill_slots(tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]) -> CommitNotice:
     """Give these of the locked slots to their next waiters; what nobody waits for is removed."""
-    written, changes = await _hand_on(tx, heads, free)
+    notice, changes = await _hand_on(tx, heads, free)
     await insert_changes(tx, changes)
-    return written
+    return notice
 
 
-async def free_slots(tx: Tx, heads: Mapping[SlotKey, str]) -> tuple[Written, list[ChangeRow]]:
+async def free_slots(tx: Tx, heads: Mapping[SlotKey, str]) -> tuple[CommitNotice, list[ChangeRow]]:
     """Hand on slots whose heads have ended, locked by an earlier statement.
 
     The changes are for the caller to write, with its own and behind all locks.
     """
     awaited = await slots.leave(tx, list(heads))
-    return await _hand_on(tx, heads, awaited) if awaited else (Written(), [])
+    return await _hand_on(tx, heads, awaited) if awaited else (CommitNotice(), [])
 
 
 async def _hand_on(
     tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]
-) -> tuple[Written, list[ChangeRow]]:
-    written = Written()
+) -> tuple[CommitNotice, list[ChangeRow]]:
+    notice = CommitNotice()
     promoted = await _fill(tx, heads, dict.fromkeys(free))
-    await _write_rows(tx, promoted, written, {})
-    written.changed = bool(promoted)
-    return written, [change_row(step.before, change) for step in promoted for change in step.changes()]
+    await _write_rows(tx, promoted, notice, {})
+    notice.changed = bool(promoted)
+    return notice, [change_row(step.before, change) for step in promoted for change in step.changes()]
 
 
 async def _fill(
@@ -349,18 +273,6 @@ def change_row(task: TaskState, change: Change) -> ChangeRow:
         request_id=change.request_id,
         details=json.dumps(dict(change.details)) if change.details else None,
     )
-
-
-def _queue_arrays(rows: list[tuple[Key, QueueKey | None]]) -> dict[str, object]:
-    keys = [key for _, key in rows if key is not None]
-    return {
-        "tenant_ids": arrays.texts([task[0] for task, _ in rows]),
-        "class_ids": arrays.bigints([key.class_id for key in keys]),
-        "priorities": arrays.smallints([key.priority for key in keys]),
-        "pinned_runners": arrays.texts([key.pinned_runner for key in keys]),
-        "ready_times": arrays.timestamps([key.ready_time for key in keys]),
-        "task_ids": arrays.texts([task[1] for task, _ in rows]),
-    }
 
 
 def _expect(expected: int, found: int, what: str) -> None:

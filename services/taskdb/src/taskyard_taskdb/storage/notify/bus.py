@@ -1,0 +1,119 @@
+"""The event bus of a process: commit notices are published here and reach callbacks and subscriptions.
+
+Callbacks run at once (wake the hub, drop cached settings, add up usage). A subscription merges notices until
+its reader takes them. The forwarder is the subscription of the other replicas.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from taskyard_taskdb.storage.notify.notice import CommitNotice
+
+Callback = Callable[[CommitNotice], None]
+
+
+class Subscription:
+    """Notices for one reader, merged until it takes them."""
+
+    def __init__(self) -> None:
+        self._notice = CommitNotice()
+        self._arrived = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put(self, notice: CommitNotice) -> None:
+        """Add a notice and wake the reader."""
+        self._notice.add(notice)
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake the reader, whether or not there is a notice."""
+        self._arrived = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def take(self, seconds: float) -> CommitNotice | None:
+        """All notices as one, after waiting at most this long; None if none arrived.
+
+        It waits on one future and makes no task, so the reader continues in the next round of the loop.
+        """
+        if not self._arrived:
+            await self._wait(seconds)
+        if not self._arrived:
+            return None
+        self._arrived = False
+        notice, self._notice = self._notice, CommitNotice()
+        return notice
+
+    async def _wait(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        waiter = self._waiter = loop.create_future()
+        timer = loop.call_later(seconds, _end, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+
+def _end(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class Bus:
+    """One per process. Every commit that others may wait for is published here."""
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callback] = []
+        self._subscriptions: set[Subscription] = set()
+        self._forwarder: Subscription | None = None
+        self._has_replicas: Callable[[], bool] = lambda: True
+
+    def publish(self, notice: CommitNotice) -> None:
+        """Deliver a notice of this process, here and to the other replicas."""
+        self.receive(notice)
+        forwarded = notice.changed or notice.is_for_subscribers()
+        if self._forwarder is not None and forwarded and self._has_replicas():
+            self._forwarder.put(notice)
+
+    def receive(self, notice: CommitNotice) -> None:
+        """Deliver a notice here; another replica has published it."""
+        if notice:
+            for call in self._callbacks:
+                call(notice)
+        if notice.is_for_subscribers():
+            for subscription in self._subscriptions:
+                subscription.put(notice)
+
+    def on_commit(self, call: Callback) -> None:
+        """Call this with every notice, of this replica and of the others."""
+        self._callbacks.append(call)
+
+    def subscribe(self) -> Subscription:
+        """A new subscription; the caller ends it with `unsubscribe`."""
+        subscription = Subscription()
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription."""
+        self._subscriptions.discard(subscription)
+
+    def forward(self, has_replicas: Callable[[], bool]) -> Subscription:
+        """The subscription that collects notices for other replicas while there are any; a bus has one."""
+        self._forwarder, self._has_replicas = Subscription(), has_replicas
+        return self._forwarder
+
+
+def invalidation(*forget: Callable[[str | None], None]) -> Callback:
+    """A callback that drops cached settings of changed tenants; None stands for all tenants."""
+
+    def drop(notice: CommitNotice) -> None:
+        tenant_ids = {None} if notice.everything else notice.settings
+        for tenant_id in tenant_ids:
+            for call in forget:
+                call(tenant_id)
+
+    return drop
