@@ -25,7 +25,7 @@ from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.loop import Dispatcher
 from taskyard_scheduler.reports import Entry
-from taskyard_scheduler.session import Said, Session
+from taskyard_scheduler.session import ParsedReport, Session
 
 RUNNERS = ("r1", "r2", "r3")
 REFUSED_SECONDS = 600.0
@@ -262,7 +262,7 @@ class World:
         report = lease_pb2.RunReport(lease=lease_of(task), **{kind: outcome})
         self.count += 1
         self.sessions[host.runner_id].receive_reports(
-            [Said(report, kind, (task, 1), self.count)], 1, self.now
+            [ParsedReport(report, kind, (task, 1), self.count)], 1, self.now
         )
 
     async def dispatch(self) -> None:

@@ -17,7 +17,6 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
-from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.placement import RunnerProfile, judge
 from taskyard_scheduler.domain.plan import RunnerPlan, Situation, make_plan
 from taskyard_scheduler.domain.rooms import Offer
@@ -25,6 +24,7 @@ from taskyard_scheduler.fleet import Fleet, refusal_seconds
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.metric_names import ASSIGNED, CLAIM_DURATION
+from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.runner_claims import note_result, runner_claim
 from taskyard_scheduler.session import Session
 
@@ -127,7 +127,7 @@ class Dispatcher:
             taker = self._fleet.taker(plan.offer.key)
             if isinstance(taker, Session):
                 for_sessions.append((taker, plan))
-            elif isinstance(taker, Claim):
+            elif isinstance(taker, PullClaim):
                 self._start_claim(taker, plan)
         for start in range(0, len(for_sessions), MAX_RUNNERS):
             await self._claim_for_sessions(for_sessions[start : start + MAX_RUNNERS])
@@ -224,19 +224,19 @@ class Dispatcher:
 
     # ---- pull workers
 
-    def _start_claim(self, claim: Claim, plan: RunnerPlan) -> None:
+    def _start_claim(self, claim: PullClaim, plan: RunnerPlan) -> None:
         claim.claim_started()
         task = asyncio.create_task(self._claim_for_pull(claim, plan))
         self._pull_claims.add(task)
         task.add_done_callback(self._pull_claims.discard)
 
-    async def claim_for_pull(self, claim: Claim) -> None:
+    async def claim_for_pull(self, claim: PullClaim) -> None:
         """Make the pop of a claim now, for whatever lanes are known to have work for it."""
         claim.claim_started()
         plans = self._plan([claim.whole_offer()], self._clock())
         await self._claim_for_pull(claim, plans[0] if plans else RunnerPlan(claim.whole_offer(), []))
 
-    async def _claim_for_pull(self, claim: Claim, plan: RunnerPlan) -> None:
+    async def _claim_for_pull(self, claim: PullClaim, plan: RunnerPlan) -> None:
         version = self._board.version
         pop = runner_claim(plan, 0, claim.lease_duration)
         pop.max_tasks = claim.max_tasks

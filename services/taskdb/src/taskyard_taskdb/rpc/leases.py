@@ -23,7 +23,7 @@ from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.lease import renewals
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.lease.renewals import Return
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool
@@ -63,7 +63,7 @@ class RenewMethods:
 
     async def _renew(
         self, runner_id: str, leases: tuple[Lease, ...], duration: timedelta
-    ) -> dict[Lease, Verdict]:
+    ) -> dict[Lease, LeaseVerdict]:
         doubtful = await self._pool.run(
             lambda tx: renewals.renew_leases(tx, runner_id, leases, duration), reserve=True
         )

@@ -23,7 +23,7 @@ from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.lane import Appended, LaneKey
 from taskyard_taskdb.storage.claim.lanes import LaneHead
 from taskyard_taskdb.storage.claim.shares import Share
-from taskyard_taskdb.storage.lease.lease import Verdict
+from taskyard_taskdb.storage.lease.lease import LeaseVerdict
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -258,7 +258,7 @@ def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str
         )
 
 
-def _add_verdicts(response: Response, verdicts: dict[str, list[Verdict]]) -> None:
+def _add_verdicts(response: Response, verdicts: dict[str, list[LeaseVerdict]]) -> None:
     for runner_id, found in verdicts.items():
         told = response.verdicts.add(runner_id=runner_id)
         for verdict in found:

@@ -20,13 +20,13 @@ from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_le
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
 from taskyard_taskdb.storage.lease import renewals, sessions
-from taskyard_taskdb.storage.lease.lease import Verdict
-from taskyard_taskdb.storage.lease.renewals import Renewal, Renewed, Return
+from taskyard_taskdb.storage.lease.lease import LeaseVerdict
+from taskyard_taskdb.storage.lease.renewals import Renewed, Return, SessionHeartbeat
 from taskyard_taskdb.storage.lease.sessions import Hello, Opened
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.report.reports import Report, Said
+from taskyard_taskdb.storage.report.reports import Report, ReportKind
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.watch.hub import Hub
@@ -94,7 +94,9 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                     fill_verdict(told.verdicts.add(), judged[lease])
         return response
 
-    async def _judge(self, wanted: Sequence[Renewal], results: Sequence[Renewed]) -> dict[Any, Verdict]:
+    async def _judge(
+        self, wanted: Sequence[SessionHeartbeat], results: Sequence[Renewed]
+    ) -> dict[Any, LeaseVerdict]:
         returns = [
             Return(lease, renewal.runner_id, renewal.epoch, renewal.lease_duration)
             for renewal, result in zip(wanted, results, strict=True)
@@ -188,14 +190,14 @@ def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
     )
 
 
-def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[Renewal]:
+def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[SessionHeartbeat]:
     if len(request.sessions) > MAX_SESSIONS:
         told = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
         raise FieldInvalid.of("sessions", told)
     return [_renewal(told, f"sessions[{n}]") for n, told in enumerate(request.sessions)]
 
 
-def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
+def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> SessionHeartbeat:
     if not told.runner_id:
         raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
     if told.session_epoch < 1:
@@ -203,7 +205,7 @@ def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
     duration = to_timedelta(told.lease_duration) if told.HasField("lease_duration") else SESSION_LEASE
     if not timedelta(seconds=1) <= duration <= timedelta(hours=1):
         raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
-    return Renewal(
+    return SessionHeartbeat(
         runner_id=told.runner_id,
         epoch=told.session_epoch,
         lease_duration=duration,
@@ -225,7 +227,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
         time=to_datetime(observed) if item.progress.HasField("observe_time") else None,
         progress=item.progress.SerializeToString(),
     )
-    return Report(lease.key, runner_id, lease.generation, lease.lease_id, Said.OTHER, other=event)
+    return Report(lease.key, runner_id, lease.generation, lease.lease_id, ReportKind.OTHER, other=event)
 
 
 def _key_answer(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:

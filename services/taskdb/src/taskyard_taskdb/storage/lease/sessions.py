@@ -22,7 +22,7 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, ReleaseReason
 from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes, resource_change
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runner import runners
@@ -53,7 +53,7 @@ class Opened:
 
     session_id: UUID
     epoch: int
-    verdicts: list[Verdict]
+    verdicts: list[LeaseVerdict]
     notice: CommitNotice
 
 
@@ -98,9 +98,9 @@ async def _load_leases(tx: Tx, hello: Hello) -> tuple[Loaded, dict[Key, Lease]]:
 
 def _settle(
     loaded: Loaded, hello: Hello, held: Mapping[Key, Lease], epoch: int, expire_time: datetime
-) -> tuple[list[Transition], list[Verdict]]:
+) -> tuple[list[Transition], list[LeaseVerdict]]:
     transitions: list[Transition] = []
-    verdicts: list[Verdict] = []
+    verdicts: list[LeaseVerdict] = []
     rng = Random()
     for key in sorted(loaded.tasks.keys() | held.keys()):
         task, lease = loaded.tasks.get(key), held.get(key)
@@ -139,18 +139,20 @@ def _returned(hello: Hello, lease: Lease, epoch: int, expire_time: datetime) -> 
 
 def _judge(
     task: TaskState | None, lease: Lease, event: HolderReturned, now: datetime, rng: Random
-) -> tuple[Verdict | None, Transition | None]:
+) -> tuple[LeaseVerdict | None, Transition | None]:
     """What the holder of a listed lease must know, and what its return changes."""
     if task is None:
-        return Verdict.abort(lease, NotFound("task", lease.name).reason), None
+        return LeaseVerdict.abort(lease, NotFound("task", lease.name).reason), None
     try:
         transition = lifecycle.apply(task, event, now, rng)
     except TaskyardError as error:
-        return Verdict.abort(lease, error.reason), None
+        return LeaseVerdict.abort(lease, error.reason), None
     asked = transition.task.lease.action if transition.task.lease else None
     if asked is None:
         return None, transition
-    return Verdict(lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))), transition
+    return LeaseVerdict(
+        lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))
+    ), transition
 
 
 async def _log(tx: Tx, hello: Hello, is_new: bool, now: datetime) -> None:

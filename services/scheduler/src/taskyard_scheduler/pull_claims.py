@@ -13,7 +13,7 @@ from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.domain.rooms import Offer
 
 
-class Claim:
+class PullClaim:
     """One ClaimTasks call. It takes part in plans like a runner, but has a pop of its own: a repeat of the
     call, even at another scheduler, makes the same pop and so gets the same leases.
     """
