@@ -13,7 +13,7 @@ from services.taskdb.tests.yard import Yard
 from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.storage.claim.lane import LaneKey
 from taskyard_taskdb.storage.notify.notice import CommitNotice
-from taskyard_taskdb.storage.notify.replicas import CHANNEL, FORGET_SECONDS, Peers, decode, encode
+from taskyard_taskdb.storage.notify.replicas import CHANNEL, EVICT_SECONDS, Peers, decode, encode
 from taskyard_taskdb.storage.tenant import api_keys
 
 
@@ -125,10 +125,10 @@ def test_a_replica_is_forgotten_after_its_silence_and_assumed_while_nobody_can_b
     assert peers.any(0.0)
     peers.found()
     assert not peers.any(0.0)
-    assert peers.hear("other", 1.0)
-    assert not peers.hear("other", 2.0)
-    assert peers.any(FORGET_SECONDS)
-    assert not peers.any(FORGET_SECONDS + 3)
-    assert peers.hear("other", FORGET_SECONDS + 4)
+    assert peers.note("other", 1.0)
+    assert not peers.note("other", 2.0)
+    assert peers.any(EVICT_SECONDS)
+    assert not peers.any(EVICT_SECONDS + 3)
+    assert peers.note("other", EVICT_SECONDS + 4)
     peers.lost()
-    assert peers.any(10 * FORGET_SECONDS)
+    assert peers.any(10 * EVICT_SECONDS)

@@ -75,7 +75,7 @@ class _Room:
 
 
 class Actions:
-    """Applies requests; `after_commit` is told what those who wait have to know."""
+    """Applies requests; `after_commit` gets the notice of each committed transaction."""
 
     def __init__(self, pool: Pool, after_commit: AfterCommit) -> None:
         self._pool = pool

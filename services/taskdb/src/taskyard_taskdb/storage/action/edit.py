@@ -25,7 +25,7 @@ _rng = random.Random()
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What is to be stored of a changed task, and what the lifecycle has to know of the change."""
+    """The stored documents of a changed task, and the event for the lifecycle."""
 
     event: Edited
     kind: int
@@ -41,7 +41,7 @@ Decide = Callable[[TaskRecord, TaskState], Edit | None]
 
 
 class Editor:
-    """Applies changes; `after_commit` is told what those who wait have to know."""
+    """Applies changes; `after_commit` gets the notice of each committed transaction."""
 
     def __init__(self, pool: Pool, classes: ClassCache, after_commit: AfterCommit) -> None:
         self._pool = pool

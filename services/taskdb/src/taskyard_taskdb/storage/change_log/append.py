@@ -79,17 +79,17 @@ async def insert_changes(tx: Tx, rows: Sequence[ChangeRow]) -> None:
 
 async def insert_columns(tx: Tx, columns: Sequence[Sequence[Any]]) -> None:
     """The same for rows that come column by column, in the order of ChangeRow; none is empty."""
-    told = dict(zip(ChangeRow._fields, columns, strict=True))
-    if len(told["time"]) < COPY_FROM or any(told["details"]):
+    values = dict(zip(ChangeRow._fields, columns, strict=True))
+    if len(values["time"]) < COPY_FROM or any(values["details"]):
         columns = [encode(column) for encode, column in zip(_ENCODERS, columns, strict=True)]
         await tx.execute(statement("insert_changes"), (LOG_LOCK, *columns))
         return
     for name in _NULL_IF_ZERO:
-        told[name] = [value or None for value in told[name]]
+        values[name] = [value or None for value in values[name]]
     # A statement before the COPY, which draws the ids.
     await tx.execute(statement("lock_log"), (LOG_LOCK,))
     encoded = [
-        arrays.elements(encode, column) for encode, column in zip(_ENCODERS, told.values(), strict=True)
+        arrays.elements(encode, column) for encode, column in zip(_ENCODERS, values.values(), strict=True)
     ]
     await tx.copy(statement("copy_changes"), arrays.copy_data(encoded))
 
@@ -108,7 +108,7 @@ async def append_change(
 ) -> None:
     """Appends what happened to a runner, tenant, task type, key or quarantine; `now` is the database's time.
 
-    Belongs into the transaction that it tells of, as late as possible. A runner's changes belong to tenant
+    Belongs in the transaction that makes the change, as late as possible. A runner's changes belong to tenant
     "system". `details` hold no secret: everybody who may read the tenant's audit sees them.
     """
     row = resource_change(

@@ -1,4 +1,4 @@
-"""Reading of the change log: rows in id order, and what tells which ids are decided."""
+"""Reads the change log: rows in id order, and the horizon below which every id is decided."""
 
 import asyncio
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Barrier:
 
 
 async def barrier(tx: Tx) -> Barrier:
-    """A barrier at this moment: whoever draws an id from now on draws a higher one."""
+    """A barrier at this moment: every id drawn from now on is higher."""
     end = await last_id(tx)
     return Barrier(end, await writers(tx))
 
@@ -109,7 +109,7 @@ async def settled(tx: Tx) -> int:
 
 
 class Horizon:
-    """Follows the log without waiting: a look tells up to where earlier writers have ended."""
+    """Follows the log without waiting: each look returns up to where earlier writers have ended."""
 
     def __init__(self) -> None:
         self._barrier: Barrier | None = None

@@ -1,4 +1,4 @@
-"""Wants of a pop whose tasks SQL may choose by itself: each a set of lanes, and how many tasks go to whom.
+"""Claims whose tasks one statement can choose: bundles of lanes, with the number of tasks for each claimant.
 
 That is so where only counts and the order of the lanes' heads decide. Where a budget may run out between
 lanes of different cost, the choice is made task by task (`merge`).
@@ -20,7 +20,7 @@ from taskyard_taskdb.storage.claim.merge import Candidate
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
 
-# Bundles with a lane in common are taken one after the other; beyond so many, one choice for all is cheaper.
+# Bundles that share a lane are claimed one after the other; beyond this many waves Python chooses instead.
 _MOST_WAVES = 4
 
 _BundleKey = tuple[tuple[LaneKey, timedelta], ...]
@@ -28,7 +28,7 @@ _BundleKey = tuple[tuple[LaneKey, timedelta], ...]
 
 @dataclass(slots=True)
 class Bundle:
-    """Lanes of one tenant that are compared with each other; position and count of who takes from them."""
+    """Lanes of one tenant that are compared with each other; claimants are position and count."""
 
     lane_claims: tuple[LaneClaim, ...]
     claimants: list[tuple[int, int]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Bundle:
         return sum(count for _, count in self.claimants)
 
     def positions(self) -> list[int]:
-        """To whom the first, second, ... task goes."""
+        """The position of the claimant of the first, second, ... task."""
         return [position for position, count in self.claimants for _ in range(count)]
 
 
@@ -76,10 +76,10 @@ def _counts(claim: RunnerClaim) -> list[int] | None:
     """How many tasks of each tenant, if that holds whichever lanes they come from."""
     if len(claim.tenants) == 1:
         tenant = claim.tenants[0]
-        asked = min(claim.max_tasks, tenant.max_tasks)
+        wanted = min(claim.max_tasks, tenant.max_tasks)
         affordable = _affordable(claim, claim.tenants)
-        if affordable >= asked or _costs_alike(tenant):
-            return [min(asked, affordable)]
+        if affordable >= wanted or _costs_alike(tenant):
+            return [min(wanted, affordable)]
         return None
     total = sum(tenant.max_tasks for tenant in claim.tenants)
     if total > min(claim.max_tasks, _affordable(claim, claim.tenants)):
@@ -105,7 +105,7 @@ def _costs_alike(tenant: TenantClaim) -> bool:
     return all(lane_claim.cost == first for lane_claim in tenant.lanes)
 
 
-# Up to so many single lanes are taken by a statement each, which is cheaper than to compare.
+# Up to this many single lanes are claimed by one statement each, which is cheaper than a comparison.
 _FEW_LANES = 4
 # A bundle whose rows lie in fewer of its lanes than was supposed is read on, further each time.
 _ROUNDS = 4
@@ -115,14 +115,14 @@ _SPARE_ROWS = 4
 
 @dataclass(slots=True)
 class ClaimedRows:
-    """What was taken and whether an expired lease lies beside it, what was passed over, which lanes ended."""
+    """Claimed queue rows (True: the task has an expired lease), skipped rows, and which lanes are drained."""
 
     rows: dict[Candidate, bool] = field(default_factory=dict)
     skipped: list[Candidate] = field(default_factory=list)
     drained: dict[LaneKey, bool] = field(default_factory=dict)
 
     def empty(self) -> set[LaneKey]:
-        """The lanes that have nothing more to give, not even what another transaction has locked."""
+        """The drained lanes without those that have rows locked by another transaction."""
         ended = {lane for lane, drained in self.drained.items() if drained}
         return ended - {candidate.lane for candidate in self.skipped}
 
@@ -130,7 +130,7 @@ class ClaimedRows:
 async def claim_bundles(
     tx: Tx, waves: Sequence[Sequence[Bundle]], bounds: Mapping[LaneKey, datetime]
 ) -> ClaimedRows:
-    """Take from every bundle as much as it has for its takers, the smallest ready_time - offset first."""
+    """Claim from every bundle what its claimants want, the smallest ready_time - offset first."""
     claimed = ClaimedRows()
     for wave in waves:
         if len(wave) <= _FEW_LANES and all(len(bundle.lane_claims) == 1 for bundle in wave):
@@ -148,7 +148,7 @@ def _first_lane(bundle: Bundle) -> LaneKey:
 async def _claim_lane(
     tx: Tx, bundle: Bundle, bounds: Mapping[LaneKey, datetime], claimed: ClaimedRows
 ) -> None:
-    """The head of the only lane of a bundle: what is found is what is taken."""
+    """Claim the head of the only lane of a bundle."""
     lane, positions = _first_lane(bundle), bundle.positions()
     params = {
         **lane._asdict(),
@@ -164,7 +164,7 @@ async def _claim_lane(
 
 @dataclass(slots=True)
 class _Part:
-    """A bundle on its way: to whom the next tasks go, which lanes may have more, what to read of each."""
+    """A bundle in progress: the remaining claimants, the lanes that may have more, the page size of each."""
 
     positions: list[int]
     lane_claims: list[LaneClaim]
@@ -189,7 +189,7 @@ class _Wave:
         self._tx = tx
         self._claimed = claimed
         self._parts = [_part(bundle) for bundle in bundles]
-        # Where reading a lane begins: behind the last row that was taken or passed over.
+        # Where reading a lane begins: after the last row that was claimed or skipped.
         self._after: dict[LaneKey, tuple[datetime, str]] = {
             lane_claim.lane: (bounds.get(lane_claim.lane, BEGINNING), "")
             for part in self._parts

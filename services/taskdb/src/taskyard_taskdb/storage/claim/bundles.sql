@@ -1,6 +1,6 @@
 -- name: claim_lane
--- Locks and deletes the head of one lane from its bound on, skipping what another transaction has: for pops that have no
--- other lane to compare with. Tells with each row whether the lane goes on behind the last one. Primary key of queue.
+-- Locks and deletes the head of one lane from its bound on, skipping what another transaction has: for claims that have no
+-- other lane to compare with. Returns with each row whether the lane continues after the last one. Primary key of queue.
 WITH locked AS MATERIALIZED (
     SELECT ctid AS at, ready_time, task_id, has_lease
     FROM queue
@@ -25,7 +25,7 @@ FROM locked
 -- name: claim_lanes
 -- Compares the heads of the lanes of each bundle by ready_time less their offsets, unlocked and from behind a row on;
 -- then locks what goes first, skipping what another transaction has, and deletes it. Where a page ends before a bundle
--- has what it wants, the next rows of that lane are not known and nothing behind its end is taken. Returns what was
+-- has what it wants, the next rows of that lane are unread and nothing after its end is claimed. Returns what was
 -- chosen with its place, without has_lease where it was skipped, then how many rows of each lane were seen. What is
 -- found by its place lies there still: the statement has one snapshot. Primary key of queue.
 WITH head AS MATERIALIZED (

@@ -1,7 +1,7 @@
 -- name: lock_claiming_sessions
 -- First serialises repeats of one request, then share-locks sessions in key order: a session that is superseded, closed
 -- or expired, or whose runner was deleted, is not returned, and none that is returned ends before the claim commits.
--- Also says whether any tenant has limits, and whether any spec is quarantined. Primary keys of sessions and runners,
+-- Also returns whether any tenant has limits, and whether any spec is quarantined. Primary keys of sessions and runners,
 -- quarantines_open.
 SELECT i.n, r.scope, EXISTS (SELECT FROM tenant_counters),
     EXISTS (SELECT FROM quarantines WHERE quarantines.release_time IS NULL)
@@ -43,7 +43,7 @@ ORDER BY i.n, l.schedule_time, l.tenant_id, l.task_id
 
 -- name: find_candidates
 -- Locks nothing. Reads the head of each lane by the primary key of queue, beginning after the lane's bound, so that
--- dead entries of what was popped before are not visited.
+-- dead entries of rows that were claimed before are not visited.
 SELECT lane.n, q.ready_time, q.task_id
 FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],
         %(after_times)s::timestamptz[], %(after_ids)s::text[], %(limits)s::integer[])
@@ -80,7 +80,7 @@ DELETE FROM queue USING locked WHERE queue.ctid = locked.at
 RETURNING locked.n, queue.has_lease
 
 -- name: end_expired_leases
--- Moves the expired leases beside claimed queue rows, which lock_leases has locked in a statement before, to runs as
+-- Moves the expired leases of claimed queue rows, which lock_leases has locked in a statement before, to runs as
 -- LOST. Primary key of leases.
 WITH found AS MATERIALIZED (
     SELECT l.at, c.n
@@ -104,7 +104,7 @@ WITH found AS MATERIALIZED (
 SELECT n, version, generation, attempt, phase FROM ended
 
 -- name: insert_claimed_leases
--- Inserts leases and changes for tasks whose queue rows this transaction has taken; no other writer touches such a
+-- Inserts leases and changes for tasks whose queue rows this transaction has claimed; no other writer touches such a
 -- task, so nothing waits. A statement of its own: its snapshot is younger than those locks. Primary key of tasks. What
 -- would make the answer larger than a message may be, and what is of a paused type, is left out and not returned.
 -- Counters of limited tenants follow.
@@ -164,6 +164,6 @@ SELECT n, generation, attempt, spec, labels, total_deadline - statement_timestam
 FROM claimed
 
 -- name: runner_scopes
--- Locks nothing; primary key of runners. Also says whether any spec is quarantined; quarantines_open.
+-- Locks nothing; primary key of runners. Also returns whether any spec is quarantined; quarantines_open.
 SELECT runner_id, scope, delete_time IS NOT NULL, EXISTS (SELECT FROM quarantines WHERE release_time IS NULL)
 FROM runners WHERE runner_id = ANY (%(runner_ids)s::text[])

@@ -1,4 +1,4 @@
-"""What a pop asks for and gets: plain values between the handler and the queue."""
+"""A claim and its result: plain values between the handler and the claimer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class LaneClaim:
-    """A lane to take from: its advantage over others, and what one of its tasks takes of the budget."""
+    """A lane to claim from: its advantage over others, and the resources that one of its tasks costs."""
 
     lane: LaneKey
     offset: timedelta = timedelta(0)
@@ -25,7 +25,7 @@ class LaneClaim:
 
 @dataclass(frozen=True, slots=True)
 class TenantClaim:
-    """How much a runner takes of one tenant, and from which lanes."""
+    """How many tasks of one tenant a runner claims, and from which lanes."""
 
     tenant_id: str
     max_tasks: int
@@ -34,7 +34,7 @@ class TenantClaim:
 
 @dataclass(frozen=True, slots=True)
 class RunnerClaim:
-    """What one runner can take; session_epoch 0 is a pull worker, budget None is not accounted."""
+    """The claim of one runner; session_epoch 0 is a pull worker, budget None is not accounted."""
 
     runner_id: str
     session_epoch: int
@@ -46,7 +46,7 @@ class RunnerClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedTask:
-    """A claimed task with all that its assignment says."""
+    """A claimed task with everything that its assignment carries."""
 
     tenant_id: str
     task_id: str
@@ -75,14 +75,14 @@ class ClaimResult:
 
 
 def within(claim: RunnerClaim, scope: RunnerScope) -> RunnerClaim:
-    """The want without tenants that the runner's key does not cover."""
+    """The claim without tenants that the runner's key does not cover."""
     if not scope.tenants:
         return claim
     return replace(claim, tenants=tuple(one for one in claim.tenants if one.tenant_id in scope.tenants))
 
 
 def capped(claim: RunnerClaim, room: Mapping[str, int]) -> RunnerClaim:
-    """The want with at most `room` tasks of each tenant named there; -1 is no limit."""
+    """The claim with at most `room` tasks of each tenant named there; -1 is no limit."""
     if not any(room.get(tenant.tenant_id, -1) >= 0 for tenant in claim.tenants):
         return claim
     tenants = []

@@ -1,4 +1,4 @@
-"""Which queued tasks go to which runner of a pop: the heads of lanes merged, without any lock.
+"""Chooses which queued tasks each runner claims: merges the heads of lanes, without any lock.
 
 The smallest ready_time - offset goes first, per runner and tenant, as long as counts and budget allow.
 """
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
 
 @dataclass(slots=True)
 class Page:
-    """What is known of a lane: rows not yet given away, and where the next read begins."""
+    """The rows of a lane that were read and not chosen, and where the next read begins."""
 
     after: tuple[datetime, str]
     size: int
@@ -44,7 +44,7 @@ Read = Callable[[Mapping[LaneKey, Page]], Awaitable[None]]
 
 @dataclass(slots=True)
 class _Runner:
-    """What is left of a runner's wish."""
+    """What remains of a runner's claim."""
 
     claim: RunnerClaim
     position: int
@@ -66,7 +66,7 @@ class _Runner:
 
 
 class Merge:
-    """The choice of one pop. `read` fills the pages of lanes whose next rows are needed, many at a time."""
+    """The choice of one claim. `read` fills the pages of lanes whose next rows are needed, many at a time."""
 
     def __init__(
         self, claims: Iterable[tuple[int, RunnerClaim]], bounds: Mapping[LaneKey, datetime], read: Read
@@ -101,7 +101,7 @@ class Merge:
         return chosen
 
     def refuse(self, skipped: Iterable[Candidate]) -> None:
-        """Take back candidates that another transaction has locked; `choose` then looks behind them."""
+        """Return candidates that another transaction has locked; `choose` then looks behind them."""
         by_position = {runner.position: runner for runner in self._runners}
         for candidate in skipped:
             lane = candidate.lane
@@ -110,7 +110,7 @@ class Merge:
             by_position[candidate.position].charge(lane.tenant_id, cost, -1)
 
     def drained(self, lanes: Iterable[LaneKey]) -> list[LaneKey]:
-        """Those of the lanes that had nothing more to give."""
+        """Those of the lanes that are drained."""
         pages = self.pages
         return [
             lane
@@ -129,7 +129,7 @@ class Merge:
                 continue
             self._claim_rows(runner, lane_claim, chosen)
             if runner.tasks <= 0 or runner.tenants[tenant.tenant_id] <= 0:
-                # Before the lane is read on, which nobody needs any more.
+                # The claim is complete, so the lane need not be read on.
                 break
             rank = await self._rank(lane_claim)
             if rank is None:

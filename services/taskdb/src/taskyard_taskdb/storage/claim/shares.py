@@ -1,4 +1,4 @@
-"""What schedulers have to know beside the lanes: classes, tenants, and leases whose holder must act."""
+"""What schedulers read beside the lanes: placement classes, tenant shares, leases whose holder must act."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ async def read_shares(tx: Tx, tenant_ids: Sequence[str] | None = None) -> list[S
 
 
 async def read_verdicts(tx: Tx, keys: Iterable[Key] | None = None) -> dict[str, list[LeaseVerdict]]:
-    """By runner: leases of these tasks, or all, that are asked for an action or were just taken away."""
-    told = None if keys is None else sorted(keys)
+    """By runner: leases of these tasks, or all, with a requested action or just revoked."""
+    wanted = None if keys is None else sorted(keys)
     params = {
-        "tenant_ids": None if told is None else arrays.texts([key[0] for key in told]),
-        "task_ids": None if told is None else arrays.texts([key[1] for key in told]),
+        "tenant_ids": None if wanted is None else arrays.texts([key[0] for key in wanted]),
+        "task_ids": None if wanted is None else arrays.texts([key[1] for key in wanted]),
         "runner_ids": None,
     }
     found: dict[str, list[LeaseVerdict]] = {}

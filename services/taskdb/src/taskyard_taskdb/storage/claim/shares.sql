@@ -17,7 +17,7 @@ LEFT JOIN tenant_counters c ON c.tenant_id = t.tenant_id
 WHERE %(tenant_ids)s::text[] IS NULL OR t.tenant_id = ANY (%(tenant_ids)s::text[])
 
 -- name: asked_leases
--- Locks nothing. Leases whose holder is asked to act, of these tasks or, for null, all; leases_asked.
+-- Locks nothing. Leases with a requested action, of these tasks or, for null, all; leases_asked.
 SELECT l.runner_id, l.tenant_id, l.task_id, l.generation, l.lease_id, l.requested_action,
     coalesce(l.action ->> 'reason', ''), greatest(l.action_deadline - now(), interval '0')
 FROM leases l
@@ -26,7 +26,7 @@ WHERE l.requested_action <> 0
         SELECT * FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[])))
 
 -- name: revoked_leases
--- Locks nothing. Leases that were taken away from their holders within two minutes, of these tasks or, for null, of
+-- Locks nothing. Leases that were revoked within two minutes, of these tasks or, for null, of
 -- these runners or, for null, all; the table is small.
 SELECT r.runner_id, r.tenant_id, r.task_id, r.generation, r.lease_id, r.reason
 FROM revocations r

@@ -28,7 +28,7 @@ _AT_FAULT = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.
 
 
 class TaskCreator:
-    """The create path; `after_commit` is told what those who wait have to know."""
+    """The create path; `after_commit` gets the notice of each committed transaction."""
 
     def __init__(self, pool: Pool, classes: ClassCache, after_commit: AfterCommit) -> None:
         self._pool = pool
@@ -88,7 +88,7 @@ class TaskCreator:
         self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
     ) -> None:
         # A replacement locks the tasks that it cancels, a limit the counters of its tenant: on their own they
-        # hold up nobody else's flush.
+        # delay no other flush.
         alone = [[index] for index in indices if tasks[index].replaces]
         together: dict[str, list[int]] = {"": []}
         for index in indices:
@@ -220,8 +220,8 @@ def _replay(leader: NewTask, result: CreateResult) -> Replayed:
 
 def _reason(error: psycopg.Error) -> Exception:
     if isinstance(error, psycopg.DataError):
-        told = (error.diag.message_primary or "it is not a value of its column").splitlines()[0]
-        return FieldInvalid.of("task", f"the database refuses a value: {told}")
+        reason = (error.diag.message_primary or "it is not a value of its column").splitlines()[0]
+        return FieldInvalid.of("task", f"the database refuses a value: {reason}")
     if isinstance(error, pg.LockNotAvailable | pg.QueryCanceled):
         return overloaded("the time a lock or statement may take")
     return error

@@ -56,7 +56,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], C
     """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
     tenant, or whose request id was used differently.
 
-    Raises UniqueViolation for a taken task id, and what the database says of values it cannot store.
+    Raises UniqueViolation for a taken task id, and DataError for values that the database cannot store.
     """
     results: dict[int, CreateResult] = {}
     await _claim_requests(tx, tasks, results)

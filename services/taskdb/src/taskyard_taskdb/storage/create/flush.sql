@@ -1,7 +1,7 @@
 -- name: insert_tasks
 -- Inserts tasks, queue rows and changes in the order of the arrays, a microsecond apart so that a batch stays FIFO.
 -- The only locks that can wait are those of ids that a concurrent transaction inserts; a taken id fails the statement.
--- The log's advisory lock comes first: nobody else can hold a row of a new task. Tenants with counters are counted,
+-- The log's advisory lock comes first: no other transaction can hold a row of a new task. Tenants with counters are counted,
 -- in key order; where there is none at all, nothing is grouped.
 WITH log AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(%(log)s)),
 input AS MATERIALIZED (

@@ -45,7 +45,7 @@ class NewTask(NamedTuple):
     # What makes a repeat of the request recognisable; empty where there is no request_id.
     request_id: str
     body_hash: bytes
-    # The tenant has limits, as far as this process knows.
+    # The tenant has limits, according to the tenant cache of this process.
     limited: bool = False
     method: Method = Method.CREATE_TASK
 

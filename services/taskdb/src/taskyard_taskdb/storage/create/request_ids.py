@@ -13,7 +13,7 @@ from taskyard_taskdb.storage.statements import statement
 
 
 class Method(IntEnum):
-    """The scope of a request id, beside the tenant. Numbers are stored."""
+    """The scope of a request id within its tenant. The numbers are stored."""
 
     CREATE_TASK = 1
     BATCH_CREATE_TASKS = 2

@@ -28,5 +28,5 @@ LEFT JOIN LATERAL (
 
 -- name: take_turn
 -- Waits for other replacements in the same slot, which would find each other's tasks and start over again and again;
--- nobody else takes this advisory lock, and it comes before all row locks.
+-- no other statement takes this advisory lock, and it comes before all row locks.
 SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))

@@ -1,4 +1,4 @@
-"""Leases as holders name them, and what holders must know about them."""
+"""Leases as holders name them, and the verdicts that holders get about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats: many sessions renewed in one statement, with listed leases, and what holders must know."""
+"""Heartbeats: renews many sessions in one statement, with their listed leases, and returns verdicts."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ class Renewed:
 
 
 async def renew_sessions(tx: Tx, renewals: Sequence[SessionHeartbeat]) -> list[Renewed]:
-    """Renew the sessions that stand and let their listed leases follow; one result each, in order.
+    """Renew the sessions that are valid and let their listed leases follow; one result each, in order.
 
     Without listed leases its statements need not share a transaction.
     """
     results = [Renewed() for _ in renewals]
     renewed = await tx.fetch(statement("renew_sessions"), _renewal_params(renewals))
-    standing = sorted(row[0] - 1 for row in renewed)
-    for n in standing:
+    renewed_positions = sorted(row[0] - 1 for row in renewed)
+    for n in renewed_positions:
         results[n].lost = False
-    if not standing:
+    if not renewed_positions:
         return results
-    await _follow(tx, renewals, standing, results)
-    by_runner = {renewals[n].runner_id: results[n] for n in standing}
+    await _follow(tx, renewals, renewed_positions, results)
+    by_runner = {renewals[n].runner_id: results[n] for n in renewed_positions}
     for runner_id, verdict in await read_verdicts(tx, list(by_runner)):
         by_runner[runner_id].verdicts.append(verdict)
     return results
 
 
 async def _follow(
-    tx: Tx, renewals: Sequence[SessionHeartbeat], standing: list[int], results: list[Renewed]
+    tx: Tx, renewals: Sequence[SessionHeartbeat], renewed_positions: list[int], results: list[Renewed]
 ) -> None:
-    listed = sorted((lease, n) for n in standing for lease in renewals[n].listed)
+    listed = sorted((lease, n) for n in renewed_positions for lease in renewals[n].listed)
     if not listed:
         return
     params = {
@@ -84,7 +84,7 @@ async def _follow(
 
 
 async def read_verdicts(tx: Tx, runner_ids: Sequence[str]) -> list[tuple[str, LeaseVerdict]]:
-    """What these runners must know of leases that are asked for an action or were taken away."""
+    """Verdicts for these runners: leases with a requested action, and revoked ones."""
     if not runner_ids:
         return []
     rows = await tx.fetch(statement("runner_news"), {"runner_ids": arrays.texts(runner_ids)})
@@ -119,7 +119,7 @@ async def renew_leases(
 
 
 async def return_leases(tx: Tx, returns: Sequence[Return]) -> tuple[dict[Lease, LeaseVerdict], CommitNotice]:
-    """Decide one by one about listed leases: what stands is renewed, the holder of what does not is told."""
+    """Decide one by one about listed leases: valid ones are renewed, the others get a verdict."""
     loaded = await load_for_update(tx, [item.lease.key for item in returns])
     verdicts: dict[Lease, LeaseVerdict] = {}
     transitions: list[Transition] = []
@@ -136,10 +136,10 @@ async def return_leases(tx: Tx, returns: Sequence[Return]) -> tuple[dict[Lease, 
             continue
         tasks[item.lease.key] = step.task
         transitions.append(step)
-        asked = step.task.lease.action if step.task.lease else None
-        if asked is not None:
-            grace = max(asked.deadline - loaded.now, timedelta(0))
-            verdicts[item.lease] = LeaseVerdict(item.lease, asked.action, asked.reason, grace)
+        requested = step.task.lease.action if step.task.lease else None
+        if requested is not None:
+            grace = max(requested.deadline - loaded.now, timedelta(0))
+            verdicts[item.lease] = LeaseVerdict(item.lease, requested.action, requested.reason, grace)
     return verdicts, await write(tx, transitions)
 
 

@@ -1,5 +1,5 @@
 -- name: renew_sessions
--- Locks sessions that stand, in key order, and renews them; an expired, closed or superseded one is not returned. One
+-- Locks valid sessions in key order, and renews them; an expired, closed or superseded one is not returned. One
 -- that changed while its lock was waited for is judged, and written, as it is now. Primary key of sessions.
 WITH locked AS MATERIALIZED (
     SELECT i.*
@@ -59,7 +59,7 @@ WHERE l.ctid = x.at AND l.generation = i.generation AND l.lease_id = i.lease_id 
 RETURNING i.n
 
 -- name: runner_news
--- Locks nothing. Leases of these runners whose holder is asked to act (leases_asked) or that were taken away within two
+-- Locks nothing. Leases of these runners with a requested action (leases_asked) or that were revoked within two
 -- minutes (primary key of revocations).
 SELECT l.runner_id, l.tenant_id, l.task_id, l.generation, l.lease_id, l.requested_action,
     coalesce(l.action ->> 'reason', ''), greatest(l.action_deadline - statement_timestamp(), interval '0')

@@ -35,7 +35,7 @@ from taskyard_taskdb.storage.transition.write import write
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a runner says to open a session, and to which scheduler."""
+    """The hello of a runner, and the scheduler that received it."""
 
     scheduler_id: str
     runner_id: str
@@ -140,18 +140,18 @@ def _returned(hello: Hello, lease: Lease, epoch: int, expire_time: datetime) -> 
 def _judge(
     task: TaskState | None, lease: Lease, event: HolderReturned, now: datetime, rng: Random
 ) -> tuple[LeaseVerdict | None, Transition | None]:
-    """What the holder of a listed lease must know, and what its return changes."""
+    """The verdict for the holder of a listed lease, and the transition of its return."""
     if task is None:
         return LeaseVerdict.abort(lease, NotFound("task", lease.name).reason), None
     try:
         transition = lifecycle.apply(task, event, now, rng)
     except TaskyardError as error:
         return LeaseVerdict.abort(lease, error.reason), None
-    asked = transition.task.lease.action if transition.task.lease else None
-    if asked is None:
+    requested = transition.task.lease.action if transition.task.lease else None
+    if requested is None:
         return None, transition
     return LeaseVerdict(
-        lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))
+        lease, requested.action, requested.reason, max(requested.deadline - now, timedelta(0))
     ), transition
 
 

@@ -1,7 +1,7 @@
-"""News of lanes and holders between the replicas, by NOTIFY.
+"""Forwards commit notices between replicas by NOTIFY.
 
-Sent in transactions of their own after the commits they tell of, many at a time. Nothing depends on them: a
-watch reads everything again every 30 s, and whenever the bridge has been down.
+Notices are sent in transactions of their own after the commits, many at a time. Nothing depends on them: a
+queue watch reads everything again every 30 s, and after every interruption of LISTEN.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ logger = logging.getLogger(__name__)
 CHANNEL = "taskyard_queue"
 # PostgreSQL takes payloads of less than 8000 bytes; ids are ASCII and short.
 _ITEMS_PER_PAYLOAD = 20
-# What would take more payloads than this is told as "everything".
+# More items than this are sent as one notice of "everything".
 _LARGEST = 200
 _PAUSE_SECONDS = 0.02
-# A replica that has nothing else to say says that it is there; one that is silent for longer is forgotten.
+# A replica with nothing to send announces itself this often; one that is silent for longer is evicted.
 ANNOUNCE_SECONDS = 30.0
-FORGET_SECONDS = 4 * ANNOUNCE_SECONDS
+EVICT_SECONDS = 4 * ANNOUNCE_SECONDS
 _RETRY_SECONDS = 0.5
 
 
 class Bridge:
-    """Tells the other replicas what this one has committed, and the lanes of this one what they have.
+    """Sends notices of this replica to the others, and publishes theirs on the bus of this one.
 
-    Replicas announce themselves, so that one without others has nothing to send. Whoever hears of a new one
-    asks it to read everything: what was committed before they knew of each other was sent to nobody.
+    Replicas announce themselves, so that a single one sends nothing. A replica that finds a new
+    peer asks it to read everything, because earlier commits were sent to no one.
     """
 
     def __init__(self, url: str, pool: Pool, bus: Bus) -> None:
@@ -50,11 +50,11 @@ class Bridge:
         self._own = uuid.uuid4().hex[:12]
         self._peers = Peers()
         self._subscription = bus.forward(lambda: self._peers.any(time.monotonic()))
-        # What to announce besides that this one is there.
+        # What the next announcement carries.
         self._greeting: CommitNotice | None = None
 
     async def send(self) -> None:
-        """Forward what is told here until cancelled."""
+        """Forward notices of this process until cancelled."""
         while True:
             notice = await self._take()
             if self._greeting is None and not self._peers.any(time.monotonic()):
@@ -67,7 +67,7 @@ class Bridge:
                     for payload in encode(self._own, notice):
                         await tx.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
             except (TaskyardError, psycopg.Error) as error:
-                logger.info("other replicas were not told: %s", error)
+                logger.info("notices to other replicas failed: %s", error)
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _take(self) -> CommitNotice:
@@ -96,13 +96,13 @@ class Bridge:
             self._bus.receive(CommitNotice(everything=True))
             self._greet()
             async for notice in connection.notifies():
-                self._hear(notice.payload)
+                self._receive(notice.payload)
 
-    def _hear(self, payload: str) -> None:
+    def _receive(self, payload: str) -> None:
         sender, notice = decode(payload)
         if sender == self._own:
             return
-        if self._peers.hear(sender, time.monotonic()):
+        if self._peers.note(sender, time.monotonic()):
             notice.everything = True
             self._greet()
         self._bus.receive(notice)
@@ -113,10 +113,10 @@ class Bridge:
 
 
 class Peers:
-    """The replicas that were heard of lately. Who does not listen cannot know that there are none."""
+    """The replicas seen lately. While this one does not listen, there may always be others."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, float] = {}
+        self._seen: dict[str, float] = {}
         self._listening = False
 
     def found(self) -> None:
@@ -127,22 +127,22 @@ class Peers:
         """Listening has ended."""
         self._listening = False
 
-    def hear(self, sender: str, now: float) -> bool:
-        """Note a sign of a replica; whether it is a new one."""
-        new = sender not in self._heard
-        self._heard[sender] = now
+    def note(self, sender: str, now: float) -> bool:
+        """Note that a replica is alive; whether it is new."""
+        new = sender not in self._seen
+        self._seen[sender] = now
         return new
 
     def any(self, now: float) -> bool:
         """Whether there may be others."""
-        gone = [sender for sender, heard in self._heard.items() if now - heard > FORGET_SECONDS]
+        gone = [sender for sender, seen in self._seen.items() if now - seen > EVICT_SECONDS]
         for sender in gone:
-            del self._heard[sender]
-        return bool(self._heard) or not self._listening
+            del self._seen[sender]
+        return bool(self._seen) or not self._listening
 
 
 def encode(sender: str, notice: CommitNotice) -> Iterator[str]:
-    """Payloads that together say the news."""
+    """The payloads that together carry a notice."""
     items: list[tuple[str, list[Any]]] = [
         *(("lane", list(lane)) for lane in notice.lanes | notice.appended.keys()),
         *(("shrunk", list(lane)) for lane in notice.shrunk - notice.lanes),
@@ -162,11 +162,11 @@ def encode(sender: str, notice: CommitNotice) -> Iterator[str]:
 
 
 def decode(payload: str) -> tuple[str, CommitNotice]:
-    """Sender and news of a payload; what cannot be read says that something has changed."""
+    """Sender and notice of a payload; an unreadable one counts as everything."""
     try:
-        told = json.loads(payload)
-        notice = CommitNotice(everything=bool(told.get("everything")))
-        for kind, values in told.get("items", ()):
+        message = json.loads(payload)
+        notice = CommitNotice(everything=bool(message.get("everything")))
+        for kind, values in message.get("items", ()):
             if kind == "lane":
                 notice.lanes.add(LaneKey(*values))
             elif kind == "changed":
@@ -178,6 +178,6 @@ def decode(payload: str) -> tuple[str, CommitNotice]:
             elif kind in ("runner", "tenant", "settings"):
                 named = {"runner": notice.runners, "tenant": notice.tenants, "settings": notice.settings}
                 named[kind].add(values[0])
-        return str(told["from"]), notice
+        return str(message["from"]), notice
     except (ValueError, KeyError, TypeError, IndexError):
         return "", CommitNotice(everything=True)

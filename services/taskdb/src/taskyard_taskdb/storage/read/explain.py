@@ -1,4 +1,4 @@
-"""What taskdb knows about a task's way to a runner, read together for ExplainTask."""
+"""The stored facts that explain why a task waits, read in one snapshot for ExplainTask."""
 
 from __future__ import annotations
 
@@ -177,8 +177,8 @@ async def _free(tx: Tx, serving: Iterable[RunnerRecord]) -> dict[str, bytes]:
 
 
 async def _executing(tx: Tx, company: Iterable[str]) -> dict[str, list[str]]:
-    asked = sorted(company)
-    if not asked:
+    task_types = sorted(company)
+    if not task_types:
         return {}
-    rows = await tx.fetch(statement("explain_executing"), {"task_types": arrays.texts(asked)})
+    rows = await tx.fetch(statement("explain_executing"), {"task_types": arrays.texts(task_types)})
     return {row[0]: row[1] for row in rows}

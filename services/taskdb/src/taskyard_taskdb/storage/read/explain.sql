@@ -51,7 +51,7 @@ WHERE t.task_type = ANY (%(task_types)s::text[])
 GROUP BY l.runner_id
 
 -- name: explain_quarantine
--- Locks nothing; primary keys of quarantines and quarantine_holds. The last column says whether the task was paused for
+-- Locks nothing; primary keys of quarantines and quarantine_holds. The last column is whether the task was paused for
 -- it: one that its user paused stays paused after a release.
 SELECT q.digest, q.create_time, q.runner_loss_count,
     EXISTS (

@@ -125,7 +125,7 @@ async def _read(tx: Tx, query: Query, keys: Select[Any]) -> list[TaskRecord]:
 
 
 def _is_narrow(query: Query) -> bool:
-    """Whether an index leads to the matching tasks, or whoever asks may wait."""
+    """Whether an index leads to the matching tasks, or the caller accepts a slow query."""
     if query.condition is None or query.tenant_id is None:
         return True
     return is_selective(query.condition.root)
@@ -171,10 +171,10 @@ async def count(tx: Tx, query: Query) -> int:
 
 
 async def find_cancellable(tx: Tx, query: Query, limit: int) -> list[Key]:
-    """Live tasks that match and have not been asked to cancel."""
-    asked = func.coalesce(leases.c.requested_action, 0) == 1
+    """Matching live tasks without a requested cancel."""
+    cancelling = func.coalesce(leases.c.requested_action, 0) == 1
     live, _ = await live_tasks(tx, query.tenant_id)
-    return await _find(tx, _matching(query).where(and_(live, ~asked)), limit)
+    return await _find(tx, _matching(query).where(and_(live, ~cancelling)), limit)
 
 
 async def find_retryable(tx: Tx, query: Query, limit: int) -> list[Key]:

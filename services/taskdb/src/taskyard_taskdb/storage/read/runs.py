@@ -29,7 +29,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The newest generation and, where a lease stands, its id and the time it is still valid."""
+    """The newest generation and, where a lease is held, its id and the time it is still valid."""
 
     generation: int
     lease_id: int | None

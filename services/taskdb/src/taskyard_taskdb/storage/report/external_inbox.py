@@ -32,7 +32,7 @@ _rng = random.Random()
 
 
 class ReportInbox:
-    """The durable inbox; `after_commit` is told what those who wait have to know."""
+    """The durable inbox; `after_commit` gets the notice of each committed transaction."""
 
     def __init__(self, pool: Pool, read_report: ReadReport, after_commit: AfterCommit) -> None:
         self._pool = pool
@@ -88,7 +88,7 @@ class ReportInbox:
         return count
 
     async def apply_all(self, limit: int = 100) -> int:
-        """Applies stored reports of up to `limit` tasks: what a process that ended had not come to."""
+        """Applies stored reports of up to `limit` tasks that a process left behind when it ended."""
         async with self._pool.reading() as tx:
             keys = [(row[0], row[1]) for row in await tx.fetch(statement("find_reported_tasks"), (limit,))]
         return sum([await self.apply_stored(key) for key in keys])

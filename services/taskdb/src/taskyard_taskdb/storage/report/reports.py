@@ -1,4 +1,4 @@
-"""What holders say about their runs: plain successes in one statement, all else as Python decides.
+"""Applies reports of holders: plain successes in one statement, everything else as the lifecycle decides.
 
 Each report has its own result. Reports of one task are applied in their order, and either all of them here or
 all of them there.
@@ -55,7 +55,7 @@ MergeDetails = Callable[[bytes | None, bytes], bytes]
 
 
 class ReportKind(IntEnum):
-    """What a report says, as far as the common path has to know."""
+    """The kind of a report, as far as the common path needs it."""
 
     STARTED = 1
     SUCCEEDED = 2
@@ -63,7 +63,7 @@ class ReportKind(IntEnum):
 
 
 class Report(NamedTuple):
-    """One report. A start or a success is told in columns; whatever else is said is in `other`.
+    """One report. A start or a success is held in columns, any other event in `other`.
 
     `details` are those of the report alone, the event's are set when they are merged with the stored ones.
     """
@@ -121,7 +121,7 @@ _REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
 
 
 class ReportWriter:
-    """Applies reports and tells the lanes what came of them."""
+    """Applies reports and publishes what they changed."""
 
     def __init__(self, pool: Pool, bus: Bus, merge_details: MergeDetails) -> None:
         self._pool = pool
@@ -165,10 +165,10 @@ class ReportWriter:
             outcomes.update(found)
             self._bus.publish(notice)
 
-        def give_up(key: Key, error: Exception) -> None:
+        def reject(key: Key, error: Exception) -> None:
             outcomes.update((n, _refusal(error)) for n in groups[key])
 
-        await isolate(sorted(groups), apply, give_up)
+        await isolate(sorted(groups), apply, reject)
 
     async def _transact(
         self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
@@ -192,8 +192,8 @@ class ReportWriter:
                 outcomes[n] = Applied(step.task.phase, step.duplicate)
                 tasks[key] = step.task
                 transitions.append(step)
-        told = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
-        notice = await write(tx, transitions, log_sequences=told)
+        log_sequences = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
+        notice = await write(tx, transitions, log_sequences=log_sequences)
         # After the write: the first of two equal reports may be in this very batch.
         await _recognise_repeats(tx, reports, tasks, outcomes)
         await failpoints.REPORT_BEFORE_COMMIT.reach()
@@ -207,7 +207,7 @@ class ReportWriter:
 
 
 def _refusal(error: Exception) -> TaskyardError:
-    """Why reports of one task could not be stored: a lock that was not to be had passes, a value does not."""
+    """Why reports of one task could not be stored: a lock timeout is transient, a bad value is final."""
     if isinstance(error, TaskyardError):
         return StorageUnavailable("not applied")
     return FieldInvalid.of("report", f"cannot be stored: {str(error).splitlines()[0]}")
@@ -216,7 +216,7 @@ def _refusal(error: Exception) -> TaskyardError:
 async def _recognise_repeats(
     tx: Tx, reports: Sequence[Report], tasks: Mapping[Key, TaskState], outcomes: dict[int, Outcome]
 ) -> None:
-    """A rejected report whose run ended just so had been applied before."""
+    """A rejected report whose run ended in the reported state had been applied before."""
     rejected = [n for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)]
     if not rejected:
         return
@@ -244,7 +244,7 @@ def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
 
 
 def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
-    """A success, alone or right after its start, that says nothing else."""
+    """Whether it is a success without details, alone or right after its start."""
     last = reports[group[-1]]
     if last.kind is not ReportKind.SUCCEEDED or last.details is not None or len(group) > 2:
         return False
@@ -257,7 +257,7 @@ def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
 async def _complete_plain(
     tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
 ) -> tuple[list[Key], CommitNotice]:
-    """The tasks that are done now, the others being for Python to decide; and whom to tell."""
+    """The tasks that were completed, and the notice of it; the lifecycle decides about the others."""
     keys = sorted(groups)
     first = [reports[groups[key][0]] for key in keys]
     last = [reports[groups[key][-1]] for key in keys]
@@ -266,7 +266,7 @@ async def _complete_plain(
         return [], CommitNotice()
     ended, tenants = rows[0][-2:]
     if ended != len(rows):
-        raise StateMoved("a lease stood for a task that had ended")
+        raise StateMoved("a task that had ended still had a lease")
     timed = [keys[n - 1] for n, is_timed, *_ in rows if is_timed]
     if timed:
         await _clear_timers(tx, timed)
@@ -286,7 +286,7 @@ def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequenc
     for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
         report = last[n - 1]
         starts = first[n - 1].kind is ReportKind.STARTED
-        # What the two have in common, then what each says: by position, as this is the hottest loop there is.
+        # The common columns, then those of each change; positional, because this is the hottest loop.
         ids = (*report.key, report.runner_id, report.runner_id, None, None, None)
         counts = (None, attempt, retry_count, runner_loss_count)
         if starts:

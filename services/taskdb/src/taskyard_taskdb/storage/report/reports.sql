@@ -1,10 +1,10 @@
 -- name: complete_plain
 -- Success of plain runs, alone or together with their start: deletes the lease under its guard, ends the task and
--- returns what its changes say, and the slot it headed. The only run of a task is kept in its row, a later one in runs.
+-- returns the columns of its changes, and the slot it headed. The only run of a task is kept in its row, a later one in runs.
 -- A lease that another transaction has locked is waited for; one that has changed since the snapshot is judged as it is
 -- now or left to Python. Callers sort by key: the index scans follow the arrays. Slots are locked when all tasks are, in
 -- key order, and freed in the next statement; then come the counters of limited tenants, and these tenants are
--- returned. How long each ran is told by the holder's clock if that tells both ends, and at most as long as it was
+-- returned. How long each ran comes from the holder's clock if it reported both ends, and at most as long as it was
 -- leased. Primary keys.
 WITH item AS MATERIALIZED (
     SELECT *, statement_timestamp() AS now
@@ -76,7 +76,7 @@ WITH item AS MATERIALIZED (
     WHERE tenant_id = id
     RETURNING tenant_id
 )
-SELECT told.*, (SELECT count(*) FROM ended), (SELECT array_agg(tenant_id) FROM counted)
+SELECT completed.*, (SELECT count(*) FROM ended), (SELECT array_agg(tenant_id) FROM counted)
 FROM (
     SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, seconds, NULL
     FROM finished WHERE slot IS NULL
@@ -84,7 +84,7 @@ FROM (
     SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, seconds,
         CASE WHEN head_task_id = task_id THEN slot END
     FROM held
-) told
+) completed
 
 -- name: find_runs
 -- Locks nothing: what became of runs that hold no lease any more; primary keys of runs and tasks.

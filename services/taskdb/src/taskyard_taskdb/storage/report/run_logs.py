@@ -126,7 +126,7 @@ class LogState:
     phase: int
     # Seconds since the task ended; None while it lives.
     ended_for: float | None
-    # Last entry of the newest ended run by its own word (None: it did not say), whether any run has ended,
+    # Last entry of the newest ended run as it reported it (None: it did not), whether any run has ended,
     # and the last entry stored of that run.
     announced: int | None
     ran: bool

@@ -57,7 +57,7 @@ CROSS JOIN LATERAL (
     ORDER BY generation DESC, first_sequence DESC LIMIT 1) g;
 
 -- name: log_state
--- No lock. Phase of a task, since when it is over, what its newest run says its last entry is, and how far that run is
+-- No lock. Phase of a task, since when it is over, the last entry that its newest run reported, and how far that run is
 -- stored; primary keys and logs_by_task.
 SELECT coalesce(l.phase, t.phase), extract(epoch FROM now() - t.end_time)::float8, r.log_sequence, r.generation IS NOT NULL,
     coalesce((SELECT g.last_sequence FROM logs g

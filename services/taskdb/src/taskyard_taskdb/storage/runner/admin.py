@@ -39,7 +39,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """The settings as they are to be, and how the log tells of it."""
+    """The new settings, and the change to log."""
 
     settings: Settings
     event: ChangeEvent
@@ -66,7 +66,7 @@ async def change(
 
 
 async def delete(tx: Tx, runner_id: str, actor: Actor, *, force: bool) -> CommitNotice:
-    """Forget a runner and end its session; with `force` although it holds leases.
+    """Delete a runner and end its session; with `force` although it holds leases.
 
     Work that may overlap is redistributed at once; what must not overlap keeps its recorded expiry. Raises
     NotFound, or RunnerBusy.
@@ -95,7 +95,7 @@ def _holds(task: TaskState, runner_id: str) -> bool:
 
 
 def _lost(task: TaskState, actor: Actor) -> RunnerLost:
-    # As if the runner said that it has nothing: its process is cut off, and may not know of it yet.
+    # As after a hello that lists nothing: the process is cut off and may not have noticed.
     return RunnerLost(generation=task.generation, cause=LossCause.NOT_LISTED, actor=actor)
 
 
@@ -106,7 +106,7 @@ async def forget_dead(tx: Tx, age: timedelta, page: int) -> int:
 
 
 async def note_drained(tx: Tx, page: int) -> int:
-    """Note which runners are drained by now; returns how many those were."""
+    """Mark the runners that have finished draining; returns how many."""
     return await _log(
         tx, ChangeEvent.RUNNER_DRAINED, await tx.fetch(statement("note_drained"), {"page": page})
     )

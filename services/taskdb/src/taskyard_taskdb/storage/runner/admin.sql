@@ -24,7 +24,7 @@ WHERE runner_id = %(runner_id)s
 RETURNING version
 
 -- name: forget_dead_runners
--- Soft-deletes a page of runners whose session ended long ago and who hold nothing, skipping what says hello meanwhile.
+-- Soft-deletes a page of runners whose session ended long ago and who hold nothing, skipping runners that connect meanwhile.
 -- Their processes may come back at any time. Sessions are few; primary keys, leases_by_runner.
 WITH dead AS (
     SELECT r.runner_id
@@ -43,7 +43,7 @@ FROM closed WHERE r.runner_id = closed.runner_id
 RETURNING r.runner_id, r.version, statement_timestamp()
 
 -- name: note_drained
--- Notes which runners hold nothing any more since they are to be drained, a page of them, skipping what says hello
+-- Marks draining runners that hold nothing any more, a page of them, skipping runners that connect
 -- meanwhile; runners are few, leases_by_runner.
 WITH drained AS (
     SELECT r.runner_id FROM runners r

@@ -1,4 +1,4 @@
-"""Runners: what they said of themselves, what their key allows, and how they are."""
+"""Runners: their registration, the scope of their key, their health, and the counts of their outcomes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskyard_taskdb.storage.tenant.api_keys import RUNNER, RunnerScope, find_ke
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What an agent says about itself: the serialised message, and what of it is stored by itself."""
+    """The registration of an agent: the serialised message, and the fields that have columns."""
 
     encoded: bytes
     labels: Mapping[str, str]
@@ -66,7 +66,7 @@ async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:
 async def put(
     tx: Tx, runner_id: str, key_id: str, scope: RunnerScope, registration: Registration, instance_id: UUID
 ) -> bool:
-    """Store a runner that says hello; returns whether it is new, or anew after it was deleted.
+    """Store a runner that connects; returns whether it is new, or was deleted before.
 
     Raises PermissionDenied for a process that was cut off when its runner was deleted.
     """
@@ -88,12 +88,12 @@ async def put(
 async def register(tx: Tx, changed: Mapping[str, Registration]) -> None:
     """Take over changed registrations of connected runners."""
     ids = sorted(changed)
-    told = [changed[runner_id] for runner_id in ids]
+    registrations = [changed[runner_id] for runner_id in ids]
     params = {
         "runner_ids": arrays.texts(ids),
-        "registrations": arrays.byteas([registration.encoded for registration in told]),
-        "backend_types": arrays.texts([registration.backend_type for registration in told]),
-        "labels": arrays.texts([json.dumps(dict(registration.labels)) for registration in told]),
+        "registrations": arrays.byteas([registration.encoded for registration in registrations]),
+        "backend_types": arrays.texts([registration.backend_type for registration in registrations]),
+        "labels": arrays.texts([json.dumps(dict(registration.labels)) for registration in registrations]),
     }
     await tx.execute(statement("register_runners"), params)
 
@@ -112,7 +112,7 @@ async def held_task_types(tx: Tx, runner_id: str) -> dict[tuple[str, str], str]:
 
 def _record(row: Row) -> RunnerRecord:
     scope = RunnerScope.unpack(row[8])
-    # The key's labels win over what the agent says, an administrator's over both.
+    # The labels of the key win over those of the agent, an administrator's over both.
     labels = {**row[9], **scope.labels, **row[10]}
     values: list[Any] = [*row[:8], scope, labels, *row[10:]]
     return RunnerRecord(*values)

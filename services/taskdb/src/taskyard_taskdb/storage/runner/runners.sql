@@ -5,7 +5,7 @@ FROM leases l JOIN tasks t ON t.tenant_id = l.tenant_id AND t.task_id = l.task_i
 WHERE l.runner_id = ANY (%(runner_ids)s::text[]) AND t.task_type <> ''
 
 -- name: put_runner
--- Locks or makes the row of a runner that says hello; primary keys of runners and sessions. A deleted one begins anew,
+-- Locks or inserts the row of a runner that connects; primary keys of runners and sessions. A deleted one begins anew,
 -- unless it is the very process that was cut off: that one is not returned.
 INSERT INTO runners AS r (runner_id, key_id, backend_type, registration, scope, labels, register_time)
 VALUES (%(runner_id)s, %(key_id)s, %(backend_type)s, %(registration)s, %(scope)s::jsonb, %(labels)s::jsonb,

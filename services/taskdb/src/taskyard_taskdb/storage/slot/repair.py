@@ -1,6 +1,6 @@
-"""Repair of slots: whoever holds a slot becomes its head, and only one that nobody holds goes to a waiter.
+"""Repair of slots: the holder of a slot becomes its head; a slot without a holder passes to its next waiter.
 
-A task that can be claimed or is leased holds its slot, whatever the row of the slot says. Of several, one
+A task that can be claimed or is leased holds its slot, even if the row of the slot differs. Of several, one
 whose lease is in force keeps it; those that merely wait in the queue go back behind it. Several leases in
 force cannot be helped: the others stay as they are until they end.
 """
@@ -29,13 +29,13 @@ _BACK = (
 
 
 async def repair(tx: Tx, keys: Sequence[SlotKey]) -> CommitNotice:
-    """Make the holders of slots their heads; give slots that nobody holds to their next waiters."""
+    """Make the holders of slots their heads; pass slots without a holder to their next waiters."""
     suspects = await slots.seem_held(tx, keys)
     # Before the slots, as everywhere. One that holds its slot alone is not touched.
     loaded = await load_for_update(tx, _rivals(suspects), damaged=True)
     heads = await slots.lock(tx, keys)
-    told = [(*key, head) for key, head in heads.items() if head is not None]
-    found = _by_slot(await slots.holders(tx, [*suspects, *told]))
+    recorded = [(*key, head) for key, head in heads.items() if head is not None]
+    found = _by_slot(await slots.holders(tx, [*suspects, *recorded]))
     kept = {key: _keeper(heads[key], rivals) for key, rivals in found.items()}
     await slots.settle(tx, heads, {key: holder.task_id for key, holder in kept.items()})
     surplus = [

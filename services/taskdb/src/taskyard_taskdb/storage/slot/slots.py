@@ -51,18 +51,18 @@ async def lock(tx: Tx, keys: Iterable[SlotKey]) -> dict[SlotKey, str | None]:
 
 
 async def settle(tx: Tx, heads: Mapping[SlotKey, str | None], wanted: Mapping[SlotKey, str | None]) -> None:
-    """Write the heads of locked slots where they changed, and remove slots that nobody wants any more."""
+    """Write the heads of locked slots where they changed, and remove slots without head and waiters."""
     empty = [key for key, head in wanted.items() if head is None]
     moved = [key for key, head in wanted.items() if head is not None and head != heads[key]]
     if empty:
         await tx.execute(statement("delete_slots"), _arrays(empty))
     if moved:
-        told = arrays.texts([wanted[key] for key in moved])
-        await tx.execute(statement("set_heads"), _arrays(moved) | {"head_task_ids": told})
+        head_task_ids = arrays.texts([wanted[key] for key in moved])
+        await tx.execute(statement("set_heads"), _arrays(moved) | {"head_task_ids": head_task_ids})
 
 
 async def leave(tx: Tx, keys: Sequence[SlotKey]) -> list[SlotKey]:
-    """Remove those of the locked slots that nobody waits for; the others."""
+    """Remove the locked slots without waiters; returns the others."""
     gone = {(row[0], row[1]) for row in await tx.fetch(statement("leave_slots"), _arrays(keys))}
     return [key for key in keys if key not in gone]
 
@@ -83,7 +83,7 @@ async def seem_held(tx: Tx, keys: Sequence[SlotKey]) -> list[tuple[str, str, str
 
 
 async def holders(tx: Tx, suspects: Iterable[tuple[str, str, str]]) -> list[Holder]:
-    """Which of these tasks hold the locked slots beside them; of each slot, the one to keep it first."""
+    """Which of these tasks hold their locked slots; the one to keep a slot comes first."""
     wanted = sorted(set(suspects))
     params = {
         "tenant_ids": arrays.texts([tenant_id for tenant_id, _, _ in wanted]),

@@ -42,12 +42,12 @@ FROM unnest(%(tenant_ids)s::text[], %(slots)s::text[], %(head_task_ids)s::text[]
 WHERE s.tenant_id = c.tenant_id AND s.slot = c.slot
 
 -- name: delete_slots
--- Removes slots that lock_slots has locked and that nobody heads or waits for; primary key of slots.
+-- Removes slots that lock_slots has locked and without head and waiters; primary key of slots.
 DELETE FROM slots s USING unnest(%(tenant_ids)s::text[], %(slots)s::text[]) AS c (tenant_id, slot)
 WHERE s.tenant_id = c.tenant_id AND s.slot = c.slot
 
 -- name: leave_slots
--- Removes those of the slots that nobody waits for and returns them. An earlier statement has locked their rows, so this
+-- Removes the slots without waiters and returns them. An earlier statement has locked their rows, so this
 -- one sees every waiter; primary key of slots, tasks_by_slot.
 WITH free AS MATERIALIZED (
     SELECT s.at
@@ -80,7 +80,7 @@ CROSS JOIN LATERAL (
 ) h
 
 -- name: slot_holders
--- Locks nothing: which of these tasks hold the slots beside them, read after the slots were locked: until that lock is
+-- Locks nothing: which of these tasks hold their slots, read after the slots were locked: until that lock is
 -- given back nobody begins to hold one, and who ceases to waits for it. First what surely runs, then what may, then what
 -- is to run first; primary keys.
 SELECT k.tenant_id, k.slot, t.task_id, coalesce(l.phase IN (2, 3), false) AS active,

@@ -26,8 +26,8 @@ class RunnerScope:
 
     def pack(self) -> str:
         """The JSON document of the column."""
-        told = {"runner_id": self.runner_id, "tenants": list(self.tenants), "labels": dict(self.labels)}
-        return json.dumps({name: value for name, value in told.items() if value})
+        fields = {"runner_id": self.runner_id, "tenants": list(self.tenants), "labels": dict(self.labels)}
+        return json.dumps({name: value for name, value in fields.items() if value})
 
     @classmethod
     def unpack(cls, stored: Mapping[str, object] | None) -> RunnerScope:
@@ -85,7 +85,7 @@ async def find_key(tx: Tx, key_id: str) -> StoredKey | None:
 
 
 async def lock_key(tx: Tx, key_id: str) -> StoredKey | None:
-    """The key of this id, in force or not, which nobody else revokes before the end of the transaction."""
+    """The key of this id, in force or not, locked against revocation until the end of the transaction."""
     row = await tx.fetch_row(statement("lock_api_key"), (key_id,))
     return _read(row) if row is not None else None
 

@@ -38,7 +38,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counters of a tenant, the limits beside them, and its tokens at a time of the database."""
+    """The counters of a tenant, its limits, and its tokens at a time of the database."""
 
     tenant_id: str
     pending: int
@@ -64,7 +64,7 @@ async def hold_writers(tx: Tx) -> None:
 
 
 async def set_limits(tx: Tx, tenant_id: str, quota: Quota, *, counted: bool) -> None:
-    """Let a locked tenant have these limits; `counted` says whether it has counters already.
+    """Let a locked tenant have these limits; `counted`: it has counters already.
 
     The first limit of a tenant waits for all writers of tasks and holds up new ones while it counts.
     """

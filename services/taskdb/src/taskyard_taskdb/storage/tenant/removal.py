@@ -31,17 +31,17 @@ _KEPT = frozenset(
 
 
 class TenantRemoval:
-    """Removes what tenants own. Whoever is interrupted goes on when the removal is asked for again."""
+    """Removes everything that a tenant owns; an interrupted removal continues when it is requested again."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def empty(self, tenant_id: str, publish: Callable[[CommitNotice], None]) -> None:
-        """Suspend a tenant that has tasks, wait until every replica knows, and delete what it owns."""
+        """Suspend a tenant that has tasks, wait until no replica has it cached, and delete what it owns."""
         suspended = await self._pool.run(lambda tx: _suspend(tx, tenant_id))
         publish(CommitNotice.of_settings(tenant_id))
         if suspended:
-            # A replica that has not heard admits tasks for as long as it remembers the tenant.
+            # A replica that missed the notice admits tasks for as long as it caches the tenant.
             await asyncio.sleep(TTL.total_seconds())
         for table in await self._pool.run(_tables):
             while await self._pool.run(lambda tx, table=table: _delete_page(tx, table, tenant_id)):  # type: ignore[misc]

@@ -12,7 +12,7 @@ WITH before AS MATERIALIZED (
 SELECT used AND NOT long FROM before
 
 -- name: tenant_tables
--- Locks nothing. Tables, without partitions, that say whose each row is.
+-- Locks nothing. Tables, without partitions, that have a column tenant_id.
 SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 WHERE a.attname = 'tenant_id' AND NOT a.attisdropped AND c.relkind IN ('r', 'p') AND NOT c.relispartition
     AND c.relnamespace = current_schema()::regnamespace

@@ -1,4 +1,4 @@
-"""Task types and their revisions. What a type says is the contract's message, serialised."""
+"""Task types and their revisions. The body of a type is stored as the contract's message, serialised."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TypeKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TypeColumns:
-    """What of a type stands in columns of its own, for queries and other services."""
+    """The fields of a type that have columns, for queries and other statements."""
 
     description: str
     definition: bytes
@@ -59,8 +59,8 @@ class TypeRow(NamedTuple):
 
 
 def _params(key: TypeKey, columns: TypeColumns) -> dict[str, object]:
-    told = {name: getattr(columns, name) for name in TypeColumns.__slots__}
-    return {"tenant_id": key[0], "task_type": key[1], **told}
+    values = {name: getattr(columns, name) for name in TypeColumns.__slots__}
+    return {"tenant_id": key[0], "task_type": key[1], **values}
 
 
 async def insert(tx: Tx, key: TypeKey, columns: TypeColumns) -> TypeRow | None:
@@ -92,7 +92,7 @@ async def find(tx: Tx, key: TypeKey) -> TypeRow | None:
 
 
 async def lock(tx: Tx, key: TypeKey) -> TypeRow | None:
-    """The type, which nobody else changes before the end of the transaction."""
+    """The type, locked until the end of the transaction."""
     row = await tx.fetch_row(statement("lock_task_type"), key)
     return TypeRow(*row) if row is not None else None
 

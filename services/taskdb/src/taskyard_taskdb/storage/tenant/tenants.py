@@ -73,7 +73,7 @@ async def find(tx: Tx, tenant_id: str) -> TenantRow | None:
 
 
 async def lock(tx: Tx, tenant_id: str) -> TenantRow | None:
-    """The tenant, which nobody else changes before the end of the transaction."""
+    """The tenant, locked until the end of the transaction."""
     row = await tx.fetch_row(statement("lock_tenant"), (tenant_id,))
     return _read(row) if row is not None else None
 
@@ -103,13 +103,13 @@ async def count_children(tx: Tx, tenant_id: str) -> int:
     return count
 
 
-# How long a change of a tenant or of its task types may be unknown to a replica that has not heard of it.
+# How long a replica that missed a notice may serve a tenant or its task types from its cache.
 TTL = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """What a submission has to know of its tenant."""
+    """The facts about a tenant that a submission needs."""
 
     tenant_id: str
     suspended: bool
@@ -134,11 +134,11 @@ class TenantCache:
     def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
         self._ttl = ttl.total_seconds()
-        self._known: dict[str, tuple[float, Tenant]] = {}
+        self._cached: dict[str, tuple[float, Tenant]] = {}
 
     async def admit(self, tenant_id: str) -> Tenant:
         """The tenant, which may submit work. Raises NotFound or TenantSuspended."""
-        found = self._known.get(tenant_id)
+        found = self._cached.get(tenant_id)
         tenant = (
             found[1] if found is not None and found[0] > time.monotonic() else await self._load(tenant_id)
         )
@@ -149,9 +149,9 @@ class TenantCache:
     def forget(self, tenant_id: str | None = None) -> None:
         """Read the tenant, or every one, anew next time, because it has changed."""
         if tenant_id is None:
-            self._known.clear()
+            self._cached.clear()
         else:
-            self._known.pop(tenant_id, None)
+            self._cached.pop(tenant_id, None)
 
     async def _load(self, tenant_id: str) -> Tenant:
         async with self._pool.reading() as tx:
@@ -160,5 +160,5 @@ class TenantCache:
             self.forget(tenant_id)
             raise NotFound("tenant", f"tenants/{tenant_id}")
         tenant = Tenant(*row)
-        self._known[tenant_id] = (time.monotonic() + self._ttl, tenant)
+        self._cached[tenant_id] = (time.monotonic() + self._ttl, tenant)
         return tenant

@@ -1,8 +1,8 @@
-"""What tenants have used of the runners: capacity-seconds, each worth half after five minutes.
+"""Usage of tenants in capacity-seconds, decayed with a half-life of five minutes.
 
 A run uses a place from its start to its end. What runs is read from the leases; what has ended is added up by
 each replica in memory and written every few seconds, since a row per report would make reports of one tenant
-wait for each other. A replica that dies loses seconds, which nobody misses.
+wait for each other. A replica that dies loses a few seconds of usage, which does not matter.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ NO_USE = Use(0.0, 0)
 
 
 def worth(seconds: float) -> float:
-    """What a run of so many seconds is worth at its end; negative ones are taken off."""
+    """The decayed value of a run of this length at its end; negative values are subtracted."""
     kept: float = 0.5 ** (abs(seconds) / HALF_LIFE_SECONDS)
     return math.copysign((1.0 - kept) * HALF_LIFE_SECONDS / math.log(2), seconds)
 
 
 def used(transition: Transition) -> float:
-    """The seconds that a run took which a transition ends or gives up; negative for one that is back."""
+    """The seconds of a run that a transition ends or abandons; negative for one that returns."""
     if not transition.changes:
         return 0.0
     now = transition.changes[-1].time
@@ -60,7 +60,7 @@ def used(transition: Transition) -> float:
 
 
 def _running_since(task: TaskState) -> datetime | None:
-    """Since when it uses a place; None if it does not, or its holder was given up."""
+    """When the run started to use a place; None if it uses none, or its holder was abandoned."""
     if task.lease is None or task.phase is Phase.REDISTRIBUTING:
         return None
     return task.lease.start_time
@@ -76,18 +76,18 @@ class UsageLedger:
     def __init__(self) -> None:
         self._pending: dict[str, float] = {}
         self._due = 0.0
-        # Whoever reads sees what is being written in one of the two places.
+        # A reader sees usage that is being written in exactly one of the two places.
         self._writing = asyncio.Lock()
 
     def add(self, ended: Iterable[tuple[str, float]]) -> None:
-        """Runs of these tenants ended, each after so many seconds; told after the commit."""
+        """Add ended runs, tenant and seconds each; called after the commit."""
         pending = self._pending
         for tenant_id, seconds in ended:
             if seconds:
                 pending[tenant_id] = pending.get(tenant_id, 0.0) + worth(seconds)
 
     async def flush(self, pool: Pool) -> int:
-        """Write what has come together; how many tenants it was."""
+        """Write the pending usage; returns the number of tenants."""
         if not self._pending or time.monotonic() < self._due:
             return 0
         async with self._writing:
@@ -130,5 +130,5 @@ async def read_use(tx: Tx, tenant_id: str) -> Use:
 
 
 async def forget(tx: Tx) -> int:
-    """Forget tenants that have used nothing for hours."""
+    """Delete tenants without usage for hours."""
     return await tx.execute(statement("forget_usage"), {})

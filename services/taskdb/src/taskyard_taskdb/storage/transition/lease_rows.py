@@ -18,7 +18,7 @@ from taskyard_taskdb.storage.transition.task_rows import Key, encode_error, pack
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a run: who was its holder, as it was at the end, and what was said."""
+    """The end of a run: its holder, its last state, and the report that ended it."""
 
     before: TaskState
     lease: LeaseState
@@ -41,7 +41,7 @@ def endings(steps: Steps) -> list[Ending]:
 
 
 def told_ends(steps: Iterable[Steps]) -> Iterator[tuple[str, RunState]]:
-    """The runs that their holders have ended: by whom, and how."""
+    """The runs that their holders ended: runner and state."""
     for step in steps:
         for ending in endings(step):
             if ending.by_holder:
@@ -66,7 +66,7 @@ def _ending(steps: Steps, transition: Transition, effect: EndRun) -> Ending:
 
 
 async def end_runs(tx: Tx, ended: Sequence[Ending], log_sequences: Mapping[Key, int | None]) -> int:
-    """Move leases to runs; returns how many of them stood as they were loaded."""
+    """Move leases to runs; returns how many were still as loaded."""
     tasks, leases, effects = [e.before for e in ended], [e.lease for e in ended], [e.effect for e in ended]
     return await tx.execute(
         statement("end_runs"),
@@ -119,7 +119,7 @@ async def insert(tx: Tx, tasks: Sequence[TaskState]) -> int:
 
 
 async def update(tx: Tx, changed: Sequence[Steps]) -> int:
-    """Update leases that stay; returns how many of them stood as they were loaded."""
+    """Update leases that stay; returns how many were still as loaded."""
     tasks = [steps.task for steps in changed]
     leases = [_lease(task) for task in tasks]
     return await tx.execute(

@@ -1,5 +1,5 @@
 -- name: lock_queue
--- Locks queue rows in key order and waits; a row that a pop took meanwhile is not returned. Primary key of queue.
+-- Locks queue rows in key order and waits; a row that was claimed meanwhile is not returned. Primary key of queue.
 SELECT q.tenant_id, q.task_id
 FROM (
     SELECT * FROM unnest(%(tenant_ids)s::text[], %(class_ids)s::bigint[], %(priorities)s::smallint[], %(pinned_runners)s::text[],

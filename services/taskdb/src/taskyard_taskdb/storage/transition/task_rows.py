@@ -109,18 +109,18 @@ def _read_lease(columns: Sequence[Any]) -> LeaseState:
     )
 
 
-def _read_action(action: int, deadline: datetime, told: dict[str, Any]) -> RequestedAction:
+def _read_action(action: int, deadline: datetime, stored: dict[str, Any]) -> RequestedAction:
     return RequestedAction(
         action=Action(action),
-        request_time=datetime.fromisoformat(told["request_time"]),
+        request_time=datetime.fromisoformat(stored["request_time"]),
         deadline=deadline,
-        reason=told["reason"],
-        actor=Actor(ActorType(told["actor_type"]), told["actor_id"]),
+        reason=stored["reason"],
+        actor=Actor(ActorType(stored["actor_type"]), stored["actor_id"]),
     )
 
 
 def pack_action(action: RequestedAction | None) -> str | None:
-    """What leases.action says beside requested_action and action_deadline, as JSON."""
+    """The JSON of leases.action: what requested_action and action_deadline do not hold."""
     if action is None:
         return None
     return json.dumps(

@@ -44,7 +44,7 @@ def _editable(task: TaskState) -> tuple[object, ...]:
 
 
 async def update(tx: Tx, changed: Sequence[Steps]) -> int:
-    """Write the status; returns how many rows stood as they were loaded."""
+    """Write the status; returns how many rows were still as loaded."""
     before, tasks = [steps.before for steps in changed], [steps.task for steps in changed]
     return await tx.execute(
         statement("update_tasks"),
@@ -102,12 +102,12 @@ async def edit(tx: Tx, changed: Sequence[Steps]) -> int:
 
 
 def timed(policy: TaskPolicy) -> bool:
-    """Whether tasks of this policy may have a timer beside the one of a delay (tasks.timed)."""
+    """Whether tasks of this policy may have a timer other than that of a delay (tasks.timed)."""
     return policy.queue_timeout is not None or policy.total_timeout is not None
 
 
 async def delete(tx: Tx, gone: Sequence[Steps]) -> int:
-    """Delete tasks and what hangs on them; returns how many stood as they were loaded."""
+    """Delete tasks and the rows that refer to them; returns how many were still as loaded."""
     tasks = [steps.before for steps in gone]
     versions = arrays.bigints([task.version for task in tasks])
     return len(await tx.fetch(statement("delete_tasks"), {**_keys(tasks), "old_versions": versions}))

@@ -17,7 +17,7 @@ CROSS JOIN LATERAL (
 WHERE t.ctid = x.at
 
 -- name: due_timers
--- Locks nothing; timers_by_due_time. Whoever acts on a row locks its task and reads it again.
+-- Locks nothing; timers_by_due_time. The sweep locks the task of a row and reads it again before it acts.
 SELECT tenant_id, task_id, kind, due_time FROM timers
 WHERE due_time <= now()
 ORDER BY due_time LIMIT %(page)s

@@ -49,7 +49,7 @@ async def write(
 
     A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log
     entries of runs that end. Given a `delta`, the caller writes the counts, behind locks of its own. Raises
-    StateMoved if a row is not as the transition's `before` says.
+    StateMoved if a row differs from the transition's `before`.
     """
     notice = CommitNotice()
     steps = collect(transitions)
@@ -184,12 +184,12 @@ def _queue_key(step: Steps) -> QueueKey | None:
 
 async def _settle_slots(tx: Tx, steps: list[Steps]) -> list[Steps]:
     """Lock the slots concerned, then, in the next statement, choose who heads those that are free."""
-    told = slots.slot_effects(steps)
-    if not told:
+    effects = slots.slot_effects(steps)
+    if not effects:
         return []
-    heads = await slots.lock(tx, ((tenant_id, effect.slot) for tenant_id, _, effect in told))
+    heads = await slots.lock(tx, ((tenant_id, effect.slot) for tenant_id, _, effect in effects))
     wanted = dict(heads)
-    for tenant_id, task_id, effect in told:
+    for tenant_id, task_id, effect in effects:
         key = (tenant_id, effect.slot)
         if isinstance(effect, FreeSlot) and wanted[key] == task_id:
             wanted[key] = None
@@ -201,14 +201,14 @@ async def _settle_slots(tx: Tx, steps: list[Steps]) -> list[Steps]:
 
 
 async def fill_slots(tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]) -> CommitNotice:
-    """Give these of the locked slots to their next waiters; what nobody waits for is removed."""
+    """Promote the next waiters of these locked slots; slots without waiters are removed."""
     notice, changes = await _hand_on(tx, heads, free)
     await insert_changes(tx, changes)
     return notice
 
 
 async def free_slots(tx: Tx, heads: Mapping[SlotKey, str]) -> tuple[CommitNotice, list[ChangeRow]]:
-    """Hand on slots whose heads have ended, locked by an earlier statement.
+    """Pass on slots whose heads have ended; an earlier statement has locked them.
 
     The changes are for the caller to write, with its own and behind all locks.
     """
