@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb, run_taskdb
-from services.taskdb.tests.yard import Yard, started, succeeded
+from services.taskdb.tests.yard import Yard, released, started, succeeded
 from taskyard.errors import PermissionDenied, RunnerIdInUse, SessionSuperseded, Unauthenticated, Unavailable
 from taskyard.v1 import (
     lease_pb2,
@@ -64,6 +64,44 @@ async def test_forbidden_overlap_keeps_an_unlisted_lease_until_its_expiry(
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_RUNNING
     assert await taskdb.rows("SELECT expire_time FROM leases") == [(former,)]
     assert not (await yard.pop(runner)).assignments
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+async def test_a_hello_with_two_generations_of_a_task_keeps_the_current_one(
+    yard: Yard, taskdb: RunningTaskDb, newest_first: bool
+) -> None:
+    await yard.create(overlap=task_pb2.OVERLAP_POLICY_FORBID)
+    runner, _ = await yard.hello()
+    (former,) = (await yard.pop(runner)).assignments
+    await yard.report(runner, released(former))
+    (current,) = (await yard.pop(runner)).assignments
+    assert current.lease.generation == 2
+    await yard.report(runner, started(current))
+    listed = [current.lease, former.lease] if newest_first else [former.lease, current.lease]
+    runner, opened = await yard.hello(runner, held=listed)
+    (verdict,) = opened.verdicts
+    assert (verdict.lease.generation, verdict.reason) == (1, "STALE_GENERATION")
+    assert not (await yard.pop(runner)).assignments
+    assert await taskdb.rows("SELECT generation, session_epoch, expire_time IS NULL FROM leases") == [
+        (2, opened.session_epoch, True)
+    ]
+
+
+async def test_a_start_after_a_hello_that_did_not_list_it_keeps_the_first_lease(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    """The lease cannot follow a session that was superseded: it keeps the expiry of its claim."""
+    await yard.create(overlap=task_pb2.OVERLAP_POLICY_FORBID)
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.pop(runner)).assignments
+    ((expiry,),) = await taskdb.rows("SELECT expire_time FROM leases")
+    runner, _ = await yard.hello(runner)
+    await yard.report(runner, started(assignment))
+    assert await taskdb.rows("SELECT expire_time FROM leases") == [(expiry,)]
+    assert not (await yard.pop(runner)).assignments
+    # Listed in time, the lease goes on under the session of now.
+    _, opened = await yard.hello(runner, held=[assignment.lease])
+    assert not opened.verdicts
 
 
 async def test_held_leases_that_are_gone_are_aborted(yard: Yard) -> None:

@@ -67,6 +67,8 @@ class LeaseState:
     schedule_time: datetime
     expire_time: datetime
     follows_session: bool = False
+    # The session of session_epoch is the current one of its runner; a pull worker has none.
+    in_session: bool = True
     start_time: datetime | None = None
     # Last sign of the workload that reached taskdb, and the observe_time of the stored progress.
     sign_time: datetime | None = None

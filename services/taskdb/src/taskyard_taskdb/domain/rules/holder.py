@@ -70,12 +70,14 @@ def imply_start(draft: Draft, event: HolderEvent) -> None:
 def begin(draft: Draft, time: datetime, checkpoint: int) -> None:
     """SCHEDULED -> RUNNING."""
     pinned = draft.lease.action is not None and draft.lease.action.deadline <= draft.now
+    # A superseded session has no expiry to follow: the lease keeps its own until a session lists it.
+    follows = draft.lease.session_epoch > 0 and draft.lease.in_session and not pinned
     draft.set(phase=Phase.RUNNING, attempt=draft.task.attempt + 1, start_time=time)
     draft.set_lease(
         start_time=time,
         sign_time=draft.now,
         start_checkpoint=checkpoint,
-        follows_session=draft.lease.session_epoch > 0 and not pinned,
+        follows_session=follows,
     )
     set_deadline(draft)
 
@@ -134,6 +136,7 @@ def follow(draft: Draft, event: HolderReturned) -> None:
         return
     draft.set_lease(
         session_epoch=event.session_epoch,
+        in_session=True,
         follows_session=event.session_epoch > 0,
         expire_time=event.expire_time,
     )

@@ -8,7 +8,7 @@ recorded expiry.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -29,7 +29,6 @@ from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.runner.runners import Registration
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import Loaded, database_time, load_for_update
-from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.write import write
 
 
@@ -68,14 +67,14 @@ async def open_session(tx: Tx, hello: Hello) -> Opened:
         raise RunnerIdInUse.named(hello.runner_id)
     epoch = 1 if former is None else former[0] + 1
     # The former session's expiry is read with its leases: only then may the row change.
-    loaded, held = await _load_leases(tx, hello)
+    loaded = await _load_leases(tx, hello)
     expire_time = await database_time(tx) + hello.lease_duration
-    transitions, verdicts = _settle(loaded, hello, held, epoch, expire_time)
+    transitions, verdicts = _settle(loaded, hello, epoch, expire_time)
     session_id = uuid4()
     params = {
         "epoch": epoch,
         "expire_time": expire_time,
-        "used_capacity": len(held),
+        "used_capacity": len({lease.key for lease in hello.held}),
         "session_id": session_id,
         "instance_id": hello.instance_id,
         "runner_id": hello.runner_id,
@@ -87,43 +86,42 @@ async def open_session(tx: Tx, hello: Hello) -> Opened:
     return Opened(session_id, epoch, verdicts, notice)
 
 
-async def _load_leases(tx: Tx, hello: Hello) -> tuple[Loaded, dict[Key, Lease]]:
-    held = {lease.key: lease for lease in hello.held}
+async def _load_leases(tx: Tx, hello: Hello) -> Loaded:
     rows = await tx.fetch(statement("leases_of_runner"), {"runner_id": hello.runner_id})
-    keys = {(row[0], row[1]) for row in rows} | held.keys()
-    if not keys:
-        return Loaded(await database_time(tx), {}), held
-    return await load_for_update(tx, keys), held
+    keys = {(row[0], row[1]) for row in rows} | {lease.key for lease in hello.held}
+    return await load_for_update(tx, keys) if keys else Loaded(await database_time(tx), {})
 
 
 def _settle(
-    loaded: Loaded, hello: Hello, held: Mapping[Key, Lease], epoch: int, expire_time: datetime
+    loaded: Loaded, hello: Hello, epoch: int, expire_time: datetime
 ) -> tuple[list[Transition], list[LeaseVerdict]]:
+    """Judge each listed lease by itself: an agent may list several generations of one task."""
     transitions: list[Transition] = []
     verdicts: list[LeaseVerdict] = []
     rng = Random()
-    for key in sorted(loaded.tasks.keys() | held.keys()):
-        task, lease = loaded.tasks.get(key), held.get(key)
-        if lease is not None:
-            returned = _returned(hello, lease, epoch, expire_time)
-            verdict, transition = _judge(task, lease, returned, loaded.now, rng)
-            if verdict is not None:
-                verdicts.append(verdict)
-            if transition is not None:
-                transitions.append(transition)
-        if task is not None and _lost(task, hello.runner_id, lease):
+    listed = set(hello.held)
+    for lease in sorted(listed):
+        returned = _returned(hello, lease, epoch, expire_time)
+        verdict, transition = _judge(loaded.tasks.get(lease.key), lease, returned, loaded.now, rng)
+        if verdict is not None:
+            verdicts.append(verdict)
+        if transition is not None:
+            transitions.append(transition)
+    for key in sorted(loaded.tasks):
+        task = loaded.tasks[key]
+        if _lost(task, hello.runner_id, listed):
             actor = runner(hello.runner_id)
             event = RunnerLost(generation=task.generation, cause=LossCause.NOT_LISTED, actor=actor)
             transitions.append(lifecycle.apply(task, event, loaded.now, rng))
     return transitions, verdicts
 
 
-def _lost(task: TaskState, runner_id: str, listed: Lease | None) -> bool:
-    """Whether the runner holds a lease of the task by record that it does not list."""
+def _lost(task: TaskState, runner_id: str, listed: Collection[Lease]) -> bool:
+    """Whether the runner holds a lease of the task that it does not list."""
     held = task.lease
     if held is None or held.runner_id != runner_id:
         return False
-    return listed is None or (task.generation, held.lease_id) != (listed.generation, listed.lease_id)
+    return Lease(task.tenant_id, task.task_id, task.generation, held.lease_id) not in listed
 
 
 def _returned(hello: Hello, lease: Lease, epoch: int, expire_time: datetime) -> HolderReturned:

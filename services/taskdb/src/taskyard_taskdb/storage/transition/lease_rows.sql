@@ -17,7 +17,9 @@ CROSS JOIN LATERAL (
 ) t
 
 -- name: update_leases
--- Writes leases that lock_leases has locked, guarded by generation, lease_id and version; primary key of leases.
+-- Writes leases that lock_leases has locked, guarded by generation, lease_id and version; primary key of leases. A lease
+-- begins to follow a session only while that is the current one of its runner: a hello may have superseded it since
+-- the lease was read, but none can while the lease is locked.
 UPDATE leases l
 SET version = c.version, phase = c.phase, attempt = c.attempt, session_epoch = c.session_epoch,
     expire_time = c.expire_time, start_time = c.start_time, sign_time = c.sign_time,
@@ -38,6 +40,9 @@ CROSS JOIN LATERAL (
 ) x
 WHERE l.ctid = x.at
     AND l.generation = c.generation AND l.lease_id = c.lease_id AND l.version = c.old_version
+    AND (c.expire_time IS NOT NULL OR l.expire_time IS NULL OR EXISTS (
+        SELECT FROM sessions s WHERE s.runner_id = l.runner_id AND s.epoch = c.session_epoch
+    ))
 
 -- name: end_runs
 -- Moves leases that lock_leases has locked to runs, guarded by generation, lease_id and version; primary keys.

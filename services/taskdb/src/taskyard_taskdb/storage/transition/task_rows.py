@@ -88,7 +88,7 @@ def _read_lease(columns: Sequence[Any]) -> LeaseState:
     (
         lease_id, runner_id, session_epoch, claim_request_id, schedule_time, expire_time, follows_session,
         start_time, sign_time, progress_time, deadline_time, deadline_code, requested_action,
-        action_deadline, action, start_checkpoint, task_type_revision,
+        action_deadline, action, start_checkpoint, task_type_revision, in_session,
     ) = columns  # fmt: skip
     return LeaseState(
         lease_id=lease_id,
@@ -98,6 +98,7 @@ def _read_lease(columns: Sequence[Any]) -> LeaseState:
         schedule_time=schedule_time,
         expire_time=expire_time,
         follows_session=follows_session,
+        in_session=in_session,
         start_time=start_time,
         sign_time=sign_time,
         progress_time=progress_time,
