@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from taskyard_taskdb.domain.report import EndedRun
 from taskyard_taskdb.domain.words import RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
-
-
-class EndedRun(NamedTuple):
-    """What became of a run, and who had it."""
-
-    lease_id: int
-    runner_id: str
-    state: RunState
-    started: bool
 
 
 RunKey = tuple[str, str, int]
