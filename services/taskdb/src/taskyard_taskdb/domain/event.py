@@ -62,10 +62,12 @@ class ProgressReported(HolderEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointStored(HolderEvent):
-    """A checkpoint above the newest one was stored, with the progress that came along."""
+    """The holder stores a checkpoint. `repeated`: one with this sequence and content is stored already."""
 
     sequence: int
+    # status.progress after the merge; None leaves it as it is.
     progress: bytes | None = None
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 
-
 RunKey = tuple[str, str, int]
 """Tenant, task and generation."""
 

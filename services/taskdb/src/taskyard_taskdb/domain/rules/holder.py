@@ -105,12 +105,21 @@ def newer_checkpoint(draft: Draft, event: CheckpointStored) -> bool:
 
 
 def same_checkpoint(draft: Draft, event: CheckpointStored) -> bool:
-    """Whether it is the newest one; storage has compared the digests."""
-    return event.sequence == draft.task.checkpoint_sequence
+    """Whether it is stored already; storage has compared the digests."""
+    return event.repeated
+
+
+def start_by_checkpoint(draft: Draft, event: CheckpointStored) -> None:
+    """Counts the attempt of a run whose checkpoint arrives before its start: now at the latest.
+
+    An earlier time would let taskdb end the run before its holder enforces the timeout.
+    """
+    begin(draft, draft.now, draft.task.checkpoint_sequence)
 
 
 def checkpoint(draft: Draft, event: CheckpointStored) -> None:
     """Names the newest checkpoint, with the progress that came along."""
+    draft.details = {"checkpoint_sequence": event.sequence}
     draft.set(checkpoint_sequence=event.sequence, progress=event.progress or draft.task.progress)
     draft.set_lease(sign_time=draft.now)
 
@@ -175,12 +184,17 @@ ROWS = (
         None, "R", "not newer than the stored one",
     ),
     Row(
+        "start_by_checkpoint", (CheckpointStored,), SCHEDULED, Phase.RUNNING,
+        Word.TASK_STARTED, "R", "the checkpoint came without a start: attempt + 1, then as from RUNNING",
+        act=start_by_checkpoint, then=again,
+    ),
+    Row(
         "checkpoint", (CheckpointStored,), STARTED, None,
         Word.TASK_CHECKPOINT_CREATED, "R", "above the newest one", newer_checkpoint, checkpoint,
     ),
     Row(
         "checkpoint_repeated", (CheckpointStored,), STARTED, None,
-        None, "R", "stored before", same_checkpoint,
+        None, "R", "stored before, with the same content", same_checkpoint,
     ),
     Row(
         "reconnect", (HolderReturned,), REDISTRIBUTING, Phase.RUNNING,
