@@ -175,7 +175,7 @@ class Store:
             lease_id=self._rng.getrandbits(62),
             session_epoch=pop.session_epoch,
             expire_time=self.now + duration,
-            request_id=request_id,
+            claim_request_id=request_id,
         )
         task = self._apply(key, event).task
         if not self.short_first_lease and pop.session_epoch:

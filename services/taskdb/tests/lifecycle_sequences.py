@@ -211,7 +211,7 @@ def _claim(life: Life, rng: Random) -> Event:
     life.claims += 1
     return events.Claim(
         actor=SCHEDULER,
-        request_id=f"pop-{life.claims}",
+        claim_request_id=f"pop-{life.claims}",
         runner_id=life.task.pinned_runner or rng.choice(RUNNERS),
         lease_id=rng.randrange(-(2**63), 2**63),
         session_epoch=rng.choice((0, 1, 1, 1)),

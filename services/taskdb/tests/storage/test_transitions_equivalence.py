@@ -199,7 +199,7 @@ async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskS
             assert stored.lease is not None
             event = events.Claim(
                 actor=SCHEDULER,
-                request_id=claim_id("pop-1"),
+                claim_request_id=claim_id("pop-1"),
                 runner_id=want.runner_id,
                 lease_id=grant.lease_id,
                 session_epoch=0,

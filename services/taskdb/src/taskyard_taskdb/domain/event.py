@@ -22,9 +22,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim(Event):
-    """A runner takes a claimable task. request_id is the pop's."""
+    """A runner takes a claimable task; `claim_request_id` recognises repeats of the call."""
 
     runner_id: str
+    claim_request_id: str = ""
     lease_id: int
     session_epoch: int
     expire_time: datetime

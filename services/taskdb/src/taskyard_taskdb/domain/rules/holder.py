@@ -40,7 +40,7 @@ def claim(draft: Draft, event: Claim) -> None:
         lease_id=event.lease_id,
         runner_id=event.runner_id,
         session_epoch=event.session_epoch,
-        claim_request_id=event.request_id or "",
+        claim_request_id=event.claim_request_id,
         schedule_time=draft.now,
         expire_time=event.expire_time,
         task_type_revision=event.task_type_revision,
@@ -161,10 +161,11 @@ ROWS = (
         "claim", (Claim,), frozenset({Phase.PENDING, Phase.REDISTRIBUTING}), Phase.SCHEDULED,
         Word.TASK_SCHEDULED, "S",
         "claimable: generation + 1, lease granted; an expired one becomes a lost run", claimable, claim,
+        sql=("grant_leases", "retire_leases"), also_python=False,
     ),
     Row(
         "start", (Started,), SCHEDULED, Phase.RUNNING,
-        Word.TASK_STARTED, "R", "attempt + 1", act=start,
+        Word.TASK_STARTED, "R", "attempt + 1", act=start, sql=("complete_plain",),
     ),
     Row(
         "start_repeated", (Started,), STARTED, None,
@@ -204,5 +205,6 @@ ROWS = (
     Row(
         "listed", (HolderReturned,), in_phases(Phase.SCHEDULED, Phase.RUNNING), None,
         None, "S", "the lease follows the session that lists it", may_return, follow,
+        sql=("follow_sessions", "renew_leases"),
     ),
 )  # fmt: skip
