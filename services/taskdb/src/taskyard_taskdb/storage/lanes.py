@@ -133,10 +133,6 @@ class Lanes:
         """Say that lanes gained or lost work."""
         self.tell(News(lanes={LaneKey(*lane) for lane in lanes}))
 
-    def touch_leases(self, keys: Iterable[Key]) -> None:
-        """Say that the holders of these tasks must act."""
-        self.tell(News(holders=set(keys)))
-
     def touch_runners(self, runner_ids: Iterable[str]) -> None:
         """Say that drain, labels or deletion of runners changed."""
         self.tell(News(runners=set(runner_ids)))
