@@ -44,6 +44,10 @@ A new task is PENDING: claimable at once, or waiting for `not_before` (DELAYED),
 
 LEGEND = """\
 By: U user, S scheduler, R report of the lease holder, T timer of taskdb, O owner of an external task.
+
+Decided in: Python is the function `lifecycle.apply`. SQL names the statements that decide the row for
+speed, all of its cases or the common ones; tests compare each with the function, and `make verify` fails
+for a statement without such a test.
 """
 
 NOTES = """\
@@ -93,7 +97,8 @@ def _picture(rows: Sequence[Row]) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    lines = ["| row | from | on | when | to | recorded as | by |", "|---|---|---|---|---|---|---|"]
+    heads = ("row", "from", "on", "when", "to", "recorded as", "by", "decided in")
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [f"| {' | '.join(_cells(row))} |" for row in rows]
     return "\n".join(lines) + "\n"
 
@@ -101,13 +106,18 @@ def _table(rows: Sequence[Row]) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.name,
-        "any" if row.source == frozenset(Phase) else "any live" if row.source == LIVE else _names(row.source),
+        _sources(row.source),
         ", ".join(_event(event) for event in row.events),
         row.when,
         row.target.name if row.target else "stays",
         row.word.word if row.word else "–",
         row.by,
+        row.decided_in,
     )
+
+
+def _sources(phases: frozenset[Phase]) -> str:
+    return {frozenset(Phase): "any", LIVE: "any live", frozenset(): "–"}.get(phases) or _names(phases)
 
 
 def _event(event: type[Event]) -> str:

@@ -34,11 +34,10 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.policy import TaskPolicy
+from taskyard_taskdb.domain.report import EndedRun, applied_before
 from taskyard_taskdb.domain.task import TaskState, evolve
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Overlap, Phase, ReleaseReason
-from taskyard_taskdb.storage.report.reports import EndedRun
-from taskyard_taskdb.storage.report.reports import _was_applied as was_applied
 
 Key = tuple[str, str]
 CLASS_ID = 1
@@ -178,7 +177,7 @@ class Store:
             lease_id=self._rng.getrandbits(62),
             session_epoch=pop.session_epoch,
             expire_time=self.now + duration,
-            request_id=request_id,
+            claim_request_id=request_id,
         )
         task = self._apply(key, event).task
         if not self.short_first_lease and pop.session_epoch:
@@ -209,7 +208,7 @@ class Store:
             step = self._apply(key, event)
         except TaskyardError as error:
             ended = self.runs.get((key, report.lease.generation))
-            if ended is None or not was_applied(event, ended):
+            if ended is None or not applied_before(event, ended):
                 return lease_pb2.ReportResult(error=to_status(error))
             return lease_pb2.ReportResult(phase=self.tasks[key].phase.value, duplicate=True)  # type: ignore[arg-type]
         return lease_pb2.ReportResult(phase=step.task.phase.value, duplicate=step.duplicate)  # type: ignore[arg-type]

@@ -136,3 +136,43 @@ def test_a_page_of_the_reference_that_is_stale_is_found(checkout: Path) -> None:
         edit(checkout / TASK_PROTO, lambda text: text.replace("// A unit of work:", "// One unit of work:"))
 
     assert_turns_red(checkout, "reference", damage, "stale: docs/reference/messages.md", "make generate")
+
+
+@pytest.fixture
+def tested(checkout: Path) -> Path:
+    """A copy with the tests of taskdb, whose marks say what they compare."""
+    tests = "services/taskdb/tests"
+    shutil.copytree(ROOT / tests, checkout / tests, ignore=shutil.ignore_patterns("__pycache__"))
+    return checkout
+
+
+def test_sql_without_a_test_that_compares_it_is_found(tested: Path) -> None:
+    def damage() -> None:
+        path = tested / "services/taskdb/tests/storage/test_sql_equivalence.py"
+        edit(
+            path, lambda text: text.replace('@pytest.mark.equivalence("claim", "insert_claimed_leases")', "")
+        )
+
+    says = "row claim is decided by statement insert_claimed_leases without a test"
+    assert_turns_red(tested, "equivalence", damage, says, "write the tests named above")
+
+
+def test_a_row_that_moves_into_sql_needs_a_test(tested: Path) -> None:
+    def damage() -> None:
+        path = tested / "services/taskdb/src/taskyard_taskdb/domain/rules/outcome.py"
+        edit(path, lambda text: text.replace('"retries used up", act', '"retries used up", sql=("x",), act'))
+
+    assert_turns_red(
+        tested, "equivalence", damage, "row exhaust is decided by statement x", "write the tests"
+    )
+
+
+def test_sql_that_changes_leases_past_the_lifecycle_is_found(tested: Path) -> None:
+    def damage() -> None:
+        folder = tested / "services/taskdb/src/taskyard_taskdb/storage"
+        path = next(path for path in sorted(folder.rglob("*.sql")) if "-- name: end_runs" in path.read_text())
+        new = "\n-- name: end_all\n-- Locks every lease.\nUPDATE leases SET phase = 3\n"
+        edit(path, lambda text: text + new)
+
+    says = "statement end_all writes tasks or leases"
+    assert_turns_red(tested, "equivalence", damage, says, "write the tests")

@@ -211,7 +211,7 @@ def _claim(life: Life, rng: Random) -> Event:
     life.claims += 1
     return events.Claim(
         actor=SCHEDULER,
-        request_id=f"pop-{life.claims}",
+        claim_request_id=f"pop-{life.claims}",
         runner_id=life.task.pinned_runner or rng.choice(RUNNERS),
         lease_id=rng.randrange(-(2**63), 2**63),
         session_epoch=rng.choice((0, 1, 1, 1)),
@@ -248,7 +248,11 @@ def _progress(life: Life, rng: Random) -> Event:
 
 def _checkpoint(life: Life, rng: Random) -> Event:
     sequence = max(1, life.task.checkpoint_sequence + rng.choice((-1, 0, 1, 5)))
-    return _report(events.CheckpointStored, life, rng, sequence=sequence, progress=rng.choice((None, b"30")))
+    repeated = sequence <= life.task.checkpoint_sequence and rng.random() < 0.7
+    progress = rng.choice((None, b"30"))
+    return _report(
+        events.CheckpointStored, life, rng, sequence=sequence, progress=progress, repeated=repeated
+    )
 
 
 def _succeeded(life: Life, rng: Random) -> Event:
@@ -381,7 +385,7 @@ WAITING: dict[PendingReason, tuple[Draw, ...]] = {
 LIKELY: dict[Phase, tuple[Draw, ...]] = {
     Phase.SCHEDULED: (
         *(_started,) * 12, _succeeded, _failed, _timed_out, _cancelled, _released, _returned, _expired, _lost,
-        _cancel, _pause,
+        _cancel, _pause, _checkpoint,
     ),
     Phase.RUNNING: (
         *OUTCOMES, *LEASE_TIMERS, *LEASE_TIMERS, *(_progress,) * 4, *(_checkpoint,) * 2, *(_returned,) * 2,

@@ -582,9 +582,22 @@ def test_an_expiry_that_was_found_too_early_changes_nothing() -> None:
 def test_checkpoints_only_go_forward() -> None:
     world = World().running().report(events.CheckpointStored, sequence=5, progress=b"50")
     assert (world.task.checkpoint_sequence, world.task.progress) == (5, b"50")
-    assert world.report(events.CheckpointStored, sequence=5).last.duplicate
-    with pytest.raises(CheckpointSequenceConflict):
-        world.report(events.CheckpointStored, sequence=4)
+    assert world.last.changes[0].details == {"checkpoint_sequence": 5}
+    assert world.report(events.CheckpointStored, sequence=5, repeated=True).last.duplicate
+    assert world.report(events.CheckpointStored, sequence=4, repeated=True).last.duplicate
+    for sequence in (4, 5):
+        with pytest.raises(CheckpointSequenceConflict):
+            world.report(events.CheckpointStored, sequence=sequence)
+
+
+def test_a_checkpoint_without_a_start_starts_the_run_now_and_from_the_checkpoint_before() -> None:
+    world = World().claim().after(9)
+    world.report(events.CheckpointStored, sequence=5)
+    assert (world.phase, world.task.attempt) == (Phase.RUNNING, 1)
+    assert world.words == ["task.started", "task.checkpoint_created"]
+    assert world.task.lease is not None
+    assert (world.task.start_time, world.task.lease.start_checkpoint) == (world.now, 0)
+    assert world.report(events.Started, time=T0).last.duplicate
 
 
 def test_an_edited_priority_is_a_new_place_in_the_queue() -> None:

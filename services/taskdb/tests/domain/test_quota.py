@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from taskyard.errors import BatchTooLarge
-from taskyard_taskdb.domain.quota import TIERS, UNLIMITED, QuotaOverrides, Tier, effective
+from taskyard_taskdb.domain.quota import TIERS, Quota, QuotaOverrides, Tier, effective
+
+UNLIMITED = Quota(0, 0, 0, 0, 1)
 
 
 def test_the_tiers_are_those_of_the_contract() -> None:

@@ -20,7 +20,16 @@ from taskyard.errors import (
     TooLarge,
 )
 from taskyard.status import translated
-from taskyard.v1 import checkpoint_pb2, common_pb2, lease_pb2, lease_service_pb2, task_service_pb2
+from taskyard.v1 import (
+    checkpoint_pb2,
+    common_pb2,
+    lease_pb2,
+    lease_service_pb2,
+    task_pb2,
+    task_service_pb2,
+)
+from taskyard_taskdb.domain.change import ChangeEvent
+from taskyard_taskdb.domain.words import Phase
 
 PIECE = 262_144
 
@@ -89,7 +98,7 @@ async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> No
     task = await yard.task(assignment.lease.task)
     assert task.status.checkpoint_sequence == 1
     assert task.status.progress.percent == 40
-    assert task.metadata.resource_version == 3
+    assert task.metadata.resource_version == 4
 
 
 async def test_a_checkpoint_leaves_what_the_workload_said_of_its_progress(yard: Yard) -> None:
@@ -101,6 +110,42 @@ async def test_a_checkpoint_leaves_what_the_workload_said_of_its_progress(yard: 
     assert (progress.percent, progress.message, progress.step) == (40, "frames 300/1000", 3)
     await write(yard, pieces(runner.id, assignment.lease, 2, b"more"))
     assert (await yard.task(assignment.lease.task)).status.progress.percent == 40
+
+
+async def test_a_checkpoint_does_not_lower_a_newer_progress(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    told = common_pb2.Progress(percent=100, message="done")
+    await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=told))
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=50))
+    progress = (await yard.task(assignment.lease.task)).status.progress
+    assert (progress.percent, progress.message) == (100, "done")
+
+
+async def test_a_checkpoint_does_not_replace_progress_that_was_observed_behind_it(yard: Yard) -> None:
+    runner, assignment = await claimed(yard)
+    # The workload kept checkpoint 1 at 80 %, then began its next step; the upload arrives last.
+    told = common_pb2.Progress(percent=10, message="second step", checkpoint_sequence=1)
+    await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=told))
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=80))
+    assert (await yard.task(assignment.lease.task)).status.progress.percent == 10
+
+
+async def test_a_checkpoint_before_the_start_was_reported_starts_the_run(
+    yard: Yard, taskdb: RunningTaskDb
+) -> None:
+    runner, assignment = await claimed(yard)
+    await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=40))
+    task = await yard.task(assignment.lease.task)
+    assert (task.status.phase, task.status.attempt) == (task_pb2.TASK_PHASE_RUNNING, 1)
+    assert (task.status.checkpoint_sequence, task.status.progress.percent) == (1, 40)
+    rows = await taskdb.rows("SELECT event, phase, version FROM change_log ORDER BY id DESC LIMIT 2")
+    words = [(ChangeEvent(event), Phase(phase), version) for event, phase, version in reversed(rows)]
+    assert words == [
+        (ChangeEvent.TASK_STARTED, Phase.RUNNING, 3),
+        (ChangeEvent.TASK_CHECKPOINT_CREATED, Phase.RUNNING, 4),
+    ]
+    start, end = await yard.report(runner, started(assignment), succeeded(assignment))
+    assert start.duplicate and end.phase == task_pb2.TASK_PHASE_SUCCEEDED
 
 
 @pytest.mark.seed("S2.146")
@@ -121,12 +166,14 @@ async def test_checkpoint_progress_and_audit_are_written_in_one_transaction(
 async def test_a_repeat_is_the_same_checkpoint_and_another_content_a_conflict(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     await write(yard, pieces(runner.id, assignment.lease, 2, b"one"))
-    await write(yard, pieces(runner.id, assignment.lease, 2, b"one"))
+    await write(yard, pieces(runner.id, assignment.lease, 3, b"three"))
+    older = await write(yard, pieces(runner.id, assignment.lease, 2, b"one"))
+    assert (older.sequence, older.size_bytes) == (2, 3)
     with pytest.raises(CheckpointSequenceConflict):
         await write(yard, pieces(runner.id, assignment.lease, 2, b"two"))
     with pytest.raises(CheckpointSequenceConflict):
         await write(yard, pieces(runner.id, assignment.lease, 1, b"two"))
-    assert (await yard.task(assignment.lease.task)).metadata.resource_version == 3
+    assert (await yard.task(assignment.lease.task)).metadata.resource_version == 5
 
 
 @pytest.mark.seed("S2.139")

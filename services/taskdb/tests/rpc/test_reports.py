@@ -76,6 +76,36 @@ async def test_an_outcome_that_contradicts_the_stored_one_is_rejected(yard: Yard
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED
 
 
+async def test_a_repeated_call_is_acknowledged_whole(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    told = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))
+    call = (started(assignment), told, succeeded(assignment))
+    assert not any(result.duplicate for result in await yard.report(runner, *call))
+    repeated = await yard.report(runner, *call)
+    assert [(result.duplicate, result.error.code) for result in repeated] == [(True, 0)] * 3
+    assert (await yard.task(name)).status.progress.percent == 50
+
+
+async def test_a_repeated_stop_of_a_run_that_never_started_is_acknowledged(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    stop = lease_pb2.RunReport(lease=assignment.lease, cancelled=lease_pb2.RunCancelled())
+    (first,) = await yard.report(runner, stop)
+    (second,) = await yard.report(runner, stop)
+    assert first.phase == second.phase == task_pb2.TASK_PHASE_PENDING
+    assert not first.duplicate and second.duplicate
+    assert (await yard.task(name)).metadata.resource_version == 3
+
+
+async def test_progress_of_a_released_run_is_fenced(yard: Yard) -> None:
+    _, runner, assignment = await claimed(yard)
+    release = lease_pb2.RunReport(lease=assignment.lease)
+    release.released.reason = lease_pb2.RELEASE_REASON_DRAINED
+    await yard.report(runner, started(assignment), release)
+    told = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))
+    (late,) = await yard.report(runner, told)
+    assert reason(late) == "LEASE_NOT_HELD"
+
+
 @pytest.mark.covers("ReportRuns", "PHASE_CONFLICT")
 @pytest.mark.seed("S1.48")
 async def test_progress_before_the_start_is_refused(yard: Yard) -> None:

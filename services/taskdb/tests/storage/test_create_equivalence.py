@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -19,6 +20,8 @@ from taskyard_taskdb.domain.lifecycle import create
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType
+from taskyard_taskdb.storage.change_log import append as change_log
+from taskyard_taskdb.storage.create import flush
 from taskyard_taskdb.storage.transition.load import load_for_update
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
@@ -52,9 +55,24 @@ POLICIES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.equivalence("create", "insert_tasks")
 async def test_stored_state_is_that_of_the_pure_function(
     taskdb: Any, tenant: Any, make_task: MakeTask
 ) -> None:
+    await compare_states(taskdb, tenant, make_task)
+
+
+@pytest.mark.equivalence("create", "copy_tasks")
+async def test_state_of_a_large_batch_is_that_of_the_pure_function(
+    taskdb: Any, tenant: Any, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (flush, change_log):
+        monkeypatch.setattr(module, "COPY_FROM", 1)
+    await compare_states(taskdb, tenant, make_task)
+
+
+async def compare_states(taskdb: Any, tenant: Any, make_task: MakeTask) -> None:
+    """Create tasks of all kinds and compare each with the decision of the lifecycle."""
     await tenant.create(slot="busy")
     combinations = list(itertools.product(KINDS, DELAYS, TIMEOUTS, POLICIES))
     random.Random(1).shuffle(combinations)

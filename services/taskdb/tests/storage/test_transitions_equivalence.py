@@ -215,7 +215,7 @@ async def claim_all(pool: Pool, bus: Bus, tasks: dict[tuple[str, str], TaskState
             assert stored.lease is not None
             event = events.Claim(
                 actor=SCHEDULER,
-                request_id=claim_id("claim-1"),
+                claim_request_id=claim_id("claim-1"),
                 runner_id=claim.runner_id,
                 lease_id=grant.lease_id,
                 session_epoch=0,

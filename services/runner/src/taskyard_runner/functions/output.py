@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
-from taskyard_runner.functions import context
 from taskyard_runner.functions.context import BaseContext
 from taskyard_runner.warden.journal import JournalWriter, Kind
 
@@ -104,8 +103,3 @@ def _level(number: int) -> str:
         if number >= bound:
             return name
     return "debug"
-
-
-def current_run() -> BaseContext | None:
-    """The run that the calling code belongs to."""
-    return context.current.get()

@@ -116,4 +116,4 @@ class Change:
     runner_id: str | None = None
     error_code: str | None = None
     request_id: str | None = None
-    details: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str | int] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class Draft:
         self.effects: list[Effect] = []
         self.rows: list[str] = []
         # Of the change under way.
-        self.details: dict[str, str] = {}
+        self.details: dict[str, str | int] = {}
         self.exit_code: int | None = None
 
     @property
@@ -120,7 +120,7 @@ def change_of(
     event: Event,
     now: datetime,
     exit_code: int | None = None,
-    details: Mapping[str, str] | None = None,
+    details: Mapping[str, str | int] | None = None,
 ) -> Change:
     """The row of the log for the step from `former` to `task`; with an error only if it brought one."""
     lease = task.lease or former.lease

@@ -22,9 +22,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim(Event):
-    """A runner takes a claimable task. request_id is the pop's."""
+    """A runner takes a claimable task; `claim_request_id` recognises repeats of the call."""
 
     runner_id: str
+    claim_request_id: str = ""
     lease_id: int
     session_epoch: int
     expire_time: datetime
@@ -62,10 +63,12 @@ class ProgressReported(HolderEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointStored(HolderEvent):
-    """A checkpoint above the newest one was stored, with the progress that came along."""
+    """The holder stores a checkpoint. `repeated`: one with this sequence and content is stored already."""
 
     sequence: int
+    # status.progress after the merge; None leaves it as it is.
     progress: bytes | None = None
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -130,7 +130,7 @@ def _check_holder(task: TaskState, event: HolderEvent) -> None:
 
 
 def _refusal(task: TaskState, event: Event) -> TaskyardError:
-    if isinstance(event, CheckpointStored) and task.phase is not Phase.SCHEDULED:
+    if isinstance(event, CheckpointStored):
         return CheckpointSequenceConflict(task.name, event.sequence, task.checkpoint_sequence)
     if task.phase.terminal and not isinstance(event, RetryRequested):
         return TaskTerminal(task.name, task.phase.name)

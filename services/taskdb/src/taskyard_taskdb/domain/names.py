@@ -109,11 +109,6 @@ def _malformed(name: str, field: str, form: str) -> FieldInvalid:
     return FieldInvalid.of(field, f"must be {form}, not {name[:_SHOWN]!r}")
 
 
-def fencing_token(generation: int, lease_id: int) -> str:
-    """What a workload presents to prove that its run is the current one."""
-    return f"{generation}.{lease_id}"
-
-
 def parse_fencing_token(token: str, field: str = "fencing_token") -> tuple[int, int]:
     """Generation and lease id. Raises FieldInvalid."""
     match = re.fullmatch(r"([0-9]{1,19})\.(-?[0-9]{1,19})", token)

@@ -2,19 +2,10 @@
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import NamedTuple
 
 _LARGEST = 2**31 - 1
 # Quarters of a core, of which CPUs have thousandths.
 _UNITS = (1, 250)
-
-
-class LaneKey(NamedTuple):
-    """A lane within its tenant: FIFO by ready_time."""
-
-    class_id: int
-    priority: int
-    pinned_runner: str
 
 
 def round_up(amount: int) -> int:

@@ -77,7 +77,6 @@ TIERS = {
     Tier.PREMIUM: Quota(500, 2000, 50, 200, 50),
     Tier.ENTERPRISE: Quota(2000, 10000, 200, 1000, 100),
 }
-UNLIMITED = Quota(0, 0, 0, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)

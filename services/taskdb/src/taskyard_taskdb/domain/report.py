@@ -1,35 +1,31 @@
-"""Reports for runs that have ended: which of them were applied before."""
+"""Reports for runs that have ended: which of them repeat one that was applied."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from taskyard.errors import LeaseNotHeld, StaleGeneration, TaskTerminal, TaskyardError
 from taskyard_taskdb.domain.event import (
     CancelledByHolder,
-    CheckpointStored,
     Failed,
     HolderEvent,
-    HolderReturned,
     ProgressReported,
     Released,
     Started,
     Succeeded,
     TimedOut,
 )
-from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.words import RunState
 
-_ENDS: dict[type[HolderEvent], frozenset[RunState]] = {
+_OUTCOMES = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.TIMED_OUT, RunState.CANCELLED})
+_STATES: dict[type[HolderEvent], frozenset[RunState]] = {
     Succeeded: frozenset({RunState.SUCCEEDED}),
     Failed: frozenset({RunState.FAILED}),
     TimedOut: frozenset({RunState.TIMED_OUT}),
-    CancelledByHolder: frozenset({RunState.CANCELLED, RunState.RELEASED}),
+    CancelledByHolder: frozenset({RunState.CANCELLED}),
     Released: frozenset({RunState.RELEASED, RunState.LOST}),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EndedRun:
-    """What `runs` knows about the generation that a report names."""
+class EndedRun(NamedTuple):
+    """What became of a run, and who held its lease."""
 
     lease_id: int
     runner_id: str
@@ -37,26 +33,20 @@ class EndedRun:
     started: bool
 
 
-def judge(task: TaskState, event: HolderEvent, run: EndedRun | None) -> TaskyardError | None:
-    """What to answer a report that the lifecycle refused because its lease is over.
+def applied_before(event: HolderEvent, run: EndedRun) -> bool:
+    """Whether a report that the lifecycle rejected, because its run has ended, repeats one that was applied.
 
-    None: it was applied before and is acknowledged as a duplicate. Otherwise the final rejection.
+    Such a report is acknowledged as a duplicate. `run` is the run of the generation that the report names.
     """
-    if (
-        run is not None
-        and (run.lease_id, run.runner_id) == (event.lease_id, event.runner_id)
-        and _told(event, run)
-    ):
-        return None
-    if event.generation < task.generation:
-        return StaleGeneration(task.name, event.generation, task.generation)
-    if task.phase.terminal and run is not None:
-        return TaskTerminal(task.name, task.phase.name)
-    return LeaseNotHeld(task.name, event.generation)
-
-
-def _told(event: HolderEvent, run: EndedRun) -> bool:
-    # What a run says on its way is over when its outcome was accepted; of a lost run nothing was.
-    if isinstance(event, Started | ProgressReported | CheckpointStored):
-        return run.started and run.state not in (RunState.LOST, RunState.RELEASED)
-    return not isinstance(event, HolderReturned) and run.state in _ENDS[type(event)]
+    if (event.lease_id, event.runner_id) != (run.lease_id, run.runner_id):
+        return False
+    if isinstance(event, Started):
+        return run.started
+    if isinstance(event, ProgressReported):
+        # A call that carried progress and outcome is repeated as a whole. Behind a lost or released lease the
+        # report may be a new one of a holder that has to stop, so the fence rejects it.
+        return run.started and run.state in _OUTCOMES
+    if isinstance(event, CancelledByHolder) and not run.started:
+        # Before the start, and unless a cancel was requested, a stop releases the lease.
+        return run.state in (RunState.CANCELLED, RunState.RELEASED)
+    return run.state in _STATES.get(type(event), ())

@@ -35,6 +35,9 @@ class Row:
 
     The first row whose guard holds is taken. `word` is what the change log says; None: nothing a user sees
     changes. `by`: U user, S scheduler, R report of the holder, T timer, O owner of an external task.
+
+    `sql` names the statements that decide the row for speed, all of its cases or, beside Python, the common
+    ones (`also_python`). Each has a test marked `equivalence(row, statement)`; `make verify` looks for it.
     """
 
     name: str
@@ -47,3 +50,11 @@ class Row:
     guard: Guard = always
     act: Act = nothing
     then: Then | None = None
+    sql: tuple[str, ...] = ()
+    also_python: bool = True
+
+    @property
+    def decided_in(self) -> str:
+        """Where the row is decided: Python, SQL or both."""
+        statements = f"SQL: {', '.join(self.sql)}" if self.sql else ""
+        return "; ".join(filter(None, ("Python" if self.also_python else "", statements)))

@@ -117,11 +117,16 @@ class CheckpointReading:
 
 
 def _progress(header: checkpoint_pb2.CheckpointHeader, before: bytes | None) -> bytes | None:
-    """The progress with what the checkpoint says of it; the message of the workload stays."""
-    if not header.progress_percent:
-        return None
+    """The progress with the percentage of the checkpoint; the message of the workload stays.
+
+    Uploads and reports travel apart. Progress that names this checkpoint, or a later one, was observed behind
+    it; and what was reported as done before is not less because of an upload that took longer.
+    """
     progress = common_pb2.Progress.FromString(before or b"")
-    progress.percent, progress.checkpoint_sequence = header.progress_percent, header.sequence
+    if not header.progress_percent or progress.checkpoint_sequence >= header.sequence:
+        return None
+    progress.percent = max(progress.percent, header.progress_percent)
+    progress.checkpoint_sequence = header.sequence
     return progress.SerializeToString()
 
 

@@ -7,7 +7,6 @@ import time
 
 _VERSION = 7 << 76
 _VARIANT = 0b10 << 62
-_LOW_BITS = (1 << 62) - 1
 
 
 class Uuid7:

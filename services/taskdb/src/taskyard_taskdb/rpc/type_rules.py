@@ -70,11 +70,6 @@ class TypeRules:
         text = self.definition.payload_schema
         return payload_schema.compile_schema(text, "payload_schema") if text else None
 
-    @property
-    def checks_payload(self) -> bool:
-        """Whether payloads have a schema."""
-        return bool(self.definition.payload_schema)
-
     def check_enabled(self) -> None:
         """Raises TaskTypeDisabled."""
         if self.definition.disabled:

@@ -21,11 +21,6 @@ def asked_to_pause(draft: Draft, event: Event) -> bool:
     return draft.task.requested is Action.PAUSE
 
 
-def has_lease(draft: Draft, event: Event) -> bool:
-    """Whether somebody holds or held the task under its current generation."""
-    return draft.task.lease is not None
-
-
 def both(*guards: Guard) -> Guard:
     """All of them hold; asked in this order."""
     return lambda draft, event: all(guard(draft, event) for guard in guards)

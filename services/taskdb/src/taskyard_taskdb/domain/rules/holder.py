@@ -40,7 +40,7 @@ def claim(draft: Draft, event: Claim) -> None:
         lease_id=event.lease_id,
         runner_id=event.runner_id,
         session_epoch=event.session_epoch,
-        claim_request_id=event.request_id or "",
+        claim_request_id=event.claim_request_id,
         schedule_time=draft.now,
         expire_time=event.expire_time,
         task_type_revision=event.task_type_revision,
@@ -107,12 +107,21 @@ def newer_checkpoint(draft: Draft, event: CheckpointStored) -> bool:
 
 
 def same_checkpoint(draft: Draft, event: CheckpointStored) -> bool:
-    """Whether it is the newest one; storage has compared the digests."""
-    return event.sequence == draft.task.checkpoint_sequence
+    """Whether it is stored already; storage has compared the digests."""
+    return event.repeated
+
+
+def start_by_checkpoint(draft: Draft, event: CheckpointStored) -> None:
+    """Counts the attempt of a run whose checkpoint arrives before its start: now at the latest.
+
+    An earlier time would let taskdb end the run before its holder enforces the timeout.
+    """
+    begin(draft, draft.now, draft.task.checkpoint_sequence)
 
 
 def checkpoint(draft: Draft, event: CheckpointStored) -> None:
     """Names the newest checkpoint, with the progress that came along."""
+    draft.details = {"checkpoint_sequence": event.sequence}
     draft.set(checkpoint_sequence=event.sequence, progress=event.progress or draft.task.progress)
     draft.set_lease(sign_time=draft.now)
 
@@ -155,10 +164,11 @@ ROWS = (
         "claim", (Claim,), frozenset({Phase.PENDING, Phase.REDISTRIBUTING}), Phase.SCHEDULED,
         Word.TASK_SCHEDULED, "S",
         "claimable: generation + 1, lease granted; an expired one becomes a lost run", claimable, claim,
+        sql=("insert_claimed_leases", "end_expired_leases"), also_python=False,
     ),
     Row(
         "start", (Started,), SCHEDULED, Phase.RUNNING,
-        Word.TASK_STARTED, "R", "attempt + 1", act=start,
+        Word.TASK_STARTED, "R", "attempt + 1", act=start, sql=("complete_plain",),
     ),
     Row(
         "start_repeated", (Started,), STARTED, None,
@@ -178,12 +188,17 @@ ROWS = (
         None, "R", "not newer than the stored one",
     ),
     Row(
+        "start_by_checkpoint", (CheckpointStored,), SCHEDULED, Phase.RUNNING,
+        Word.TASK_STARTED, "R", "the checkpoint came without a start: attempt + 1, then as from RUNNING",
+        act=start_by_checkpoint, then=again,
+    ),
+    Row(
         "checkpoint", (CheckpointStored,), STARTED, None,
         Word.TASK_CHECKPOINT_CREATED, "R", "above the newest one", newer_checkpoint, checkpoint,
     ),
     Row(
         "checkpoint_repeated", (CheckpointStored,), STARTED, None,
-        None, "R", "stored before", same_checkpoint,
+        None, "R", "stored before, with the same content", same_checkpoint,
     ),
     Row(
         "reconnect", (HolderReturned,), REDISTRIBUTING, Phase.RUNNING,
@@ -193,5 +208,6 @@ ROWS = (
     Row(
         "listed", (HolderReturned,), in_phases(Phase.SCHEDULED, Phase.RUNNING), None,
         None, "S", "the lease follows the session that lists it", may_return, follow,
+        sql=("follow_sessions", "renew_leases"),
     ),
 )  # fmt: skip

@@ -205,6 +205,7 @@ ROWS = (
     Row(
         "succeed", (Succeeded,), STARTED, Phase.SUCCEEDED,
         Word.TASK_SUCCEEDED, "R", "otherwise, also when a cancel or pause was asked for", act=succeed,
+        sql=("complete_plain",),
     ),
     Row(
         "cancel_confirmed", (CancelledByHolder,), SCHEDULED | STARTED, Phase.CANCELLED,

@@ -8,6 +8,7 @@ from taskyard_taskdb.domain.effect import DeleteTask, DiscardCheckpoints
 from taskyard_taskdb.domain.event import (
     ActionDeadlinePassed,
     CancelRequested,
+    Created,
     Deleted,
     Edited,
     Event,
@@ -193,6 +194,12 @@ def force_pause(draft: Draft, event: ActionDeadlinePassed) -> None:
 
 
 ROWS = (
+    # Decided by lifecycle.create: there is no phase before it.
+    Row(
+        "create", (Created,), frozenset(), Phase.PENDING,
+        Word.TASK_CREATED, "U", "claimable, or waits for not_before, its slot or its owner",
+        sql=("insert_tasks", "copy_tasks"), also_python=False,
+    ),
     Row(
         "cancel", CANCEL, WAITING | {Phase.RUNNING, Phase.REDISTRIBUTING}, Phase.CANCELLED,
         Word.TASK_CANCELLED, "U", "nobody holds it: at once", no_lease, cancel_now,

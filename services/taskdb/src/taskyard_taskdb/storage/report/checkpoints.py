@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from random import Random
 
-from taskyard.errors import CheckpointSequenceConflict, LeaseNotHeld, NotFound, StaleGeneration, TaskTerminal
-from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.domain.words import ActorType, Phase
-from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
+from taskyard.errors import NotFound
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.event import CheckpointStored, runner
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.report.run_logs import RunRef
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition import transitions
+from taskyard_taskdb.storage.transition.load import load_for_update
 
 PIECE = 262_144
 
@@ -44,81 +46,61 @@ class NewCheckpoint:
 
 
 async def write(tx: Tx, new: NewCheckpoint) -> StoredCheckpoint:
-    """Store checkpoint, progress and change, and drop what lies beyond the newest ten.
+    """Store checkpoint, progress and change as the lifecycle decides, and delete all but the newest ten.
 
-    A repeat of the newest one returns it. Raises StaleGeneration, LeaseNotHeld, TaskTerminal or
+    A repeat returns what is stored. Raises NotFound, StaleGeneration, LeaseNotHeld, TaskTerminal or
     CheckpointSequenceConflict.
     """
     run = new.run
-    key = {"tenant": run.tenant_id, "task": run.task_id}
-    lease = await tx.fetch_row(statement("lock_lease_of_holder"), key)
-    task = await tx.fetch_row(statement("lock_task_for_checkpoint"), key)
-    name = f"tenants/{run.tenant_id}/tasks/{run.task_id}"
+    key = (run.tenant_id, run.task_id)
+    loaded = await load_for_update(tx, [key])
+    task = loaded.tasks.get(key)
     if task is None:
-        raise NotFound("task", name)
-    latest, _, retry_count, runner_loss_count, generation = task
-    if lease is None:
-        if task[1] >= 10:
-            raise TaskTerminal(name, Phase(task[1]).name)
-        raise LeaseNotHeld(name, run.generation)
-    if lease[0] != run.generation or lease[1] != run.lease_id:
-        raise StaleGeneration(name, run.generation, max(lease[0], generation))
-    if lease[2] != new.runner_id:
-        raise LeaseNotHeld(name, run.generation)
-    if new.sequence <= latest:
-        found = await find(tx, run.tenant_id, run.task_id, new.sequence)
-        if found is not None and found.sha256 == new.sha256:
-            return found
-        raise CheckpointSequenceConflict(name, new.sequence, latest)
+        raise NotFound("task", f"tenants/{run.tenant_id}/tasks/{run.task_id}")
+    found = await find(tx, *key, new.sequence) if new.sequence <= task.checkpoint_sequence else None
+    event = CheckpointStored(
+        actor=runner(new.runner_id),
+        runner_id=new.runner_id,
+        generation=run.generation,
+        lease_id=run.lease_id,
+        sequence=new.sequence,
+        progress=new.progress(task.progress),
+        repeated=found is not None and found.sha256 == new.sha256,
+    )
+    step = lifecycle.apply(task, event, loaded.now, Random())
+    if found is None:
+        found = _described(new, loaded.now)
+        await _insert(tx, new, found)
+    await transitions.write(tx, [step])
+    return found
+
+
+def _described(new: NewCheckpoint, create_time: datetime) -> StoredCheckpoint:
+    return StoredCheckpoint(
+        sequence=new.sequence,
+        generation=new.run.generation,
+        size_bytes=len(new.data),
+        sha256=new.sha256,
+        content_type=new.content_type,
+        progress_percent=new.progress_percent,
+        create_time=create_time,
+    )
+
+
+async def _insert(tx: Tx, new: NewCheckpoint, described: StoredCheckpoint) -> None:
     values = {
-        **key,
-        "sequence": new.sequence,
-        "generation": run.generation,
-        "lease_id": run.lease_id,
-        "size": len(new.data),
-        "percent": new.progress_percent,
-        "progress": new.progress(lease[6]),
-        "content_type": new.content_type,
-        "sha256": new.sha256,
+        "tenant": new.run.tenant_id,
+        "task": new.run.task_id,
+        "create_time": described.create_time,
+        "sequence": described.sequence,
+        "generation": described.generation,
+        "size": described.size_bytes,
+        "percent": described.progress_percent,
+        "content_type": described.content_type,
+        "sha256": described.sha256,
         "data": new.data,
     }
-    made = await tx.fetch_row(statement("insert_checkpoint"), values)
-    noted = await tx.fetch_row(statement("note_checkpoint"), values)
-    await tx.execute(statement("delete_old_checkpoints"), key)
-    assert made is not None and noted is not None
-    change = ChangeRow(
-        time=made[0],
-        version=noted[0],
-        generation=run.generation,
-        next_attempt_time=None,
-        attempt=lease[5],
-        retry_count=retry_count,
-        runner_loss_count=runner_loss_count,
-        exit_code=None,
-        resource_kind=TASK,
-        event=ChangeEvent.TASK_CHECKPOINT_CREATED,
-        actor_type=ActorType.RUNNER,
-        phase=lease[3],
-        previous_phase=lease[3],
-        pending_reason=0,
-        tenant_id=run.tenant_id,
-        resource_id=run.task_id,
-        actor_id=new.runner_id,
-        runner_id=new.runner_id,
-        error_code=None,
-        request_id=None,
-        details=f'{{"checkpoint_sequence": {new.sequence}}}',
-    )
-    await insert_changes(tx, [change])
-    return StoredCheckpoint(
-        new.sequence,
-        run.generation,
-        len(new.data),
-        new.sha256,
-        new.content_type,
-        new.progress_percent,
-        made[0],
-    )
+    await tx.execute(statement("insert_checkpoint"), values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,16 +25,8 @@ from taskyard.errors import (
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.domain.event import (
-    CancelledByHolder,
-    Failed,
-    HolderEvent,
-    Released,
-    Started,
-    Succeeded,
-    TimedOut,
-    runner,
-)
+from taskyard_taskdb.domain.event import HolderEvent, Started, Succeeded, runner
+from taskyard_taskdb.domain.report import EndedRun, applied_before
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
@@ -110,13 +102,6 @@ Outcome = Applied | TaskyardError
 _STARTED = Applied(Phase.RUNNING)
 _SUCCEEDED = Applied(Phase.SUCCEEDED)
 
-_RUN_STATES = {
-    Succeeded: (RunState.SUCCEEDED,),
-    Failed: (RunState.FAILED,),
-    TimedOut: (RunState.TIMED_OUT,),
-    CancelledByHolder: (RunState.CANCELLED,),
-    Released: (RunState.RELEASED, RunState.LOST),
-}
 _REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
 
 
@@ -216,7 +201,7 @@ def _refusal(error: Exception) -> TaskyardError:
 async def _recognise_repeats(
     tx: Tx, reports: Sequence[Report], tasks: Mapping[Key, TaskState], outcomes: dict[int, Outcome]
 ) -> None:
-    """A rejected report whose run ended in the reported state had been applied before."""
+    """Acknowledge rejected reports that repeat one that was applied to a run that has ended."""
     rejected = [n for n, outcome in outcomes.items() if isinstance(outcome, _REJECTIONS)]
     if not rejected:
         return
@@ -224,16 +209,8 @@ async def _recognise_repeats(
     for n in rejected:
         report = reports[n]
         run = runs.get((*report.key, report.generation))
-        if run is not None and _was_applied(report.event(), run):
+        if run is not None and applied_before(report.event(), run):
             outcomes[n] = Applied(tasks[report.key].phase, duplicate=True)
-
-
-def _was_applied(event: HolderEvent, run: EndedRun) -> bool:
-    if (event.lease_id, event.runner_id) != (run.lease_id, run.runner_id):
-        return False
-    if isinstance(event, Started):
-        return run.started
-    return run.state in _RUN_STATES.get(type(event), ())
 
 
 def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
@@ -342,15 +319,6 @@ async def _clear_timers(tx: Tx, keys: Iterable[Key]) -> None:
         "kinds": arrays.smallints([0] * len(gone)),
     }
     await tx.execute(statement("clear_timers"), params)
-
-
-class EndedRun(NamedTuple):
-    """What became of a run, and who had it."""
-
-    lease_id: int
-    runner_id: str
-    state: RunState
-    started: bool
 
 
 RunKey = tuple[str, str, int]

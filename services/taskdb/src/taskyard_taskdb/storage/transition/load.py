@@ -47,13 +47,12 @@ async def load_for_update(tx: Tx, keys: Iterable[Key], *, damaged: bool = False)
     }
     locked = await _lock_queue(tx, queued)
     held = {(row[0], row[1]): row for row in await tx.fetch(statement("lock_leases"), params)}
-    tasks = {
-        (row[0], row[1]): _in_effect(row, held) for row in await tx.fetch(statement("lock_tasks"), params)
-    }
+    rows = await tx.fetch(statement("lock_tasks"), params)
+    tasks = {(row[0], row[1]): _in_effect(row[:-1], held) for row in rows}
     for key, task in () if damaged else tasks.items():
         if task.queue_key is not None and (key not in locked or queued[key] != task.queue_key):
             raise StateMoved(f"the queue row of {task.name} moved")
-    return Loaded(await database_time(tx), tasks)
+    return Loaded(max(row[-1] for row in rows) if rows else await database_time(tx), tasks)
 
 
 async def _lock_queue(tx: Tx, queued: Mapping[Key, QueueKey]) -> set[Key]:

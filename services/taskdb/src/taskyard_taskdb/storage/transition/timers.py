@@ -52,11 +52,6 @@ async def write(tx: Tx, steps: Iterable[Steps]) -> None:
         await tx.execute(statement("set_timers"), params)
 
 
-async def clear(tx: Tx, timers: Sequence[Timer]) -> None:
-    """Delete timers that have had their effect, or never will."""
-    await tx.execute(statement("clear_timers"), _arrays([(*timer.key, timer.kind) for timer in timers]))
-
-
 async def due_page(tx: Tx, page: int) -> list[Timer]:
     """The timers that are due, the oldest first."""
     return [_timer(row) for row in await tx.fetch(statement("due_timers"), {"page": page})]
@@ -69,12 +64,6 @@ async def of_tasks(tx: Tx, keys: Sequence[Key]) -> list[Timer]:
         "task_ids": arrays.texts([k[1] for k in keys]),
     }
     return [_timer(row) for row in await tx.fetch(statement("timers_of"), params)]
-
-
-async def next_due(tx: Tx) -> datetime | None:
-    """When the next timer is due."""
-    row = await tx.fetch_row(statement("next_due_timer"))
-    return row[0] if row else None
 
 
 def _timer(row: Sequence[object]) -> Timer:

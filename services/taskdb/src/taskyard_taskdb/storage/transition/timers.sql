@@ -29,7 +29,3 @@ FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_
 CROSS JOIN LATERAL (
     SELECT * FROM timers WHERE timers.tenant_id = k.tenant_id AND timers.task_id = k.task_id OFFSET 0
 ) t
-
--- name: next_due_timer
--- Locks nothing; the first entry of timers_by_due_time.
-SELECT min(due_time) FROM timers

@@ -1,0 +1,318 @@
+"""What SQL decides for speed is what the lifecycle decides: twins, one moved by SQL, the other by Python.
+
+Each test has pairs of equal tasks. One of a pair goes through the statement of the hot path, the other
+through the pure function and `transitions.write` at the same time; then all rows of the two are the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from services.taskdb.tests.lifecycle_sequences import SCHEDULER, draw_policy
+from services.taskdb.tests.storage.rows import insert_created
+from taskyard_taskdb.domain import event as events
+from taskyard_taskdb.domain.event import Event, runner
+from taskyard_taskdb.domain.lifecycle import apply, create
+from taskyard_taskdb.domain.task import LeaseState, RunError, TaskState
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason, Restart, RunnerLostPolicy
+from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.claim.claimer import Claimer, claim_id
+from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
+from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.lease import renewals
+from taskyard_taskdb.storage.lease.lease import Lease
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.report.reports import Report, ReportKind, ReportWriter
+from taskyard_taskdb.storage.transition.load import database_time, load_for_update
+from taskyard_taskdb.storage.transition.write import write
+
+PAIRS = 40
+CLASSES = {"sql": 1, "pure": 2}
+Key = tuple[str, str]
+MakeEvent = Callable[[TaskState], Event]
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    pool = Pool(database_url)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+def key(side: str, n: int) -> Key:
+    return "acme", f"{side}-{n:03}"
+
+
+def keys(side: str, numbers: Sequence[int]) -> list[Key]:
+    return [key(side, n) for n in numbers]
+
+
+async def make_pairs(pool: Pool) -> datetime:
+    """Store equal tasks with all kinds of policies; returns their create time, an hour ago."""
+    async with pool.transaction() as tx:
+        then = await database_time(tx) - timedelta(hours=1)
+        made: list[Transition] = []
+        for n in range(PAIRS):
+            rng = Random(n)
+            policy = replace(draw_policy(rng), not_before=None, has_callback=rng.random() < 0.2)
+            policy = replace(policy, on_runner_lost=RunnerLostPolicy.WAIT, max_runner_losses=2, max_retries=2)
+            for side, class_id in CLASSES.items():
+                tenant_id, task_id = key(side, n)
+                slot = f"slot-{task_id}" if n % 4 == 0 else None
+                task = TaskState(tenant_id, task_id, then, class_id=class_id, slot=slot, policy=policy)
+                made.append(create(task, events.Created(actor=SCHEDULER), then, slot_free=True))
+        await insert_created(tx, made)
+    return then
+
+
+async def play(pool: Pool, found: Sequence[Key], event_of: MakeEvent, now: datetime) -> None:
+    """Apply an event to each of these tasks in Python and store the transitions."""
+    async with pool.transaction() as tx:
+        loaded = await load_for_update(tx, found)
+        await write(tx, [apply(loaded.tasks[k], event_of(loaded.tasks[k]), now, Random(0)) for k in found])
+
+
+def claim(now: datetime, epoch: int = 0, lease_id: int = 7) -> MakeEvent:
+    return lambda task: events.Claim(
+        actor=SCHEDULER,
+        runner_id="r0",
+        lease_id=lease_id,
+        session_epoch=epoch,
+        expire_time=now + timedelta(seconds=15),
+    )
+
+
+def report(kind: type[events.HolderEvent], **fields: Any) -> MakeEvent:
+    def event_of(task: TaskState) -> Event:
+        lease = held(task)
+        return kind(
+            actor=runner(lease.runner_id),
+            runner_id=lease.runner_id,
+            generation=task.generation,
+            lease_id=lease.lease_id,
+            **fields,
+        )
+
+    return event_of
+
+
+def held(task: TaskState) -> LeaseState:
+    assert task.lease is not None
+    return task.lease
+
+
+def both(numbers: Sequence[int]) -> list[Key]:
+    return keys("sql", numbers) + keys("pure", numbers)
+
+
+async def load(tx: Tx, found: Sequence[Key]) -> dict[Key, TaskState]:
+    return dict((await load_for_update(tx, found)).tasks)
+
+
+# What is kept of the only run of a plain success in its task's row is compared as a run.
+ROWS = {
+    "tasks": (
+        "SELECT task_id, to_jsonb(t) - ARRAY['uid', 'class_id', 'run_lease_id', 'task_type_revision', "
+        "'run_start_checkpoint', 'run_log_sequence'] FROM tasks t "
+        "WHERE NOT EXISTS (SELECT FROM leases l WHERE l.task_id = t.task_id)"
+    ),
+    "leases": "SELECT task_id, to_jsonb(l) FROM leases l",
+    "queue": "SELECT task_id, to_jsonb(q) - 'class_id' FROM queue q",
+    # A claim ends the lost run one statement before it grants the lease.
+    "runs": (
+        "SELECT task_id, to_jsonb(r) - CASE state WHEN 7 THEN 'end_time' ELSE '' END "
+        "FROM ended_runs r ORDER BY generation"
+    ),
+    "timers": "SELECT task_id, to_jsonb(t) FROM timers t ORDER BY kind",
+    "slots": "SELECT head_task_id, to_jsonb(s) FROM slots s WHERE head_task_id IS NOT NULL",
+    "changes": "SELECT resource_id, to_jsonb(c) - 'id' FROM change_log c ORDER BY id",
+}
+
+
+async def compare(pool: Pool, numbers: Sequence[int]) -> None:
+    """All rows of the two tasks of each pair are the same, but for their names."""
+    async with pool.transaction() as tx:
+        states = await load(tx, both(numbers))
+        for n in numbers:
+            sql, pure = states[key("sql", n)], states[key("pure", n)]
+            named = replace(pure, task_id=sql.task_id, class_id=sql.class_id, slot=sql.slot)
+            # Under a lease the time of the last change is not stored with the task.
+            assert replace(sql, update_time=None) == replace(named, update_time=None), n
+        for table, query in ROWS.items():
+            rows: dict[str, list[str]] = {}
+            for task_id, row in await tx.fetch(query):
+                rows.setdefault(task_id, []).append(json.dumps(row, sort_keys=True).replace(task_id, "task"))
+            for n in numbers:
+                assert rows.get(f"sql-{n:03}") == rows.get(f"pure-{n:03}"), (table, n)
+
+
+async def to_claimable(pool: Pool, then: datetime) -> None:
+    """Pairs that were never claimed, released before and after the start, lost, and failed once."""
+    numbers = [n for n in range(PAIRS) if n % 5]
+    await play(pool, both(numbers), claim(then), then)
+    await play(pool, both(numbers[::4]), report(events.Released, reason=ReleaseReason.NO_CAPACITY), then)
+    started = [n for n in numbers if n not in numbers[::4]]
+    await play(pool, both(started), report(events.Started, checkpoint_sequence=0), then)
+    await play(pool, both(started), report(events.CheckpointStored, sequence=3, progress=b"30"), then)
+    await play(pool, both(started[::3]), report(events.Released, reason=ReleaseReason.DRAINED), then)
+    later = then + timedelta(seconds=16)
+    lost = both(started[1::3])
+    await play(pool, lost, lambda task: events.LeaseExpired(generation=task.generation), later)
+    error = RunError("EXIT_NONZERO", ErrorClass.TRANSIENT, "exit code 1")
+    await play(pool, both(started[2::3]), report(events.Failed, error=error, exit_code=1), later)
+    due = later + timedelta(minutes=30)
+    await play(pool, both(started[2::3]), lambda task: events.Due(), due)
+
+
+@pytest.mark.equivalence("claim", "insert_claimed_leases")
+@pytest.mark.equivalence("claim", "end_expired_leases")
+async def test_a_claim_in_sql_is_that_of_the_lifecycle(pool: Pool) -> None:
+    await to_claimable(pool, await make_pairs(pool))
+    async with pool.transaction() as tx:
+        before = await load(tx, both(range(PAIRS)))
+    claimable = [n for n in range(PAIRS) if before[key("sql", n)].claimable]
+    assert {before[key("sql", n)].phase for n in claimable} == {Phase.PENDING, Phase.REDISTRIBUTING}
+    assert any(before[key("sql", n)].lease for n in claimable)
+    await claim_twins(pool, claimable)
+    await compare(pool, claimable)
+    async with pool.transaction() as tx:
+        ends = await tx.fetch(
+            "SELECT l.schedule_time - r.end_time FROM ended_runs r JOIN leases l USING (tenant_id, task_id) "
+            "WHERE r.state = 7"
+        )
+    assert ends and all(timedelta(0) <= before < timedelta(minutes=1) for (before,) in ends)
+
+
+async def claim_twins(pool: Pool, numbers: Sequence[int]) -> None:
+    """Claim one of each pair in SQL, then the other one in Python, with the same lease."""
+    lane = LaneKey("acme", CLASSES["sql"], 10, "")
+    claims = [
+        RunnerClaim("r9", 0, 100, timedelta(seconds=40), (TenantClaim("acme", 100, (LaneClaim(lane),)),)),
+    ]
+    (result,) = await Claimer(pool, Bus(), Bounds()).claim("scheduler-1", "claim-1", claims)
+    assert {task.task_id for task in result.tasks} == {f"sql-{n:03}" for n in numbers}
+    async with pool.transaction() as tx:
+        loaded = await load(tx, both(numbers))
+        steps = []
+        for n in numbers:
+            lease = held(loaded[key("sql", n)])
+            event = events.Claim(
+                actor=SCHEDULER,
+                runner_id="r9",
+                claim_request_id=claim_id("claim-1"),
+                lease_id=lease.lease_id,
+                session_epoch=0,
+                expire_time=lease.schedule_time + timedelta(seconds=40),
+            )
+            steps.append(apply(loaded[key("pure", n)], event, lease.schedule_time, Random(0)))
+        await write(tx, steps)
+
+
+@pytest.mark.equivalence("start", "complete_plain")
+@pytest.mark.equivalence("succeed", "complete_plain")
+async def test_a_plain_success_in_sql_is_that_of_the_lifecycle(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = await make_pairs(pool)
+    await to_claimable(pool, then)
+    async with pool.transaction() as tx:
+        before = await load(tx, both(range(PAIRS)))
+    numbers = [
+        n
+        for n in range(PAIRS)
+        if before[key("sql", n)].claimable
+        and before[key("sql", n)].policy.restart is not Restart.ALWAYS
+        and not before[key("sql", n)].policy.has_callback
+    ]
+    await play(pool, both(numbers), claim(then, lease_id=9), then + timedelta(minutes=40))
+    begun, start = numbers[::2], then + timedelta(minutes=41)
+    await play(pool, both(begun), report(events.Started, checkpoint_sequence=0, time=start), start)
+    await play(pool, both(begun), report(events.ProgressReported, progress=b"60"), start)
+    times = (None, then, start + timedelta(minutes=1), start + timedelta(days=2))
+    async with pool.transaction() as tx:
+        before = await load(tx, both(numbers))
+    told: dict[int, list[Report]] = {}
+    for n in numbers:
+        task, lease = before[key("sql", n)], held(before[key("sql", n)])
+        start_report = Report(
+            key("sql", n), lease.runner_id, task.generation, lease.lease_id, ReportKind.STARTED, times[n % 3]
+        )
+        opening = start_report._replace(checkpoint_sequence=task.checkpoint_sequence)
+        code = None if n % 3 else 0
+        end = start_report._replace(
+            kind=ReportKind.SUCCEEDED, time=times[n % 4], result=b"42", exit_code=code
+        )
+        told[n] = [end] if n in begun else [opening, end]
+    reports = ReportWriter(pool, Bus(), lambda old, new: new)
+
+    async def no_python(*_: object) -> None:
+        raise AssertionError("a plain success was left to Python")
+
+    monkeypatch.setattr(reports, "_decide", no_python)
+    await reports.apply([item for n in numbers for item in told[n]])
+    async with pool.transaction() as tx:
+        loaded = await load(tx, both(numbers))
+        steps = []
+        for n in numbers:
+            task, now = loaded[key("pure", n)], loaded[key("sql", n)].update_time
+            assert now is not None
+            for item in told[n]:
+                steps.append(apply(task, item.event(), now, Random(0)))
+                task = steps[-1].task
+        await write(tx, steps)
+    assert {loaded[key("sql", n)].phase for n in numbers} == {Phase.SUCCEEDED}
+    await compare(pool, numbers)
+
+
+@pytest.mark.equivalence("listed", "renew_leases")
+async def test_a_renewal_of_a_pull_worker_in_sql_is_that_of_the_lifecycle(pool: Pool) -> None:
+    now = await make_pairs(pool) + timedelta(hours=1)
+    numbers = list(range(PAIRS))
+    await play(pool, both(numbers), claim(now), now)
+    await play(pool, both(numbers[::2]), report(events.Started), now)
+    async with pool.transaction() as tx:
+        left = await renewals.renew_leases(
+            tx, "r0", [Lease(*key("sql", n), 1, 7) for n in numbers], timedelta(seconds=90)
+        )
+    assert left == []
+    async with pool.transaction() as tx:
+        loaded = await load(tx, keys("sql", numbers))
+    expiry = held(loaded[key("sql", 0)]).expire_time
+    assert expiry > now + timedelta(seconds=60)
+    returned = report(events.HolderReturned, session_epoch=0, expire_time=expiry)
+    await play(pool, keys("pure", numbers), returned, now)
+    await compare(pool, numbers)
+
+
+@pytest.mark.equivalence("listed", "follow_sessions")
+async def test_a_lease_that_follows_its_session_in_sql_is_that_of_the_lifecycle(pool: Pool) -> None:
+    now = await make_pairs(pool) + timedelta(hours=1)
+    numbers = list(range(PAIRS))
+    async with pool.transaction() as tx:
+        await tx.execute("INSERT INTO runners (runner_id, key_id, registration) VALUES ('r0', 'k', '')")
+        await tx.execute(
+            "INSERT INTO sessions (epoch, open_time, heartbeat_time, expire_time, used_capacity, session_id, "
+            "instance_id, runner_id, scheduler_id) VALUES (1, now(), now(), now() + interval '1 hour', 0, "
+            "gen_random_uuid(), gen_random_uuid(), 'r0', 'scheduler-1')"
+        )
+    await play(pool, both(numbers), claim(now, epoch=1), now)
+    await play(pool, both(numbers[::2]), report(events.Started), now)
+    listed = tuple(Lease(*key("sql", n), 1, 7) for n in numbers)
+    renewal = renewals.SessionHeartbeat("r0", 1, timedelta(seconds=90), listed)
+    async with pool.transaction() as tx:
+        (renewed,) = await renewals.renew_sessions(tx, [renewal])
+    assert (renewed.lost, renewed.doubtful) == (False, [])
+    expiry = now + timedelta(seconds=90)
+    returned = report(events.HolderReturned, session_epoch=1, expire_time=expiry)
+    await play(pool, keys("pure", numbers), returned, now)
+    await compare(pool, numbers)

@@ -1,0 +1,86 @@
+"""Each test of equivalence notices when the SQL that it compares decides something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.taskdb.tests.storage import test_create_equivalence as of_create
+from services.taskdb.tests.storage import test_sql_equivalence as of_sql
+from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.statements import statements
+
+pool = of_sql.pool
+
+# Statement, what it has, and what it has instead.
+CREATES = (
+    ("insert_tasks", "CASE pending_reason WHEN 1 THEN now END", "now"),
+    ("insert_tasks", "now + total_timeout", "now + total_timeout * 2"),
+    ("copy_tasks", "ready_time, next_attempt_time,", "next_attempt_time, ready_time,"),
+)
+CLAIMS = (
+    ("insert_claimed_leases", "t.generation) + 1 AS generation", "t.generation) + 2 AS generation"),
+    ("insert_claimed_leases", "coalesce(c.old_attempt, t.attempt)", "coalesce(c.old_attempt, 0)"),
+    ("insert_claimed_leases", "coalesce(c.old_phase, t.phase)", "1::smallint"),
+    ("insert_claimed_leases", "t.plain AND NOT coalesce(y.checks_result, false)", "NOT t.plain"),
+    ("end_expired_leases", "CASE WHEN start_time IS NULL THEN 0 ELSE attempt END", "0"),
+    ("end_expired_leases", "%(lost)s::smallint", "(%(lost)s::smallint + 1)"),
+)
+SUCCESSES = (
+    ("complete_plain", "least(greatest(coalesce(i.start_time, now), l.schedule_time), now)", "now"),
+    ("complete_plain", "least(greatest(coalesce(told_end, now), start_time), now)", "now"),
+    ("complete_plain", "coalesce(e.exit_code, t.exit_code)", "e.exit_code"),
+    ("complete_plain", "version = e.version + 1 + e.starts::int", "version = e.version + 1"),
+    ("complete_plain", "l.attempt + i.starts::int AS attempt", "l.attempt AS attempt"),
+)
+
+
+def mutate(monkeypatch: pytest.MonkeyPatch, name: str, fragment: str, instead: str) -> None:
+    sql = statements()[name]
+    assert fragment in sql, f"{name} has no {fragment!r}"
+    monkeypatch.setitem(statements(), name, sql.replace(fragment, instead))
+
+
+@pytest.mark.parametrize("mutation", CREATES)
+async def test_a_create_that_decides_otherwise_is_found(
+    taskdb: Any, tenant: Any, make_task: Any, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str, str]
+) -> None:
+    mutate(monkeypatch, *mutation)
+    with pytest.raises(AssertionError):
+        if mutation[0] == "copy_tasks":
+            await of_create.test_state_of_a_large_batch_is_that_of_the_pure_function(
+                taskdb, tenant, make_task, monkeypatch
+            )
+        else:
+            await of_create.test_stored_state_is_that_of_the_pure_function(taskdb, tenant, make_task)
+
+
+@pytest.mark.parametrize("mutation", CLAIMS)
+async def test_a_claim_that_decides_otherwise_is_found(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str, str]
+) -> None:
+    mutate(monkeypatch, *mutation)
+    with pytest.raises(AssertionError):
+        await of_sql.test_a_claim_in_sql_is_that_of_the_lifecycle(pool)
+
+
+@pytest.mark.parametrize("mutation", SUCCESSES)
+async def test_a_success_that_decides_otherwise_is_found(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str, str]
+) -> None:
+    mutate(monkeypatch, *mutation)
+    with pytest.raises(AssertionError):
+        await of_sql.test_a_plain_success_in_sql_is_that_of_the_lifecycle(pool, monkeypatch)
+
+
+async def test_renewals_that_decide_otherwise_are_found(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutate(monkeypatch, "renew_leases", "SET expire_time", "SET session_epoch = 5, expire_time")
+    with pytest.raises(AssertionError):
+        await of_sql.test_a_renewal_of_a_pull_worker_in_sql_is_that_of_the_lifecycle(pool)
+
+
+async def test_followers_that_decide_otherwise_are_found(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutate(monkeypatch, "follow_sessions", "expire_time = NULL, ", "")
+    with pytest.raises(AssertionError):
+        await of_sql.test_a_lease_that_follows_its_session_in_sql_is_that_of_the_lifecycle(pool)
