@@ -11,8 +11,8 @@ from taskyard_taskdb.domain.event import CheckpointStored, runner
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.report.run_logs import RunRef
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition import transitions
 from taskyard_taskdb.storage.transition.load import load_for_update
+from taskyard_taskdb.storage.transition.write import write as write_transitions
 
 PIECE = 262_144
 
@@ -71,7 +71,7 @@ async def write(tx: Tx, new: NewCheckpoint) -> StoredCheckpoint:
     if found is None:
         found = _described(new, loaded.now)
         await _insert(tx, new, found)
-    await transitions.write(tx, [step])
+    await write_transitions(tx, [step])
     return found
 
 
