@@ -66,6 +66,7 @@ fix: setup ## format Python and protos, and repair what the linter can
 generate: setup ## generate the stubs from the protos, and the pages that are made of sources
 	@.venv/bin/python tools/generate.py
 	@.venv/bin/python tools/state_machine.py
+	@.venv/bin/python tools/schema_sql.py
 	@.venv/bin/python tools/reference.py
 
 image: setup ## accept the protos as they are as the baseline for breaking changes

@@ -62,6 +62,7 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
     listen: str = setting("127.0.0.1:7420", help="host:port or unix:/path to serve gRPC on")
     pool_size: int = setting(8, min=2, max=200, help="database connections for work")
     pool_reserve: int = setting(2, min=1, max=50, help="database connections kept for heartbeats")
+    pool_queries: int = setting(4, min=1, max=50, help="database connections for lists, statistics and audit")
     pool_timeout: timedelta = setting(
         timedelta(seconds=5), min=timedelta(milliseconds=10), help="longest wait for a free connection"
     )
@@ -107,6 +108,7 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
         return PoolOptions(
             size=self.pool_size,
             reserve=self.pool_reserve,
+            queries=self.pool_queries,
             acquire_timeout=self.pool_timeout,
             statement_timeout=self.statement_timeout,
             lock_timeout=self.lock_timeout,

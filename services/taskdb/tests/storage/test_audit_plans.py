@@ -1,5 +1,6 @@
 """The audit is read through indexes, however long the log is and however rare what is asked for."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +18,8 @@ INSERT INTO changes (time, version, event, actor_type, phase, tenant_id, resourc
 SELECT now(), 1, 1 + n %% 3, 4, 1, CASE n WHEN 777 THEN 'rare' ELSE 'default' END, 't' || n, 'user-' || n %% 7
 FROM generate_series(1, %s) AS n
 """
+# Of a partition with anything in it: those of months to come are empty, and have no cost.
+SCAN = re.compile(r"Seq Scan on \w+(?: \w+)?  \(cost=(?!0\.00\.\.0\.00)")
 SUMMARISE = """
 SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
@@ -49,7 +52,7 @@ async def tx(database_url: str) -> AsyncIterator[Explaining]:
     async with pool.reading() as summarising:
         await summarising.execute("ANALYZE changes")
         await summarising.fetch(SUMMARISE)
-    async with pool.transaction() as transaction:
+    async with pool.transaction(planned=True) as transaction:
         yield Explaining(transaction)
     await pool.close()
 
@@ -72,4 +75,4 @@ async def test_whatever_the_audit_is_asked_for_is_found_by_an_index(tx: Explaini
         found = await audit_listing.list_page(tx, AuditQuery(tenant_id, condition), None, 50)
         assert len(found.changes) == count
         assert index in tx.plans[-1], tx.plans[-1]
-        assert all("Seq Scan" not in plan for plan in tx.plans)
+        assert not any(SCAN.search(plan) for plan in tx.plans), tx.plans[-1]

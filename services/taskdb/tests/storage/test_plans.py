@@ -1,14 +1,17 @@
-"""Plans of hot statements while a table grows and was never analysed: rows are looked up by their keys."""
+"""Plans: hot statements look rows up by their keys, on a young database too; queries are planned freely."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import psycopg
 import pytest
 
 from services.taskdb.tests.storage.rows import numbered
-from taskyard_taskdb.storage.pool import PoolOptions, connect_arguments
+from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx, connect_arguments
+from taskyard_taskdb.storage.read import listing
+from taskyard_taskdb.storage.read.listing import Query
 from taskyard_taskdb.storage.statements import statement
 
 # What claims, reports, cancels and updates do with rows whose keys they know.
@@ -42,3 +45,44 @@ def test_rows_are_looked_up_by_their_keys_however_many_there_are(database_url: s
             used = set(re.findall(r"using (tasks\w+)", plan))
             assert used <= {"tasks_pkey"}, f"{name} with {rows} rows:\n{plan}"
             assert "Seq Scan on tasks" not in plan
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_oldest_live_task_is_looked_for_once_and_not_for_every_row(database_url: str, planned: bool) -> None:
+    arguments = connect_arguments(PoolOptions(), planned=planned)
+    with psycopg.connect(database_url, autocommit=True, **arguments) as connection:
+        connection.execute(FILL, (5000,))
+        connection.execute("ANALYZE tasks")
+        for name in ("oldest_pending", "oldest_pending_of_all"):
+            explain = f"EXPLAIN (COSTS OFF) {statement(name)}"
+            rows = connection.execute(explain.encode(), {"tenant": "acme", "type": None}).fetchall()
+            conditions = [line for (line,) in rows if "Cond:" in line or "Filter:" in line]
+            # In parentheses it is a value that an outer node has computed.
+            assert conditions and not [line for line in conditions if ">= oldest_live(" in line]
+
+
+async def test_a_query_reads_a_table_as_a_whole_where_that_is_cheaper(database_url: str) -> None:
+    pool = Pool(database_url, PoolOptions(size=2, queries=1))
+    await pool.open()
+    async with pool.reading() as tx:
+        await tx.execute(FILL, (5000,))
+        await tx.execute("ANALYZE tasks", prepare=False)
+    plans = {}
+    for planned in (False, True):
+        async with pool.transaction(planned=planned) as tx:
+            explaining = Explaining(tx.connection)
+            assert await listing.count(explaining, Query(None, None)) == 5000
+            plans[planned] = explaining.plan
+    await pool.close()
+    assert "Seq Scan on tasks" in plans[True], plans[True]
+    assert "Seq Scan" not in plans[False], plans[False]
+
+
+class Explaining(Tx):
+    """A transaction that notes the plan of the last query."""
+
+    plan = ""
+
+    async def fetch(self, sql: str, params: Any = None, *, prepare: bool = True) -> list[tuple[Any, ...]]:
+        self.plan = "\n".join(row[0] for row in await super().fetch(f"EXPLAIN {sql}", params, prepare=False))
+        return await super().fetch(sql, params, prepare=prepare)

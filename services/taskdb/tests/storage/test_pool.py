@@ -17,10 +17,11 @@ from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 
 @pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
-    """Two connections for work and one in reserve."""
+    """Two connections for work, one in reserve and one for queries."""
     options = PoolOptions(
         size=2,
         reserve=1,
+        queries=1,
         acquire_timeout=timedelta(milliseconds=100),
         lock_timeout=timedelta(milliseconds=200),
     )
@@ -64,6 +65,42 @@ async def test_full_pool_is_overload_and_leaves_the_reserve(pool: Pool) -> None:
             assert await tx.fetch("SELECT 1") == [(1,)]
     assert refused.value.retryable
     assert await count(pool) >= 0
+
+
+async def test_queries_and_work_leave_each_other_their_connections(pool: Pool) -> None:
+    async with pool.reading(planned=True):
+        with pytest.raises(Overloaded):
+            async with pool.transaction(planned=True):
+                pass
+        async with pool.transaction() as tx:
+            assert await tx.fetch("SELECT 1") == [(1,)]
+    async with pool.transaction(), pool.transaction(), pool.reading(planned=True) as tx:
+        assert await tx.fetch("SELECT 1") == [(1,)]
+
+
+PLANNER = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+
+
+async def settings(tx: Tx) -> dict[str, str]:
+    """What decides the plans of a connection."""
+    names = [*PLANNER, "plan_cache_mode"]
+    return dict(await tx.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY (%s)", (names,)))
+
+
+async def test_only_work_is_confined_to_lookups_by_key(pool: Pool) -> None:
+    confined = {"plan_cache_mode": "force_generic_plan", **dict.fromkeys(PLANNER, "off")}
+    free = {"plan_cache_mode": "force_custom_plan", **dict.fromkeys(PLANNER, "on")}
+    for reserve in (False, True):
+        async with pool.transaction(reserve=reserve) as tx:
+            assert await settings(tx) == confined
+        async with pool.single(reserve=reserve) as tx:
+            assert await settings(tx) == confined
+    async with pool.reading() as tx:
+        assert await settings(tx) == confined
+    async with pool.reading(planned=True) as tx:
+        assert await settings(tx) == free
+    async with pool.transaction(planned=True) as tx:
+        assert await settings(tx) == free
 
 
 async def test_unreachable_database_is_unavailable() -> None:

@@ -135,7 +135,7 @@ class ActionMethods(ShowMethods):
         if request.names:
             return access.tasks_of(request.parent, request.names), False
         query = Query(access.visible_tenant(request.parent), filters.parse(request.filter))
-        async with self._pool.transaction() as tx:
+        async with self._pool.reading(planned=True) as tx:
             found: list[Key] = await find(tx, query, MAX_BATCH + 1)
         return found[:MAX_BATCH], len(found) > MAX_BATCH
 

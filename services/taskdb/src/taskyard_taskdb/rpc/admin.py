@@ -61,7 +61,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         tenant = parse_tenant_name(request.parent)
         bound, size = f"quarantines|{tenant}", page.page_size(request.page_size)
         after = _after(request.page_token, bound)
-        async with self._pool.reading() as tx:
+        async with self._pool.reading(planned=True) as tx:
             found = await quarantined_specs.page(tx, None if tenant == "-" else tenant, after, size + 1)
         response = admin_service_pb2.ListQuarantinesResponse()
         for quarantine in found[:size]:

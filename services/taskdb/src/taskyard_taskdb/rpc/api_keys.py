@@ -73,7 +73,7 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
     ) -> api_key_service_pb2.ListApiKeysResponse:
         principal = current_principal()
         tenant_id = principal.tenant if principal.kind is Kind.TENANT else None
-        async with self._pool.reading() as tx:
+        async with self._pool.reading(planned=True) as tx:
 
             async def read(after: tuple[str, ...], size: int) -> list[StoredKey]:
                 return await api_keys.list_keys(tx, tenant_id, after[0] if after else "", size)

@@ -37,7 +37,7 @@ class AuditMethods:
         bound = page_binding("audit", request.parent, request.filter)
         before = _place(request.page_token, bound)
         size = page.page_size(request.page_size)
-        async with self._pool.transaction() as tx:
+        async with self._pool.reading(planned=True) as tx:
             found = await audit_listing.list_page(tx, query, before, size)
         response = task_service_pb2.ListAuditEventsResponse()
         response.audit_events.extend(map(event_message, found.changes))

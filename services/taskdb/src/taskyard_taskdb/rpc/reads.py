@@ -74,7 +74,7 @@ class ReadMethods:
             place = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
             response.resume_token = place.encode(watch_query(request.parent, (), request.filter))
         size = page.page_size(request.page_size)
-        async with self._pool.transaction() as tx:
+        async with self._pool.reading(planned=True) as tx:
             found = await listing.list_page(tx, query, after, size)
             if request.count_total:
                 response.total_size = await listing.count(tx, query)

@@ -53,7 +53,7 @@ class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
         after = _after(request.page_token, bound)
         size = page.page_size(request.page_size)
         response = runner_service_pb2.ListRunnersResponse()
-        async with self._pool.reading() as tx:
+        async with self._pool.reading(planned=True) as tx:
             while True:
                 ids = await runner_admin.list_ids(tx, after, SCAN, deleted=request.show_deleted)
                 for runner in await _read(tx, ids, request.view or BASIC) if ids else ():

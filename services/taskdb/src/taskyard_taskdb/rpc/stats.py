@@ -74,7 +74,7 @@ class StatsMethods:
         exact = chosen is not None or by_runner
         if not exact:
             await self._catch_up()
-        async with self._pool.transaction() as tx:
+        async with self._pool.reading(planned=True) as tx:
             query = _query(request, tenant_id, await database_time(tx))
             found = None
             if exact or query.end - query.start < EXACT:

@@ -78,7 +78,7 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
         self, request: Service.ListTaskTypesRequest, context: Any
     ) -> Service.ListTaskTypesResponse:
         tenant_id = visible_scope(request.parent)
-        async with self._pool.reading() as tx:
+        async with self._pool.reading(planned=True) as tx:
 
             async def read(after: tuple[str, ...], size: int) -> list[TypeRow]:
                 return await task_types.page(tx, tenant_id, after, size)

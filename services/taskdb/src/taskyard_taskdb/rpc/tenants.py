@@ -95,7 +95,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
     async def ListTenants(
         self, request: tenant_service_pb2.ListTenantsRequest, context: Any
     ) -> tenant_service_pb2.ListTenantsResponse:
-        async with self._pool.reading() as tx:
+        async with self._pool.reading(planned=True) as tx:
 
             async def read(after: tuple[str, ...], size: int) -> list[TenantRow]:
                 return await tenants.page(tx, after[0] if after else "", size)

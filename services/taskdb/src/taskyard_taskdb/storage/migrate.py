@@ -24,6 +24,9 @@ logging.getLogger("alembic").setLevel(logging.WARNING)
 # Replicas that start together migrate one after the other.
 _MIGRATION_LOCK = 0x7461736B6D696772
 
+# The revisions that development had before the first release. No later revision has one of these names.
+_UNRELEASED = frozenset(f"000{number}" for number in range(1, 9))
+
 _TENANTS = """
     INSERT INTO tenants (tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth,
     rate_limit_per_sec) VALUES ('default', 'Default', 4, 0, 0, 0), ('system', 'Shared task types', 4, 0, 0, 0)
@@ -39,10 +42,10 @@ def upgrade(url: str) -> str:
     """Applies every missing migration and returns the revision; safe to repeat and to run concurrently.
 
     Also makes the tenants and partitions that every database has. Raises SchemaError for a database of a
-    newer version or one that cannot be reached.
+    newer version or an unreleased revision, or one that cannot be reached.
     """
     with _connect(url) as connection:
-        _refuse_newer(connection)
+        _refuse_foreign(connection)
         config = _config(connection)
         command.upgrade(config, "head")
         connection.exec_driver_sql(_TENANTS)
@@ -54,7 +57,7 @@ def upgrade(url: str) -> str:
 def downgrade(url: str, revision: str) -> str:
     """Undoes migrations down to `revision` ("base" for all); raises SchemaError for an unknown one."""
     with _connect(url) as connection:
-        _refuse_newer(connection)
+        _refuse_foreign(connection)
         try:
             command.downgrade(_config(connection), revision)
         except CommandError as error:
@@ -66,7 +69,7 @@ def downgrade(url: str, revision: str) -> str:
 def check(url: str) -> None:
     """Raises SchemaError unless the database has exactly this version's schema."""
     with _connect(url) as connection:
-        _refuse_newer(connection)
+        _refuse_foreign(connection)
         found = _revision(connection)
     if found != head():
         raise SchemaError(
@@ -82,8 +85,14 @@ def head() -> str:
     return found
 
 
-def _refuse_newer(connection: sqlalchemy.Connection) -> None:
+def _refuse_foreign(connection: sqlalchemy.Connection) -> None:
     found = _revision(connection)
+    if found in _UNRELEASED:
+        raise SchemaError(
+            f"the database has schema {found}, which was never released and cannot be migrated to {head()}; "
+            "create a new database and run `taskyard-taskdb migrate` on it, or give `taskyard up` a new "
+            "--data-dir"
+        )
     if found is not None and found not in _revisions():
         raise SchemaError(
             f"the database has schema {found}, newer than {head()}, the newest this version knows; "

@@ -30,10 +30,15 @@ _UNAVAILABLE = ("08", "53", "57P", "25006", "58")
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """Sizes and limits. `reserve` connections are kept for heartbeats, which must never queue behind work."""
+    """Sizes and limits.
+
+    `reserve` connections are kept for heartbeats, which must never queue behind work; `queries` connections
+    serve lists, statistics and audit, which must never queue before it.
+    """
 
     size: int = 8
     reserve: int = 2
+    queries: int = 4
     acquire_timeout: timedelta = timedelta(seconds=5)
     connect_timeout: timedelta = timedelta(seconds=5)
     statement_timeout: timedelta = timedelta(seconds=30)
@@ -72,13 +77,19 @@ class Tx:
 
 
 class Pool:
-    """The connections of one process: most for work, a few in reserve for heartbeats."""
+    """The connections of one process: most for work, a few in reserve for heartbeats, a few for queries.
+
+    Work looks rows up by their keys, with plans that are made once. A query (`planned=True`) is planned each
+    time, for its values, by PostgreSQL's planner with all its means.
+    """
 
     def __init__(self, url: str, options: PoolOptions | None = None) -> None:
         self._options = options or PoolOptions()
-        self._work = _make_pool(url, self._options, self._options.size)
-        self._reserve = _make_pool(url, self._options, self._options.reserve)
-        self._used = {self._work: 0, self._reserve: 0}
+        by_key, planned = connect_arguments(self._options), connect_arguments(self._options, planned=True)
+        self._work = _make_pool(url, self._options, self._options.size, by_key)
+        self._reserve = _make_pool(url, self._options, self._options.reserve, by_key)
+        self._queries = _make_pool(url, self._options, self._options.queries, planned)
+        self._used = {self._work: 0, self._reserve: 0, self._queries: 0}
 
     async def open(self) -> None:
         """Connect; raises StorageUnavailable if the database does not answer in time."""
@@ -95,14 +106,14 @@ class Pool:
             await pool.close()
 
     @asynccontextmanager
-    async def transaction(self, *, reserve: bool = False) -> AsyncIterator[Tx]:
+    async def transaction(self, *, reserve: bool = False, planned: bool = False) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back on any exception.
 
         Raises StorageUnavailable if the database is away (its `outcome` says whether the commit may have
         happened), Overloaded if no connection becomes free. Other errors of PostgreSQL are raised as they
         are.
         """
-        async with self._connection(reserve) as connection:
+        async with self._connection(reserve, planned) as connection:
             try:
                 yield Tx(connection)
             except BaseException as error:
@@ -114,9 +125,9 @@ class Pool:
                 raise _translated(error, "unknown") from error
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Tx]:
+    async def reading(self, *, planned: bool = False) -> AsyncIterator[Tx]:
         """Single statements that only read, each seeing what is committed when it begins."""
-        async with self._autocommitting("not applied") as tx:
+        async with self._autocommitting("not applied", planned=planned) as tx:
             yield tx
 
     @asynccontextmanager
@@ -126,8 +137,10 @@ class Pool:
             yield tx
 
     @asynccontextmanager
-    async def _autocommitting(self, outcome: str, *, reserve: bool = False) -> AsyncIterator[Tx]:
-        async with self._connection(reserve) as connection:
+    async def _autocommitting(
+        self, outcome: str, *, reserve: bool = False, planned: bool = False
+    ) -> AsyncIterator[Tx]:
+        async with self._connection(reserve, planned) as connection:
             await connection.set_autocommit(True)
             try:
                 yield Tx(connection)
@@ -184,8 +197,8 @@ class Pool:
         raise overloaded(f"{attempts} attempts at one transaction")
 
     @asynccontextmanager
-    async def _connection(self, reserve: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
-        pool = self._reserve if reserve else self._work
+    async def _connection(self, reserve: bool, planned: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+        pool = self._queries if planned else self._reserve if reserve else self._work
         try:
             connection = await pool.getconn()
         except PoolTimeout:
@@ -202,11 +215,11 @@ class Pool:
 
 
 def _make_pool(
-    url: str, options: PoolOptions, size: int
+    url: str, options: PoolOptions, size: int, arguments: dict[str, Any]
 ) -> AsyncConnectionPool[psycopg.AsyncConnection[Row]]:
     return AsyncConnectionPool(
         url,
-        kwargs=connect_arguments(options),
+        kwargs=arguments,
         min_size=min(size, 2),
         max_size=size,
         timeout=options.acquire_timeout.total_seconds(),
@@ -215,18 +228,25 @@ def _make_pool(
     )
 
 
-def connect_arguments(options: PoolOptions) -> dict[str, Any]:
+# The hot statements take arrays whose content never changes the best plan. A generic plan may be made while a
+# table is empty and must still be right when it is full: a few rows are looked up by their keys, whatever the
+# statistics say.
+_BY_KEY = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+# The values of a filter decide the plan of a query, which runs long enough that planning it each time pays.
+_PLANNED = {"plan_cache_mode": "force_custom_plan"}
+
+
+def connect_arguments(options: PoolOptions, *, planned: bool = False) -> dict[str, Any]:
     """What every connection is made with, beyond the URL."""
     server = {
         "jit": "off",
         "timezone": "UTC",
-        # The hot statements take arrays whose content never changes the best plan.
-        "plan_cache_mode": "force_generic_plan",
-        # Such a plan may be made while a table is empty and must still be right when it is full: a few rows
-        # are looked up by their keys, whatever the statistics say.
-        "enable_seqscan": "off",
-        "enable_hashjoin": "off",
-        "enable_mergejoin": "off",
+        **(_PLANNED if planned else _BY_KEY),
         "statement_timeout": _milliseconds(options.statement_timeout),
         "lock_timeout": _milliseconds(options.lock_timeout),
         "idle_in_transaction_session_timeout": _milliseconds(options.idle_in_transaction_timeout),

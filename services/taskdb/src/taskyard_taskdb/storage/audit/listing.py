@@ -94,8 +94,6 @@ async def _read(
         .limit(limit)
         .compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
     )
-    # The values decide the plan, so that planning each time pays.
-    await tx.execute("SET LOCAL plan_cache_mode = auto", prepare=False)
     rows = await tx.fetch(str(compiled), dict(compiled.params), prepare=False)
     if not rows:
         return []

@@ -24,14 +24,8 @@ logger = logging.getLogger(__name__)
 
 EXAMPLES = 10
 PAGE = 1000
-# A check reads whole tables, once: it may take its time, and must not use the plans of the hot path.
-_AT_LEISURE = (
-    "SET LOCAL statement_timeout = '10min'",
-    "SET LOCAL plan_cache_mode = auto",
-    "SET LOCAL enable_seqscan = on",
-    "SET LOCAL enable_hashjoin = on",
-    "SET LOCAL enable_mergejoin = on",
-)
+# A check reads whole tables, once.
+_TIMEOUT = "SET LOCAL statement_timeout = '10min'"
 
 
 class Severity(IntEnum):
@@ -215,9 +209,8 @@ async def examine(pool: Pool, check: Check, hands: Hands | None = None) -> Findi
 
 
 async def _look(pool: Pool, check: Check) -> _Look:
-    async with pool.transaction() as tx:
-        for setting in _AT_LEISURE:
-            await tx.execute(setting, prepare=False)
+    async with pool.transaction(planned=True) as tx:
+        await tx.execute(_TIMEOUT, prepare=False)
         found = await check.find(tx)
         return _Look(found, await check.known(tx, found))
 

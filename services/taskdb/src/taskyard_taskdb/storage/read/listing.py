@@ -270,8 +270,7 @@ def _render(statement: Select[Any]) -> tuple[str, dict[str, Any]]:
 
 
 async def _fetch(tx: Tx, sql: str, params: dict[str, Any]) -> list[Row]:
-    # The values of a filter decide the plan. The rows are few, so that planning each time costs little.
-    await tx.execute("SET LOCAL plan_cache_mode = auto", prepare=False)
+    # Filters have too many forms to keep a prepared statement for each.
     return await tx.fetch(sql, params, prepare=False)
 
 

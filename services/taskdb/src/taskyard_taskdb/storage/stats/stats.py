@@ -151,7 +151,6 @@ async def scan(
     compiled = _found(query, chosen).compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
     asked = {"tenant": query.by_tenant, "task_type": query.by_type, "runner": by_runner}
     flags = {f"by_{name}": str(word).lower() for name, word in asked.items()}
-    await tx.execute("SET LOCAL plan_cache_mode = auto", prepare=False)
     sql = _GROUPED.format(found=str(compiled), **flags)
     rows = await tx.fetch(sql, dict(compiled.params), prepare=False)
     if sum(row[6] for row in rows) > MOST_TASKS:

@@ -78,10 +78,11 @@ WHERE quarter >= %(start)s AND quarter < %(end)s AND (%(tenant)s::text IS NULL O
 GROUP BY 1, 2, kind, step;
 
 -- name: oldest_pending
--- No lock. tasks_by_creation from the oldest live task on: as far as the first task that waits.
+-- No lock. tasks_by_creation from the oldest live task on: as far as the first task that waits. The subquery is
+-- evaluated once; the function by itself would be called for every row that a bitmap scan rechecks.
 SELECT extract(epoch FROM clock_timestamp() - t.create_time)::float8
 FROM tasks t
-WHERE t.tenant_id = %(tenant)s AND t.create_time >= oldest_live(%(tenant)s) AND t.end_time IS NULL AND t.phase = 1
+WHERE t.tenant_id = %(tenant)s AND t.create_time >= (SELECT oldest_live(%(tenant)s)) AND t.end_time IS NULL AND t.phase = 1
     AND (%(type)s::text IS NULL OR t.task_type = %(type)s)
     AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
 ORDER BY t.create_time LIMIT 1;
@@ -90,9 +91,10 @@ ORDER BY t.create_time LIMIT 1;
 -- No lock. As oldest_pending, for each tenant.
 SELECT extract(epoch FROM clock_timestamp() - min(o.create_time))::float8
 FROM tenants n
+CROSS JOIN LATERAL (SELECT oldest_live(n.tenant_id) AS time OFFSET 0) live
 CROSS JOIN LATERAL (
     SELECT t.create_time FROM tasks t
-    WHERE t.tenant_id = n.tenant_id AND t.create_time >= oldest_live(n.tenant_id) AND t.end_time IS NULL AND t.phase = 1
+    WHERE t.tenant_id = n.tenant_id AND t.create_time >= live.time AND t.end_time IS NULL AND t.phase = 1
         AND (%(type)s::text IS NULL OR t.task_type = %(type)s)
         AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
     ORDER BY t.create_time LIMIT 1) o;

@@ -1,0 +1,112 @@
+"""What decides when a task may be claimed: queue, slots, timers, external reports, quarantines."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Identity,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Text,
+)
+
+from taskyard_taskdb.storage.schema.base import index, instant, key, optional, required, table
+
+queue = table(
+    "queue",
+    "Claimable tasks. The key is the lane, then its FIFO order; only claims skip locked rows.",
+    required("class_id", BigInteger),
+    required("ready_time", instant),
+    required("priority", SmallInteger),
+    required(
+        "has_lease",
+        Boolean,
+        default="false",
+        doc="The task also has an expired lease, which the claim moves to runs.",
+    ),
+    required("tenant_id", key),
+    required("pinned_runner", key, default="''"),
+    required("task_id", key),
+    PrimaryKeyConstraint("tenant_id", "class_id", "priority", "pinned_runner", "ready_time", "task_id"),
+    postgresql_with={
+        "fillfactor": 70,
+        "autovacuum_vacuum_scale_factor": 0.02,
+        "autovacuum_vacuum_threshold": 1000,
+    },
+)
+
+slots = table(
+    "slots",
+    "At most one task of a slot holds it: the head, the only one that may have a queue row.",
+    required("tenant_id", key),
+    required("slot", key),
+    optional("head_task_id", key),
+    required("waiting_count", Integer, CheckConstraint("waiting_count >= 0"), default="0"),
+    PrimaryKeyConstraint("tenant_id", "slot"),
+    postgresql_with={
+        "fillfactor": 70,
+        "autovacuum_vacuum_scale_factor": 0.02,
+        "autovacuum_vacuum_threshold": 1000,
+    },
+)
+
+timers = table(
+    "timers",
+    "One row per event that becomes due: 1 a delayed or retried task, 2 queue timeout, 3 total "
+    "timeout, 4 report of an external task.",
+    required("due_time", instant),
+    required("kind", SmallInteger, CheckConstraint("kind BETWEEN 1 AND 4")),
+    required("tenant_id", key),
+    required("task_id", key),
+    PrimaryKeyConstraint("tenant_id", "task_id", "kind"),
+    postgresql_with={
+        "fillfactor": 70,
+        "autovacuum_vacuum_scale_factor": 0.02,
+        "autovacuum_vacuum_threshold": 1000,
+    },
+)
+
+index("timers_by_due_time", timers.c.due_time)
+
+inbox = table(
+    "inbox",
+    "Reports for external tasks, applied per task in the order of id.",
+    required("id", BigInteger, Identity(always=True), primary_key=True),
+    required("create_time", instant, default="now()"),
+    required("tenant_id", key),
+    required("task_id", key),
+    required("actor_id", Text, default="''"),
+    required("report", LargeBinary),
+    postgresql_with={"autovacuum_vacuum_scale_factor": 0.02, "autovacuum_vacuum_threshold": 200},
+)
+
+index("inbox_by_task", inbox.c.tenant_id, inbox.c.task_id, inbox.c.id)
+
+quarantines = table(
+    "quarantines",
+    "Specs that cost too many runners, by a digest of task type and execution. Each claim reads "
+    "the open ones.",
+    required("create_time", instant, default="now()"),
+    optional("release_time", instant),
+    required("runner_loss_count", Integer, CheckConstraint("runner_loss_count >= 0")),
+    required("tenant_id", key),
+    required("digest", key, CheckConstraint("digest ~ '^[a-f0-9]{1,64}$'")),
+    required("task_type", key, default="''"),
+    required("example_task_id", key),
+    PrimaryKeyConstraint("tenant_id", "digest"),
+)
+
+index("quarantines_open", quarantines.c.tenant_id, quarantines.c.task_type, where="release_time IS NULL")
+
+quarantine_holds = table(
+    "quarantine_holds",
+    "Tasks that were paused because their spec is quarantined; its release resumes them.",
+    required("tenant_id", key),
+    required("digest", key),
+    required("task_id", key),
+    PrimaryKeyConstraint("tenant_id", "digest", "task_id"),
+)
