@@ -76,7 +76,7 @@ WITH item AS MATERIALIZED (
     WHERE tenant_id = id
     RETURNING tenant_id
 )
-SELECT completed.*, (SELECT count(*) FROM ended), (SELECT array_agg(tenant_id) FROM counted)
+SELECT done.*, (SELECT count(*) FROM ended), (SELECT array_agg(tenant_id) FROM counted)
 FROM (
     SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, seconds, NULL
     FROM finished WHERE slot IS NULL
@@ -84,7 +84,7 @@ FROM (
     SELECT n, timed, now, version, attempt, retry_count, runner_loss_count, seconds,
         CASE WHEN head_task_id = task_id THEN slot END
     FROM held
-) completed
+) done
 
 -- name: find_runs
 -- Locks nothing: what became of runs that hold no lease any more; primary keys of runs and tasks.
