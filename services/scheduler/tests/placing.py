@@ -63,7 +63,7 @@ def agenda_of(
     """The lanes with their classes; a class that is not given asks for nothing."""
     agenda = Agenda()
     for share in shares:
-        agenda.tell(share, 0.0)
+        agenda.update_share(share, 0.0)
     for found in lanes:
         agenda.classes.setdefault(found.class_id, wanted(found.class_id))
         agenda.put(found, 0.0)

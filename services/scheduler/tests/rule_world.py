@@ -11,10 +11,10 @@ from services.scheduler.tests.rule_model import (
     CLASSES,
     Host,
     allowed,
-    asked_by,
     class_of,
     kind_number,
     lease_of,
+    task_class_of,
     tenant_of,
 )
 from taskyard.v1 import common_pb2, lease_pb2, session_service_pb2
@@ -35,7 +35,7 @@ class WatchedSession(Session):
     """Checks every assignment at the moment it goes out."""
 
     host: Host
-    world: World
+    simulation: Simulation
 
     def assign(
         self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
@@ -47,17 +47,17 @@ class WatchedSession(Session):
         return unsent
 
     def _check(self, task: str) -> None:
-        host, asked = self.host, asked_by(task)
+        host, task_class = self.host, task_class_of(task)
         assert not host.drained, "a drained runner got work"
-        assert allowed(host, asked, tenant_of(task), self.world.now), (host, task, asked)
-        host.held[task] = asked
+        assert allowed(host, task_class, tenant_of(task), self.simulation.now), (host, task, task_class)
+        host.held[task] = task_class
         host.fresh.add(task)
         assert len(host.held) <= host.capacity, "more than it has places for"
-        if asked.memory_mb and host.memory_mb is not None:
+        if task_class.memory_mb and host.memory_mb is not None:
             assert host.used_mb <= host.memory_mb, "more than it has memory for"
 
 
-class World:
+class Simulation:
     """Everything around the dispatcher."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class World:
         self.queue: dict[tuple[str, int], list[str]] = {}
         self.fleet = Fleet()
         self.now = 0.0
-        self.board = LaneBoard(self.clock, patience=0.05)
+        self.board = LaneBoard(self.clock, reservation_delay=0.05)
         config = LinkConfig(scheduler_id="s")
         self.config = config
         self.dispatcher = Dispatcher(self, self.board, self.fleet, config, self.give_back, clock=self.clock)
@@ -79,14 +79,14 @@ class World:
         classes = [
             leases.PlacementClass(
                 class_id=n,
-                kind=kind_number(asked.kind),
-                task_type=asked.task_type,
-                function=asked.function,
-                placement=asked.placement,
-                resources=common_pb2.Resources(memory_mb=asked.memory_mb),
-                runner_id_pattern=asked.pattern,
+                kind=kind_number(task_class.kind),
+                task_type=task_class.task_type,
+                function=task_class.function,
+                placement=task_class.placement,
+                resources=common_pb2.Resources(memory_mb=task_class.memory_mb),
+                runner_id_pattern=task_class.pattern,
             )
-            for n, asked in enumerate(CLASSES)
+            for n, task_class in enumerate(CLASSES)
         ]
         self.board.apply(leases.WatchQueueResponse(full=True, classes=classes))
 
@@ -126,7 +126,7 @@ class World:
                 while waiting and left and lane.cost.memory_mb <= memory:
                     memory -= lane.cost.memory_mb
                     task = waiting.pop(0)
-                    result.assignments.add(lease=lease_of(task), spec=asked_by(task).spec())
+                    result.assignments.add(lease=lease_of(task), spec=task_class_of(task).spec())
                     left -= 1
                 if not waiting:
                     result.drained_lanes.append(lane.lane)
@@ -228,10 +228,12 @@ class World:
             session_id="s",
             session_epoch=host.epoch,
             runner=host.message(),
-            held_task_types={task: asked.task_type for task, asked in host.held.items() if asked.task_type},
+            held_task_types={
+                task: task_class.task_type for task, task_class in host.held.items() if task_class.task_type
+            },
         )
         session = WatchedSession(hello, opened, self.config, self, lambda: None, self.now)
-        session.host, session.world = host, self
+        session.host, session.simulation = host, self
         self.sessions[host.runner_id] = session
         self.fleet.add_session(session, self.now)
 
@@ -245,9 +247,9 @@ class World:
         reason = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_UNSUPPORTED)
         task = next(iter(host.held), "")
         if task in host.fresh:
-            asked = host.held[task]
-            alike = (tenant_of(task), asked.kind, asked.task_type, asked.function)
-            host.refused[alike] = self.now + REFUSED_SECONDS
+            task_class = host.held[task]
+            refusal = (tenant_of(task), task_class.kind, task_class.task_type, task_class.function)
+            host.refused[refusal] = self.now + REFUSED_SECONDS
         self._end(host, "released", reason)
         if task:
             self._enqueue([task])

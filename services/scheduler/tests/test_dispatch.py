@@ -123,21 +123,21 @@ async def test_a_suspended_tenant_and_a_paused_type_are_not_claimed(site: Site) 
     await runner.heartbeat_acked(await runner.heartbeat())
     assert site.taskdb.requests("PopTasks") == []
     resumed = lease_service_pb2.TenantShare(tenant="acme", weight=1, claimable_count=-1)
-    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(tenants=[resumed]))
+    site.taskdb.publish(lease_service_pb2.WatchQueueResponse(tenants=[resumed]))
     assert await runner.next_assignment()
 
 
 async def test_work_heard_of_while_a_claim_finds_its_lane_empty_is_not_forgotten(site: Site) -> None:
     runner = await site.runner()
-    site.taskdb.add_tasks(tell=False)
+    site.taskdb.add_tasks(publish=False)
     lane, (task,) = next(iter(site.taskdb.queue.items()))
     news = lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(lane)])
     site.taskdb.queue[lane].clear()
     with site.taskdb.held_back("PopTasks"):
-        site.taskdb.tell(news)
+        site.taskdb.publish(news)
         await site.taskdb.called("PopTasks")
         # Queued after the claim looked, told before it answers.
-        site.taskdb.tell(news)
+        site.taskdb.publish(news)
         await runner.heartbeat_acked(await runner.heartbeat())
     site.taskdb.queue[lane].append(task)
     assert await runner.next_assignment(timeout=0.8)
@@ -202,10 +202,10 @@ async def test_a_claim_whose_answer_was_lost_is_repeated_under_its_own_id(site: 
 async def test_the_submissions_trace_is_passed_on(site: Site) -> None:
     assert not tracing.enabled()
     runner = await site.runner()
-    site.taskdb.add_tasks(tell=False)
+    site.taskdb.add_tasks(publish=False)
     task = next(iter(site.taskdb.tasks.values()))
     task.traceparent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
-    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(task.lane)]))
+    site.taskdb.publish(lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(task.lane)]))
     assert (await runner.next_assignment()).traceparent == task.traceparent
 
 

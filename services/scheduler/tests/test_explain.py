@@ -63,11 +63,11 @@ def test_what_can_be_done_about_an_ended_task(phase: str, remedy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "told"), [("RUNNING", "it runs on runner r1"), ("SCHEDULED", "it was given to runner r1")]
+    ("phase", "summary"), [("RUNNING", "it runs on runner r1"), ("SCHEDULED", "it was given to runner r1")]
 )
-def test_a_held_task_is_told_with_its_runner(phase: str, told: str) -> None:
+def test_a_held_task_is_told_with_its_runner(phase: str, summary: str) -> None:
     found = explain(task(phase, holder="r1"), [])
-    assert found.runnable and found.summary == told
+    assert found.runnable and found.summary == summary
 
 
 def test_a_task_that_is_cancelled_while_its_lost_runner_may_still_end_it() -> None:

@@ -30,7 +30,7 @@ from taskyard_scheduler.domain.placement import PlacementClass
 from taskyard_scheduler.domain.plan import Situation, make_plan
 from taskyard_scheduler.domain.rooms import Offer
 
-TELL_SECONDS = 2.0
+SHARE_SECONDS = 2.0
 
 
 def standings(accounts: dict[str, Account]) -> Standings:
@@ -144,8 +144,8 @@ def test_what_ended_since_taskdb_told_stays_used() -> None:
 
 def test_a_share_that_tells_limits_only_keeps_what_is_known_of_use() -> None:
     agenda = Agenda()
-    agenda.tell(TenantShare("a", 1, usage=8.0, held=1), 0.0)
-    agenda.tell(TenantShare("a", 2, claimable=3, limits_only=True), 4.0)
+    agenda.update_share(TenantShare("a", 1, usage=8.0, held=1), 0.0)
+    agenda.update_share(TenantShare("a", 2, claimable=3, limits_only=True), 4.0)
     found = agenda.share("a")
     assert found is not None and found.share.claimable == 3
     assert found.account.standing(4.0) == (8.0 + 4.0 + AHEAD_SECONDS) / 2
@@ -213,17 +213,17 @@ class Site:
         self._numbers = itertools.count()
 
     def run(self, until: float) -> None:
-        told = 0.0
-        self._tell()
+        published = 0.0
+        self._publish_shares()
         while self.now < until:
             self._tick()
-            after = min(self._ends[0][0] if self._ends else until, told + TELL_SECONDS, until)
+            after = min(self._ends[0][0] if self._ends else until, published + SHARE_SECONDS, until)
             self._pass(after - self.now)
             while self._ends and self._ends[0][0] <= self.now:
                 self._end()
-            if self.now >= told + TELL_SECONDS:
-                told = self.now
-                self._tell()
+            if self.now >= published + SHARE_SECONDS:
+                published = self.now
+                self._publish_shares()
 
     def _pass(self, seconds: float) -> None:
         for name, held in self.held.items():
@@ -233,13 +233,13 @@ class Site:
             self.usage[name] = decay(self.usage[name], 0, seconds)
         self.now += seconds
 
-    def _tell(self) -> None:
+    def _publish_shares(self) -> None:
         for name, tenant in self.tenants.items():
             claimable = tenant.claimable
             if claimable != UNLIMITED:
                 claimable = max(0, claimable - self.held[name])
             share = TenantShare(name, tenant.weight, self.usage[name], claimable, held=self.held[name])
-            self.agenda.tell(share, self.now)
+            self.agenda.update_share(share, self.now)
             if tenant.start <= self.now and tenant.waiting:
                 self.agenda.classes.setdefault(tenant.class_id, wanted(tenant.class_id))
                 backlog = min(1000, tenant.waiting)
@@ -328,7 +328,7 @@ def test_every_matchable_task_starts_within_the_bound() -> None:
     site = Site(tenants, {"a": 5, "b": 7})
     weights = sum(tenant.weight for tenant in tenants.values())
     ahead = 30
-    bound = DEBT_SECONDS + TELL_SECONDS + longest * (2 + ahead * weights / places)
+    bound = DEBT_SECONDS + SHARE_SECONDS + longest * (2 + ahead * weights / places)
     site.run(200.0 + bound)
     assert len(site.starts["late"]) == 30
     assert site.starts["late"][-1] - 200.0 <= bound

@@ -31,9 +31,9 @@ from taskyard_scheduler.domain.placement import (
     Requirement,
     RunnerProfile,
     judge,
-    lasting,
     scope_permits,
     serves_type,
+    without_running_types,
 )
 from taskyard_scheduler.domain.resources import Resources
 
@@ -214,9 +214,9 @@ def test_score(
         (profile(capacity=0), wanted(), Obstacle.RESOURCES),
         (profile(), wanted(runner_ids=patterns.compile(r"^worker-\d{3}-kind$")), Obstacle.SCOPE),
         (profile("worker-007-kind"), wanted(runner_ids=patterns.compile(r"^worker-\d{3}-kind$")), None),
-        (profile(secretive=True), wanted(avoid=types("heavy")), Obstacle.AVOID),
-        (profile(secretive=True), wanted(required=types("heavy")), Obstacle.REQUIRED),
-        (profile(secretive=True), wanted(preferred=(Preference(1, types("heavy")),)), None),
+        (profile(running_types_unknown=True), wanted(avoid=types("heavy")), Obstacle.AVOID),
+        (profile(running_types_unknown=True), wanted(required=types("heavy")), Obstacle.REQUIRED),
+        (profile(running_types_unknown=True), wanted(preferred=(Preference(1, types("heavy")),)), None),
     ],
 )
 def test_obstacles(runner: RunnerProfile, class_: PlacementClass, obstacle: Obstacle | None) -> None:
@@ -294,10 +294,10 @@ def test_a_pattern_that_does_not_compile_matches_nobody() -> None:
 
 def test_what_lasts_of_a_class_leaves_out_the_company() -> None:
     together = wanted(required=types("cache"), avoid=types("heavy"))
-    assert together.moody and not wanted().moody
+    assert together.depends_on_running_types and not wanted().depends_on_running_types
     assert not judge(profile(), together).eligible
-    assert judge(profile(), lasting(together)).eligible
-    assert not judge(profile(secretive=True), lasting(together)).eligible
+    assert judge(profile(), without_running_types(together)).eligible
+    assert not judge(profile(running_types_unknown=True), without_running_types(together)).eligible
 
 
 def test_type_patterns_and_scopes() -> None:

@@ -6,13 +6,13 @@ import uuid
 
 from services.scheduler.tests.conftest import Site
 from taskyard.v1 import lease_pb2
-from taskyard_scheduler.domain.refusals import REFUSAL_SECONDS, Alike, RefusalBook, Refusals
+from taskyard_scheduler.domain.refusals import REFUSAL_SECONDS, RefusalBook, RefusalKey, Refusals
 from tests.harness.link_runner import LinkRunner
 
-ODD = Alike("t", "command", "odd")
+ODD = RefusalKey("t", "command", "odd")
 
 
-def refused(alike: Alike = ODD, now: float = 0.0) -> Refusals:
+def refused(alike: RefusalKey = ODD, now: float = 0.0) -> Refusals:
     made = Refusals()
     made.add(alike, now)
     return made
@@ -28,12 +28,12 @@ def test_a_refusal_counts_for_ten_minutes_from_the_last_one() -> None:
 
 
 def test_a_refusal_is_about_tasks_of_one_tenant_kind_type_and_function() -> None:
-    refusals = refused(Alike("t", "function", "mail", "send"))
+    refusals = refused(RefusalKey("t", "function", "mail", "send"))
     for other in (
-        Alike("u", "function", "mail", "send"),
-        Alike("t", "command", "mail", "send"),
-        Alike("t", "function", "post", "send"),
-        Alike("t", "function", "mail", "receive"),
+        RefusalKey("u", "function", "mail", "send"),
+        RefusalKey("t", "command", "mail", "send"),
+        RefusalKey("t", "function", "post", "send"),
+        RefusalKey("t", "function", "mail", "receive"),
     ):
         assert refusals.seconds(other, 1.0) == 0.0
 

@@ -153,7 +153,7 @@ async def test_rule_06_a_runner_not_heard_of_lately_gets_no_work(make_site: Site
     runner = await site.runner(heartbeats=False)
     session = site.scheduler.fleet.sessions["runner-1"]
     session.heartbeat_time -= 1.7
-    site.taskdb.add_tasks(tell=False)
+    site.taskdb.add_tasks(publish=False)
     assert site.scheduler.fleet.offers(site.scheduler.clock()) == []
     await runner.heartbeat()
     await runner.heartbeat_acked(1)

@@ -314,9 +314,9 @@ async def test_rule_13_a_lost_lease_is_told_until_the_agent_has_dropped_it(site:
     assignment = await runner.next_assignment()
     await runner.heartbeat_acked(await runner.heartbeat())
     aborted = lease_pb2.LeaseVerdict(lease=assignment.lease, action=lease_pb2.LEASE_ACTION_ABORT)
-    told = lease_service_pb2.RunnerVerdicts(runner_id="runner-1", verdicts=[aborted])
+    verdicts = lease_service_pb2.RunnerVerdicts(runner_id="runner-1", verdicts=[aborted])
     held = dict(runner.held)
-    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(verdicts=[told]))
+    site.taskdb.publish(lease_service_pb2.WatchQueueResponse(verdicts=[verdicts]))
     await runner.message("command")
     # As if the agent had not heard it.
     runner.held.update(held)

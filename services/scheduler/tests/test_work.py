@@ -166,7 +166,7 @@ async def test_a_cancelled_long_poll_strands_nothing(site: Site) -> None:
     await site.taskdb.called("PopTasks")
     call.cancel()
     fleet = site.scheduler.fleet
-    await until(fleet, "remove_taker", lambda: not fleet.claims())
+    await until(fleet, "remove_claimant", lambda: not fleet.claims())
     (name,) = site.taskdb.add_tasks()
     assert site.taskdb.phase(name) == "PENDING"
     assert len((await stub.ClaimTasks(claim_request())).assignments) == 1

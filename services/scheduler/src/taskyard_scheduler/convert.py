@@ -101,7 +101,7 @@ def class_of(spec: task_pb2.TaskSpec) -> PlacementClass:
     )
 
 
-class _Nobody:
+class _NoRunnerIds:
     """What a pattern matches that does not compile; taskdb refuses such a pattern."""
 
     def matches(self, text: str, /) -> bool:
@@ -112,7 +112,7 @@ def _runner_ids(pattern: str) -> RunnerIds | None:
     try:
         return patterns.compile(pattern) if pattern else None
     except patterns.PatternInvalid:
-        return _Nobody()
+        return _NoRunnerIds()
 
 
 def _constraint(message: task_pb2.RunnerConstraint) -> Constraint:
@@ -142,7 +142,7 @@ def runner_profile(
     tenants: Iterable[str],
     *,
     register_time: float = 0.0,
-    secretive: bool = False,
+    running_types_unknown: bool = False,
 ) -> RunnerProfile:
     """What a runner is: its own description, the labels in force and the tenants of its scope."""
     return RunnerProfile(
@@ -155,5 +155,5 @@ def runner_profile(
         resources=optional_resources(registration.resources, given=registration.HasField("resources")),
         tenants=frozenset(tenants),
         register_time=register_time,
-        secretive=secretive,
+        running_types_unknown=running_types_unknown,
     )

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from taskyard.v1 import lease_service_pb2
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.agenda import Agenda, Lane
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS, LaneId
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS, LaneId
 
 # How long a tenant waits of which nothing could be claimed although its lanes are not empty: its quota is
 # used up, it was paused, or its tasks are locked.
 STALL_SECONDS = 1.0
 # A lane of which not all was counted is taken to have so many times as much.
-UNCOUNTED = 4
+UNCOUNTED_FACTOR = 4
 
 
 class LaneBoard:
@@ -24,9 +24,12 @@ class LaneBoard:
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, *, patience: float = PATIENCE_SECONDS
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        reservation_delay: float = RESERVATION_DELAY_SECONDS,
     ) -> None:
-        self.agenda = Agenda(patience)
+        self.agenda = Agenda(reservation_delay)
         self.version = 0
         self._clock = clock
 
@@ -46,11 +49,11 @@ class LaneBoard:
             wanted = convert.placement_class(message)
             self.agenda.classes[wanted.class_id] = wanted
         for share in step.tenants:
-            self.agenda.tell(convert.tenant_share(share), now)
-        gained = [self._hear(lane, now) for lane in step.lanes]
+            self.agenda.update_share(convert.tenant_share(share), now)
+        gained = [self._update_lane(lane, now) for lane in step.lanes]
         return any(gained) or bool(step.tenants or step.classes)
 
-    def _hear(self, message: lease_service_pb2.Lane, now: float) -> bool:
+    def _update_lane(self, message: lease_service_pb2.Lane, now: float) -> bool:
         tenant, key = message.tenant, message.key
         lane_id = (key.class_id, key.priority, key.pinned_runner)
         if not message.HasField("head_ready_time"):
@@ -65,8 +68,8 @@ class LaneBoard:
         """What a lane is taken to have of which only some were counted: too much costs a claim that is not
         filled, too little many small ones."""
         found = self.agenda.tenants.get(message.tenant)
-        known = found.lanes.get(lane_id) if found is not None else None
-        return max(UNCOUNTED * message.backlog, known.backlog if known is not None else 1)
+        existing = found.lanes.get(lane_id) if found is not None else None
+        return max(UNCOUNTED_FACTOR * message.backlog, existing.backlog if existing is not None else 1)
 
     def claimed(self, tenant: str, lanes: Iterable[Lane], count: int) -> None:
         """Tasks of these lanes were claimed; until taskdb says more, the tenant holds so many more."""
@@ -95,11 +98,11 @@ class LaneBoard:
         if (found := self.agenda.share(tenant)) is not None:
             found.stall(self._clock() + STALL_SECONDS)
 
-    def drained(self, tenant: str, lanes: Iterable[LaneId], asked_version: int) -> None:
+    def drained(self, tenant: str, lanes: Iterable[LaneId], sent_version: int) -> None:
         """A claim found these lanes empty; those heard of since it was sent may have work again."""
         found = self.agenda.tenants.get(tenant)
         if found is None:
             return
-        gone = [key for key in lanes if (lane := found.lanes.get(key)) and lane.heard <= asked_version]
-        for lane_id in gone:
+        empty = [key for key in lanes if (lane := found.lanes.get(key)) and lane.seen_version <= sent_version]
+        for lane_id in empty:
             self.agenda.remove(tenant, lane_id)

@@ -23,7 +23,7 @@ from taskyard_scheduler.session import Session
 MAX_BATCHES = 1000
 MAX_BYTES = 3 * 1024 * 1024
 # Calls that store logs at a time, each for one runner.
-CALLS = 4
+CONCURRENT_CALLS = 4
 
 log = get_log(__name__)
 
@@ -94,7 +94,7 @@ class LogFlush:
     async def run(self) -> None:
         """Store logs for ever."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(CALLS):
+            for _ in range(CONCURRENT_CALLS):
                 group.create_task(self._work())
 
     async def _work(self) -> None:

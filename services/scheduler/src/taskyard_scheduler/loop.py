@@ -116,7 +116,7 @@ class Dispatcher:
             fleet.capacity,
             partial(fleet.permits, now=now),
             fleet.executing,
-            partial(fleet.working, now=now),
+            partial(fleet.accepts_work, now=now),
             self._strict,
         )
         return make_plan(offers, self._board.agenda, situation, now)
@@ -124,11 +124,11 @@ class Dispatcher:
     async def _carry_out(self, plans: Sequence[RunnerPlan]) -> None:
         for_sessions: list[tuple[Session, RunnerPlan]] = []
         for plan in plans:
-            taker = self._fleet.taker(plan.offer.key)
-            if isinstance(taker, Session):
-                for_sessions.append((taker, plan))
-            elif isinstance(taker, Claim):
-                self._start_claim(taker, plan)
+            claimant = self._fleet.claimant(plan.offer.key)
+            if isinstance(claimant, Session):
+                for_sessions.append((claimant, plan))
+            elif isinstance(claimant, Claim):
+                self._start_claim(claimant, plan)
         for start in range(0, len(for_sessions), MAX_RUNNERS):
             await self._pop_for_sessions(for_sessions[start : start + MAX_RUNNERS])
 
@@ -139,26 +139,28 @@ class Dispatcher:
         claim_time = self._clock()
         # The heartbeats known before the claim is sent: a later one would stretch the first lease.
         heartbeats = [session.heartbeat_id for session, _ in group]
-        known = [_known(session) for session, _ in group]
+        states = [_planned_state(session) for session, _ in group]
         request = PopTasksRequest(
             scheduler_id=self._config.scheduler_id,
             request_id=uuid.uuid4().hex,
             runners=[runner_pop(plan, session.epoch, self._config.first_lease) for session, plan in group],
         )
-        response = await self._ask(request, claim_time)
+        response = await self._claim_with_retries(request, claim_time)
         await CLAIMED.reach()
         if response is None:
             for _, plan in group:
                 self._hold_back(plan.offer.key)
             return
-        answered = list(zip(group, response.results, strict=True))
-        for ((session, plan), result), heartbeat_id, before in zip(answered, heartbeats, known, strict=True):
-            doubtful = plan.moody or _known(session) != before
+        results = list(zip(group, response.results, strict=True))
+        for ((session, plan), result), heartbeat_id, before in zip(results, heartbeats, states, strict=True):
+            doubtful = plan.depends_on_running_types or _planned_state(session) != before
             self._hand_out(session, result, heartbeat_id, claim_time, doubtful=doubtful)
-        moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in answered]
+        moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in results]
         self._pass_over(moved)
 
-    async def _ask(self, request: PopTasksRequest, claim_time: float) -> PopTasksResponse | None:
+    async def _claim_with_retries(
+        self, request: PopTasksRequest, claim_time: float
+    ) -> PopTasksResponse | None:
         """The answer to a claim, repeated while the leases it may have granted can still be used."""
         while True:
             try:
@@ -196,7 +198,7 @@ class Dispatcher:
         unfit: list[lease_pb2.Assignment] = []
         if doubtful:
             # What changed while the claim was under way may rule a task out: it goes to another runner.
-            assignments, unfit = _sort_out(session, assignments, self._clock())
+            assignments, unfit = _split_by_fit(session, assignments, self._clock())
         unsent = session.assign(assignments, heartbeat_id, claim_time)
         if unfit or unsent:
             self._give_back(session.runner_id, [*unfit, *unsent])
@@ -257,12 +259,12 @@ class Dispatcher:
         self.wake()
 
 
-def _known(session: Session) -> tuple[RunnerProfile, int]:
+def _planned_state(session: Session) -> tuple[RunnerProfile, int]:
     """What a claim was planned with; another value says that the runner changed, or refused something."""
     return session.profile, session.refusals.count
 
 
-def _sort_out(
+def _split_by_fit(
     session: Session, assignments: Sequence[lease_pb2.Assignment], now: float
 ) -> tuple[list[lease_pb2.Assignment], list[lease_pb2.Assignment]]:
     """Those that the runner may still have and has room for, and the others."""

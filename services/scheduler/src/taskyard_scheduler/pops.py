@@ -46,7 +46,7 @@ def _lane_pop(listed: ListedLane, accounted: bool) -> LanePop:
     )
 
 
-def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_version: int) -> set[str]:
+def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, sent_version: int) -> set[str]:
     """Take over what a claim says about the lanes it named; the tenants for whom asking again may give more.
 
     A lane that was found empty is gone, or was heard of since the claim was sent and may have work again.
@@ -65,7 +65,7 @@ def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_ver
         ids = [listed.lane.id for listed in tenant.lanes]
         empty = [lane_id for lane_id in ids if asked[lane_id] <= reported[lane_id]]
         if empty:
-            board.drained(tenant.tenant, empty, asked_version)
+            board.drained(tenant.tenant, empty, sent_version)
             changed.add(tenant.tenant)
     return changed
 

@@ -69,16 +69,16 @@ class QueueWatch:
         """A key that never worked is a mistake; one that worked may be in the middle of its rotation."""
         refused = isinstance(error, errors.Unauthenticated | errors.PermissionDenied)
         if refused and self._board.version == 0:
-            told = "taskdb refuses the key; set TASKYARD_KEY to a key of kind scheduler"
-            raise StartupError(f"{told} ({error})") from None
+            message = "taskdb refuses the key; set TASKYARD_KEY to a key of kind scheduler"
+            raise StartupError(f"{message} ({error})") from None
 
     def take(self, step: WatchQueueResponse) -> None:
         """Pass one step on."""
         gained = self._board.apply(step)
         self._set_available(True)
-        for told in step.verdicts:
-            if session := self._fleet.sessions.get(told.runner_id):
-                session.tell(told.verdicts, self._clock())
+        for concerned in step.verdicts:
+            if session := self._fleet.sessions.get(concerned.runner_id):
+                session.send_verdicts(concerned.verdicts, self._clock())
         for runner in step.runners:
             if session := self._fleet.sessions.get(runner.name.removeprefix("runners/")):
                 session.update_runner(runner)

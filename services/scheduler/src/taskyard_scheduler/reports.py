@@ -149,16 +149,16 @@ class ReportFlush:
 
     async def _flush(self, batch: list[Entry]) -> None:
         try:
-            again = await self._call(batch)
+            undecided = await self._call(batch)
         except errors.TaskyardError as error:
             if not error.retryable and error.code not in _TRANSIENT:
-                await self._halve(batch, error)
+                await self._bisect(batch, error)
                 return
             log.warning("reports_delayed", count=len(batch), reason=error.reason or error.code.name)
-            again = batch
-        tell_owners(batch)
-        if again:
-            self._queue.extendleft(reversed(again))
+            undecided = batch
+        notify_owners(batch)
+        if undecided:
+            self._queue.extendleft(reversed(undecided))
             await asyncio.sleep(self._backoff.next())
         else:
             self._backoff.reset()
@@ -170,18 +170,18 @@ class ReportFlush:
         for entry in batch:
             add(runner_id=entry.runner_id, report=entry.report)
         response = await self._taskdb.report_runs(request)
-        again = []
+        undecided = []
         for entry, result in zip(batch, response.results, strict=True):
             if result.HasField("error") and result.error.code == errors.Code.UNAVAILABLE:
-                again.append(entry)
+                undecided.append(entry)
             else:
                 entry.decide(result)
         ended = Counter(entry.ends for entry in batch if entry.ends and entry.applied)
         if ended:
             self._runs_ended(ended)
-        return again
+        return undecided
 
-    async def _halve(self, batch: list[Entry], error: errors.TaskyardError) -> None:
+    async def _bisect(self, batch: list[Entry], error: errors.TaskyardError) -> None:
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._flush(batch[:middle])
@@ -200,7 +200,7 @@ class ReportFlush:
         )
         if final:
             entry.reject(to_status(error))
-            tell_owners(batch)
+            notify_owners(batch)
         else:
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self.submit, batch)
 
@@ -219,7 +219,7 @@ _TRANSIENT = frozenset(
 _FINAL = frozenset((errors.Code.INVALID_ARGUMENT, errors.Code.OUT_OF_RANGE, errors.Code.RESOURCE_EXHAUSTED))
 
 
-def tell_owners(batch: Sequence[Entry]) -> None:
+def notify_owners(batch: Sequence[Entry]) -> None:
     """Tell each owner once, in the order of its first report."""
     for owner in dict.fromkeys(entry.owner for entry in batch):
         owner.reports_decided()

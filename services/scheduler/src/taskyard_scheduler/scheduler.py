@@ -16,7 +16,7 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
 from taskyard_scheduler.claims import Claim
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
@@ -33,8 +33,8 @@ log = get_log(__name__)
 
 SETTLE_SECONDS = 2.0
 # Sessions opened and closed at a time: below the connections of a taskdb, so that nothing else starves.
-OPENINGS = 6
-CLOSINGS = 2
+MAX_CONCURRENT_OPENS = 6
+MAX_CONCURRENT_CLOSES = 2
 
 
 class Scheduler:
@@ -48,7 +48,7 @@ class Scheduler:
         gather: float = 1.0,
         reconnect_spread: float = 2.0,
         strict: bool = False,
-        patience: float = PATIENCE_SECONDS,
+        reservation_delay: float = RESERVATION_DELAY_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
@@ -56,7 +56,7 @@ class Scheduler:
         self.config = config
         self.clock = clock
         self.draining = False
-        self.board = LaneBoard(clock, patience=patience)
+        self.board = LaneBoard(clock, reservation_delay=reservation_delay)
         self.fleet = Fleet()
         self.reports = ReportFlush(taskdb, self._runs_ended)
         self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
@@ -67,8 +67,8 @@ class Scheduler:
         self._watch = QueueWatch(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
         self._reconnect_spread = reconnect_spread
         self._rng = rng or random.Random()
-        self._opening = asyncio.Semaphore(OPENINGS)
-        self._closing = asyncio.Semaphore(CLOSINGS)
+        self._opening = asyncio.Semaphore(MAX_CONCURRENT_OPENS)
+        self._closing = asyncio.Semaphore(MAX_CONCURRENT_CLOSES)
         self._left = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
         self._observe()
@@ -132,9 +132,9 @@ class Scheduler:
         self._left.set()
         self.give_back(session.runner_id, session.outbox.withdraw_assignments())
         if disconnected:
-            self.in_background(self._tell_disconnected(session))
+            self.in_background(self._report_disconnected(session))
 
-    async def _tell_disconnected(self, session: Session) -> None:
+    async def _report_disconnected(self, session: Session) -> None:
         """Start taskdb's count of the runner's absence; few at a time, and not if it is back already."""
         async with self._closing:
             if session.runner_id not in self.fleet.sessions:
@@ -164,13 +164,13 @@ class Scheduler:
             raise errors.ServerDraining()
         if not self.dispatcher.available:
             raise errors.StorageUnavailable()
-        self.fleet.add_taker(claim.key, claim)
+        self.fleet.add_claimant(claim.key, claim)
         try:
             await self.dispatcher.pop_for_claim(claim)
             if wait > 0 and not claim.answer.done():
                 await claim.wait(wait)
         finally:
-            self.fleet.remove_taker(claim.key)
+            self.fleet.remove_claimant(claim.key)
         return claim.answer.result() if claim.answer.done() else ()
 
     def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None:
@@ -185,7 +185,7 @@ class Scheduler:
         self.reports.submit(
             [
                 Entry(
-                    NOBODY,
+                    NO_OWNER,
                     runner_id,
                     lease_pb2.RunReport(lease=assignment.lease, released=released),
                     convert.tenant_of(assignment.lease.task),
@@ -194,9 +194,9 @@ class Scheduler:
             ]
         )
 
-    def part(self, session: Session, reason: ServerGoodbyeReason.ValueType) -> None:
+    def redirect(self, session: Session, reason: ServerGoodbyeReason.ValueType) -> None:
         """Send one runner elsewhere (rule 14)."""
-        session.say_goodbye(reason, self._rng.uniform(0.0, self._reconnect_spread))
+        session.send_goodbye(reason, self._rng.uniform(0.0, self._reconnect_spread))
         self.give_back(session.runner_id, session.outbox.withdraw_assignments())
 
     def session_age(self) -> float:
@@ -209,7 +209,7 @@ class Scheduler:
         for claim in self.fleet.claims():
             claim.fail(errors.ServerDraining())
         for session in list(self.fleet.sessions.values()):
-            self.part(session, SERVER_GOODBYE_REASON_SHUTDOWN)
+            self.redirect(session, SERVER_GOODBYE_REASON_SHUTDOWN)
         while self.fleet.sessions:
             self._left.clear()
             await self._left.wait()
@@ -235,11 +235,11 @@ async def _logged(work: Coroutine[Any, Any, None]) -> None:
         log.warning("background_work_failed", error=str(error))
 
 
-class _Nobody:
+class _NoOwner:
     """Owns reports whose result interests nobody."""
 
     def reports_decided(self) -> None:
         pass
 
 
-NOBODY = _Nobody()
+NO_OWNER = _NoOwner()

@@ -45,7 +45,7 @@ def make_scheduler(settings: SchedulerSettings, taskdb: Taskdb) -> Scheduler:
         gather=settings.heartbeat_gather.total_seconds(),
         reconnect_spread=settings.reconnect_spread.total_seconds(),
         strict=settings.priority_order == "strict",
-        patience=settings.reservation_delay.total_seconds(),
+        reservation_delay=settings.reservation_delay.total_seconds(),
     )
 
 

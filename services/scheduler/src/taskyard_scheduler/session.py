@@ -16,7 +16,7 @@ from taskyard.v1 import runner_link_service_pb2 as link
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.capacity import Capacity, RunKey
 from taskyard_scheduler.domain.placement import RunnerProfile
-from taskyard_scheduler.domain.refusals import Alike, Refusals
+from taskyard_scheduler.domain.refusals import RefusalKey, Refusals
 from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
@@ -34,7 +34,7 @@ class Said(NamedTuple):
     seq: int
 
 
-class Surroundings(Protocol):
+class SessionHost(Protocol):
     """What a session asks of the scheduler around it."""
 
     def submit_reports(self, entries: Sequence[Entry]) -> None: ...
@@ -51,7 +51,7 @@ class Session:
         hello: link.Hello,
         opened: session_service_pb2.OpenSessionResponse,
         config: LinkConfig,
-        around: Surroundings,
+        host: SessionHost,
         wake: Callable[[], None],
         now: float,
     ) -> None:
@@ -72,7 +72,7 @@ class Session:
         self.outbox = Outbox(wake)
         self.capacity = Capacity(hello.registration.capacity, hello.registration.prefetch)
         self._config = config
-        self._around = around
+        self._host = host
         self._wake = wake
         self._registration = hello.registration
         self._runner = opened.runner
@@ -87,15 +87,17 @@ class Session:
         self._acked_seq = 0
         self._unacked_bytes = 0
         self.profile = self._make_profile()
-        self._greet(hello, opened, now)
+        self._send_welcome(hello, opened, now)
 
     # ---- hello and welcome (rules 1, 2)
 
-    def _greet(self, hello: link.Hello, opened: session_service_pb2.OpenSessionResponse, now: float) -> None:
+    def _send_welcome(
+        self, hello: link.Hello, opened: session_service_pb2.OpenSessionResponse, now: float
+    ) -> None:
         aborted = lease_pb2.LEASE_ACTION_ABORT
         lost = {convert.run_key(v.lease) for v in opened.verdicts if v.action == aborted}
         listed = [(convert.run_key(held.lease), held.state == link.HELD_STATE_ENDED) for held in hello.held]
-        self.capacity.hear(hello.free.tasks, convert.free_resources(hello.free), listed, full=True)
+        self.capacity.update(hello.free.tasks, convert.free_resources(hello.free), listed, full=True)
         for (task, _), run in self.capacity.held.items():
             run.task_type = opened.held_task_types.get(task, "")
         # OpenSession took every held lease over that it did not refuse.
@@ -132,8 +134,8 @@ class Session:
         if heartbeat.HasField("registration"):
             self._register(heartbeat.registration)
         self._take_over(heartbeat)
-        self._around.submit_renewal(self)
-        self._around.capacity_changed(self)
+        self._host.submit_renewal(self)
+        self._host.capacity_changed(self)
 
     def _take_over(self, heartbeat: link.Heartbeat) -> None:
         renewal = self._renewal
@@ -149,7 +151,7 @@ class Session:
                 )
         dropped = [convert.run_key(ref) for ref in heartbeat.dropped]
         free = heartbeat.free
-        new = self.capacity.hear(
+        new = self.capacity.update(
             free.tasks, convert.free_resources(free), listed, dropped, full=heartbeat.full
         )
         for key in dropped:
@@ -218,18 +220,18 @@ class Session:
 
     # ---- commands as desired state (rule 13)
 
-    def tell(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
+    def send_verdicts(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
         """Leases whose holder must act, as soon as taskdb says so; acks repeat them."""
-        told = list(verdicts)
-        self._verdicts.add(told, now)
-        if told:
-            self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=told)))
+        new = list(verdicts)
+        self._verdicts.add(new, now)
+        if new:
+            self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=new)))
 
     def update_runner(self, runner: runner_pb2.Runner) -> None:
         """An administrator changed drain or labels, or deleted the runner."""
         if runner.HasField("delete_time"):
-            told = f'runner "{self.runner_id}" was deleted; enrol it under another id'
-            self.finish(errors.PermissionDenied(message=told))
+            message = f'runner "{self.runner_id}" was deleted; enrol it under another id'
+            self.finish(errors.PermissionDenied(message=message))
             return
         drain = convert.drain_of(runner)
         if drain is not None and drain != self.drain:
@@ -239,13 +241,13 @@ class Session:
         self.drain = drain
         self._runner = runner
         self._refresh_profile()
-        self._around.capacity_changed(self)
+        self._host.capacity_changed(self)
 
     def _refresh_profile(self) -> None:
         profile = self._make_profile()
         if profile != self.profile:
             self.profile = profile
-            self._around.profile_changed(self)
+            self._host.profile_changed(self)
 
     def _make_profile(self) -> RunnerProfile:
         # As taskdb merges them, which may not have seen this registration yet.
@@ -262,27 +264,27 @@ class Session:
         """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
         entries = []
         freed = False
-        for said in reports:
-            entry = self._entry(said)
+        for parsed in reports:
+            entry = self._entry(parsed)
             entries.append(entry)
-            if said.kind in OUTCOMES:
-                entry.ends = convert.tenant_of(said.key[0])
-                self._end(said, now)
+            if parsed.kind in OUTCOMES:
+                entry.ends = convert.tenant_of(parsed.key[0])
+                self._end(parsed, now)
                 freed = True
         if self._in_flight and self._in_flight[-1] is entries[-1]:
             entries[-1].size = size
             self._unacked_bytes += size
         self._check_window()
-        self._around.submit_reports(entries)
+        self._host.submit_reports(entries)
         if freed:
-            self._around.capacity_changed(self)
+            self._host.capacity_changed(self)
 
-    def _entry(self, said: Said) -> Entry:
-        seq = said.seq
-        entry = Entry(self, self.runner_id, said.report, seq=seq)
+    def _entry(self, parsed: Said) -> Entry:
+        seq = parsed.seq
+        entry = Entry(self, self.runner_id, parsed.report, seq=seq)
         if seq == 0:
-            if said.kind != "progress":
-                raise self.violation(f"a {said.kind} report came without a seq; only progress may have 0")
+            if parsed.kind != "progress":
+                raise self.violation(f"a {parsed.kind} report came without a seq; only progress may have 0")
             return entry
         if seq <= self._last_seq:
             raise self.violation(f"report seq {seq} came after {self._last_seq}; they ascend in a session")
@@ -290,21 +292,21 @@ class Session:
         self._in_flight.append(entry)
         return entry
 
-    def _end(self, said: Said, now: float) -> None:
-        if said.kind == "released":
-            reason = said.report.released.reason
+    def _end(self, parsed: Said, now: float) -> None:
+        if parsed.kind == "released":
+            reason = parsed.report.released.reason
             if reason == lease_pb2.RELEASE_REASON_NO_CAPACITY:
                 self.capacity.refuse()
             elif reason == lease_pb2.RELEASE_REASON_UNSUPPORTED:
-                self._refuse_alike(said.key, now)
-        self.capacity.end(said.key)
+                self._record_refusal(parsed.key, now)
+        self.capacity.end(parsed.key)
 
-    def _refuse_alike(self, key: RunKey, now: float) -> None:
+    def _record_refusal(self, key: RunKey, now: float) -> None:
         run = self.capacity.sent.get(key) or self.capacity.held.get(key)
         if run is not None and run.kind:
-            alike = Alike(convert.tenant_of(key[0]), run.kind, run.task_type, run.function)
-            self.refusals.add(alike, now)
-            self._around.profile_changed(self)
+            refusal = RefusalKey(convert.tenant_of(key[0]), run.kind, run.task_type, run.function)
+            self.refusals.add(refusal, now)
+            self._host.profile_changed(self)
 
     def reports_decided(self) -> None:
         """taskdb decided some reports: acknowledge up to the first that it did not."""
@@ -349,7 +351,7 @@ class Session:
 
     def offer(self, now: float) -> Offer | None:
         """What the runner could take now; None if it takes nothing."""
-        if not self.works(now):
+        if not self.accepts_work(now):
             return None
         capacity = self.capacity
         free = capacity.room(now)
@@ -366,7 +368,7 @@ class Session:
             limited=bool(self.profile.tenants) or self.refusals.prune(now),
         )
 
-    def works(self, now: float) -> bool:
+    def accepts_work(self, now: float) -> bool:
         """Whether the runner takes work, though it may be full."""
         if self.over or self.closing or self.draining:
             return False
@@ -398,7 +400,7 @@ class Session:
 
     # ---- the end (rules 2, 6, 14)
 
-    def say_goodbye(self, reason: link.ServerGoodbyeReason.ValueType, reconnect_after: float) -> None:
+    def send_goodbye(self, reason: link.ServerGoodbyeReason.ValueType, reconnect_after: float) -> None:
         """Announce the end; reports are taken until the agent half-closes."""
         if not (self.over or self.closing):
             self.closing = True

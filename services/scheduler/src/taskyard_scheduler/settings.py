@@ -15,7 +15,7 @@ from taskyard_kit.serve import ServeSettings
 from taskyard_kit.settings import Problem, setting
 from taskyard_kit.telemetry import TelemetrySettings
 from taskyard_kit.values import Secret, format_duration
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
 from taskyard_scheduler.link_config import LinkConfig
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -83,7 +83,7 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
     )
 
     reservation_delay: timedelta = setting(
-        _seconds(PATIENCE_SECONDS),
+        _seconds(RESERVATION_DELAY_SECONDS),
         min=_seconds(0.1),
         max=_seconds(86400),
         help="how long work that fits no runner's free resources is passed over before one is held back",
@@ -103,11 +103,13 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
 
     def _check_leases(self) -> Iterator[Problem]:
         if self.lease_duration < 2 * self.heartbeat_interval + self.heartbeat_gather:
-            told = f"two heartbeats of {format_duration(self.heartbeat_interval)} and heartbeat_gather"
-            yield Problem("lease_duration", format_duration(self.lease_duration), f"must be at least {told}")
+            minimum = f"two heartbeats of {format_duration(self.heartbeat_interval)} and heartbeat_gather"
+            yield Problem(
+                "lease_duration", format_duration(self.lease_duration), f"must be at least {minimum}"
+            )
         if self.first_lease < self.heartbeat_interval * 1.25 + self.heartbeat_gather:
-            told = "1.25 times heartbeat_interval and heartbeat_gather, since it counts from a heartbeat"
-            yield Problem("first_lease", format_duration(self.first_lease), f"must be at least {told}")
+            minimum = "1.25 times heartbeat_interval and heartbeat_gather, since it counts from a heartbeat"
+            yield Problem("first_lease", format_duration(self.first_lease), f"must be at least {minimum}")
 
     def taskdb_target(self) -> str:
         """taskdb as gRPC names it."""

@@ -33,16 +33,16 @@ class Taskdb:
         self._sessions: Any = SessionServiceStub(channel)
 
     async def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
-        return await _answer(self._leases.PopTasks(request, timeout=CALL_TIMEOUT))
+        return await _call(self._leases.PopTasks(request, timeout=CALL_TIMEOUT))
 
     async def report_runs(self, request: leases.ReportRunsRequest) -> leases.ReportRunsResponse:
-        return await _answer(self._leases.ReportRuns(request, timeout=CALL_TIMEOUT))
+        return await _call(self._leases.ReportRuns(request, timeout=CALL_TIMEOUT))
 
     async def renew_leases(self, request: leases.RenewLeasesRequest) -> leases.RenewLeasesResponse:
-        return await _answer(self._leases.RenewLeases(request, timeout=CALL_TIMEOUT))
+        return await _call(self._leases.RenewLeases(request, timeout=CALL_TIMEOUT))
 
     async def append_logs(self, request: leases.AppendLogsRequest) -> leases.AppendLogsResponse:
-        return await _answer(self._leases.AppendLogs(request, timeout=BULK_TIMEOUT))
+        return await _call(self._leases.AppendLogs(request, timeout=BULK_TIMEOUT))
 
     async def write_checkpoint(
         self, requests: AsyncIterator[leases.WriteCheckpointRequest]
@@ -55,55 +55,55 @@ class Taskdb:
             await call.done_writing()
         except (grpc.RpcError, asyncio.InvalidStateError):
             # taskdb has answered before the end; the answer says why.
-            return await _answer(call)
+            return await _call(call)
         except BaseException:
             call.cancel()
             raise
-        return await _answer(call)
+        return await _call(call)
 
     def read_checkpoint(
         self, request: leases.ReadLeasedCheckpointRequest
     ) -> AsyncIterator[leases.ReadLeasedCheckpointResponse]:
-        return _steps(self._leases.ReadLeasedCheckpoint(request, timeout=BULK_TIMEOUT))
+        return _stream(self._leases.ReadLeasedCheckpoint(request, timeout=BULK_TIMEOUT))
 
     async def create_child_tasks(
         self, request: leases.CreateChildTasksRequest
     ) -> leases.CreateChildTasksResponse:
-        return await _answer(self._leases.CreateChildTasks(request, timeout=CALL_TIMEOUT))
+        return await _call(self._leases.CreateChildTasks(request, timeout=CALL_TIMEOUT))
 
     async def read_explain_facts(
         self, request: leases.ReadExplainFactsRequest
     ) -> leases.ReadExplainFactsResponse:
-        return await _answer(self._leases.ReadExplainFacts(request, timeout=CALL_TIMEOUT))
+        return await _call(self._leases.ReadExplainFacts(request, timeout=CALL_TIMEOUT))
 
     def watch_queue(self, scheduler_id: str) -> AsyncIterator[leases.WatchQueueResponse]:
-        return _steps(self._leases.WatchQueue(leases.WatchQueueRequest(scheduler_id=scheduler_id)))
+        return _stream(self._leases.WatchQueue(leases.WatchQueueRequest(scheduler_id=scheduler_id)))
 
     async def open_session(self, request: sessions.OpenSessionRequest) -> sessions.OpenSessionResponse:
-        return await _answer(self._sessions.OpenSession(request, timeout=CALL_TIMEOUT))
+        return await _call(self._sessions.OpenSession(request, timeout=CALL_TIMEOUT))
 
     async def renew_sessions(self, request: sessions.RenewSessionsRequest) -> sessions.RenewSessionsResponse:
-        return await _answer(self._sessions.RenewSessions(request, timeout=CALL_TIMEOUT))
+        return await _call(self._sessions.RenewSessions(request, timeout=CALL_TIMEOUT))
 
     async def close_session(self, request: sessions.CloseSessionRequest) -> sessions.CloseSessionResponse:
-        return await _answer(self._sessions.CloseSession(request, timeout=CALL_TIMEOUT))
+        return await _call(self._sessions.CloseSession(request, timeout=CALL_TIMEOUT))
 
     async def verify_key(self, key: str) -> sessions.VerifyApiKeyResponse:
         request = sessions.VerifyApiKeyRequest(key=key)
-        return await _answer(self._sessions.VerifyApiKey(request, timeout=CALL_TIMEOUT))
+        return await _call(self._sessions.VerifyApiKey(request, timeout=CALL_TIMEOUT))
 
 
 _UNREACHED = (errors.Code.UNAVAILABLE, errors.Code.DEADLINE_EXCEEDED, errors.Code.CANCELLED)
 
 
-async def _answer(call: Awaitable[T]) -> T:
+async def _call(call: Awaitable[T]) -> T:
     try:
         return await call
     except grpc.RpcError as error:
         raise _translate(error) from error
 
 
-async def _steps(call: Any) -> AsyncIterator[Any]:
+async def _stream(call: Any) -> AsyncIterator[Any]:
     try:
         async for step in call:
             yield step

@@ -14,36 +14,36 @@ class Verdicts:
 
     def __init__(self) -> None:
         # With the time at which each was said, or asked for.
-        self._said: dict[RunKey, tuple[float, lease_pb2.LeaseVerdict]] = {}
+        self._verdicts: dict[RunKey, tuple[float, lease_pb2.LeaseVerdict]] = {}
 
     def add(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
         """taskdb says so now."""
         for verdict in verdicts:
-            self._said[convert.run_key(verdict.lease)] = (now, verdict)
+            self._verdicts[convert.run_key(verdict.lease)] = (now, verdict)
 
     def forget(self, key: RunKey) -> None:
         """The run is over, or the agent has dropped it."""
-        self._said.pop(key, None)
+        self._verdicts.pop(key, None)
 
     def replace(
         self,
         stored: Iterable[lease_pb2.LeaseVerdict],
-        asked_time: float,
+        request_time: float,
         has_run: Callable[[RunKey], bool],
     ) -> None:
         """What taskdb said when it was asked; a lost lease stays lost while the agent has the run."""
         aborted = lease_pb2.LEASE_ACTION_ABORT
-        self._said = {
+        self._verdicts = {
             key: (time, verdict)
-            for key, (time, verdict) in self._said.items()
-            if time > asked_time or (verdict.action == aborted and has_run(key))
+            for key, (time, verdict) in self._verdicts.items()
+            if time > request_time or (verdict.action == aborted and has_run(key))
         }
         for verdict in stored:
-            self._said.setdefault(convert.run_key(verdict.lease), (asked_time, verdict))
+            self._verdicts.setdefault(convert.run_key(verdict.lease), (request_time, verdict))
 
     def all(self) -> list[lease_pb2.LeaseVerdict]:
         """What is in force."""
-        return [verdict for _, verdict in self._said.values()]
+        return [verdict for _, verdict in self._verdicts.values()]
 
     def __bool__(self) -> bool:
-        return bool(self._said)
+        return bool(self._verdicts)

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from taskyard_scheduler.domain.fairness import UNLIMITED, Account, Standings, TenantShare, lane_offset
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS, LaneId, Reservations
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS, LaneId, Reservations
 
 
 @dataclass(slots=True)
 class Lane:
-    """A lane with claimable work, as far as it is known here; `heard` is when, by the agenda's count."""
+    """A lane with claimable work, as of `seen_version` of the lane board."""
 
     tenant: str
     class_id: int
@@ -24,7 +24,7 @@ class Lane:
     pinned: str
     head: float
     backlog: int
-    heard: int = 0
+    seen_version: int = 0
 
     @property
     def id(self) -> LaneId:
@@ -63,9 +63,9 @@ class TenantAgenda:
         self._ordered = False
         self.share = share
         self.account = Account(1, 0.0, 0, now)
-        self.tell(share, now)
+        self.update_share(share, now)
 
-    def tell(self, share: TenantShare, now: float) -> None:
+    def update_share(self, share: TenantShare, now: float) -> None:
         """taskdb described the tenant: mostly what it uses, which leaves its lanes as they are."""
         former, self.share = self.share, share
         weight = max(1, share.weight)
@@ -81,15 +81,15 @@ class TenantAgenda:
 
     def put(self, lane: Lane) -> bool:
         """A lane has work; whether it had none before. What could not be claimed may be claimable now."""
-        known = self.lanes.get(lane.id)
+        existing = self.lanes.get(lane.id)
         if self._stalled_until:
             self.stall(0.0)
-        if known is None:
+        if existing is None:
             self.lanes[lane.id] = lane
             self._reset()
             return True
         # Most often a known lane has moved: what is live stays so, only the order may change.
-        known.head, known.backlog, known.heard = lane.head, lane.backlog, lane.heard
+        existing.head, existing.backlog, existing.seen_version = lane.head, lane.backlog, lane.seen_version
         self._ordered = False
         return False
 
@@ -162,14 +162,14 @@ def _rank(found: LiveLane) -> float:
 class Agenda:
     """All tenants with work, their shares, and the classes of their lanes."""
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
-        self.reservations = Reservations(patience)
+    def __init__(self, reservation_delay: float = RESERVATION_DELAY_SECONDS) -> None:
+        self.reservations = Reservations(reservation_delay)
         self.classes: dict[int, PlacementClass] = {}
         self.tenants: dict[str, TenantAgenda] = {}
         # How many lanes with work each class has.
         self.busy: dict[int, int] = {}
         # Tenants without work: their share is kept for when they have some.
-        self._resting: dict[str, TenantAgenda] = {}
+        self._idle: dict[str, TenantAgenda] = {}
         self._revivals = 0
         self._changed: set[str] = set()
         self._standings = Standings()
@@ -204,21 +204,21 @@ class Agenda:
         """The agenda of a tenant, which has or is about to get work."""
         found = self.tenants.get(tenant)
         if found is None:
-            found = self._resting.pop(tenant, None) or self._new(TenantShare(tenant), now)
+            found = self._idle.pop(tenant, None) or self._new(TenantShare(tenant), now)
             self.tenants[tenant] = found
         return found
 
     def share(self, tenant: str) -> TenantAgenda | None:
         """What is known of a tenant, with work or without."""
-        return self.tenants.get(tenant) or self._resting.get(tenant)
+        return self.tenants.get(tenant) or self._idle.get(tenant)
 
-    def tell(self, share: TenantShare, now: float) -> None:
+    def update_share(self, share: TenantShare, now: float) -> None:
         """taskdb described a tenant."""
         found = self.share(share.tenant)
         if found is None:
-            self._resting[share.tenant] = self._new(share, now)
+            self._idle[share.tenant] = self._new(share, now)
         else:
-            found.tell(share, now)
+            found.update_share(share, now)
 
     def put(self, lane: Lane, now: float) -> None:
         """A lane has work."""
@@ -234,21 +234,21 @@ class Agenda:
         self.reservations.forget(tenant, lane_id)
         self._leave(lane_id[0])
         if not found.lanes:
-            self._resting[tenant] = self.tenants.pop(tenant)
+            self._idle[tenant] = self.tenants.pop(tenant)
         return True
 
     def clear(self) -> None:
         """Forget everything but how long lanes have been passed over: they are about to be told again."""
-        self.reservations.prune(self._knows)
+        self.reservations.prune(self._has_lane)
         self._changed.clear()
         self._blocked.clear()
         self._standings = Standings()
         self.classes.clear()
         self.tenants.clear()
         self.busy.clear()
-        self._resting.clear()
+        self._idle.clear()
 
-    def _knows(self, tenant: str, lane_id: LaneId) -> bool:
+    def _has_lane(self, tenant: str, lane_id: LaneId) -> bool:
         found = self.tenants.get(tenant)
         return found is not None and lane_id in found.lanes
 

@@ -45,7 +45,7 @@ class Capacity:
         self._freed = 0
         self._refused = False
 
-    def hear(
+    def update(
         self,
         free: int,
         budget: Resources | None,
@@ -113,10 +113,10 @@ class Capacity:
         self._expire(now)
         if self._refused:
             return 0
-        said = self._free + self._freed + self.prefetch
+        reported = self._free + self._freed + self.prefetch
         # What it said may not count what it took on beyond its capacity; the total bounds that.
         total = self.capacity + self.prefetch - self._live
-        return max(0, min(said, total) - len(self.sent))
+        return max(0, min(reported, total) - len(self.sent))
 
     @property
     def budget(self) -> Resources | None:

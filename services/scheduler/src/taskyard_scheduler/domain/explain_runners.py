@@ -80,13 +80,13 @@ def _explain(wanted: PlacementClass, pinned: str, candidate: Candidate) -> Runne
     if obstacle in (None, Obstacle.AVOID) and pinned and runner.runner_id != pinned:
         obstacle = Obstacle.REQUIRED
     if obstacle is None:
-        obstacle = _passing(wanted, candidate)
-    message, remedy = _tell(obstacle, wanted, pinned, candidate)
+        obstacle = _temporary_obstacle(wanted, candidate)
+    message, remedy = _describe(obstacle, wanted, pinned, candidate)
     waits = candidate.refused_seconds if obstacle is Obstacle.REFUSED else None
     return RunnerVerdict(runner.runner_id, obstacle, message, remedy, verdict.score, waits)
 
 
-def _passing(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
+def _temporary_obstacle(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
     """What keeps it off for now only."""
     if not candidate.online:
         return Obstacle.OFFLINE
@@ -99,7 +99,7 @@ def _passing(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
     return None
 
 
-def _tell(
+def _describe(
     obstacle: Obstacle | None, wanted: PlacementClass, pinned: str, candidate: Candidate
 ) -> tuple[str, str]:
     runner = candidate.profile
@@ -110,47 +110,47 @@ def _tell(
             kind = _KINDS.get(wanted.kind, str(wanted.kind))
             return f"it does not run tasks of kind {kind}", f"set it up for kind {kind}"
         case Obstacle.TASK_TYPE:
-            return _tell_type(wanted, runner)
+            return _describe_type(wanted, runner)
         case Obstacle.RESOURCES:
-            return _tell_resources(wanted, runner.resources, "has")
+            return _describe_resources(wanted, runner.resources, "has")
         case Obstacle.SCOPE:
-            told = "its id does not match the runner_id_pattern of the task type"
-            return told, "change runner_id_pattern, or enrol the runner under another id"
+            message = "its id does not match the runner_id_pattern of the task type"
+            return message, "change runner_id_pattern, or enrol the runner under another id"
         case Obstacle.REQUIRED:
-            return _tell_required(wanted.required, pinned, candidate)
+            return _describe_required(wanted.required, pinned, candidate)
         case Obstacle.AVOID:
-            return _tell_avoid(wanted.avoid, candidate)
+            return _describe_avoid(wanted.avoid, candidate)
         case Obstacle.OFFLINE:
             return "it is not connected", "start its agent, or repair its network"
         case Obstacle.DRAINING:
             return "it is draining: it takes no new work", f"undrain runners/{runner.runner_id}"
         case Obstacle.REFUSED:
             left = f"{candidate.refused_seconds:.0f} s"
-            told = f"it gave the like of this task back as unsupported and is not asked again for {left}"
-            return told, "correct what the runner lacks, then restart its agent"
+            message = f"it gave the like of this task back as unsupported and is not asked again for {left}"
+            return message, "correct what the runner lacks, then restart its agent"
         case Obstacle.CAPACITY:
-            return _tell_capacity(wanted, candidate)
+            return _describe_capacity(wanted, candidate)
 
 
-def _tell_type(wanted: PlacementClass, runner: RunnerProfile) -> tuple[str, str]:
+def _describe_type(wanted: PlacementClass, runner: RunnerProfile) -> tuple[str, str]:
     function = wanted.function or wanted.task_type
     if wanted.kind == FUNCTION_KIND and function not in runner.functions:
         return f'it has no function "{function}"', f'register the function "{function}" on it'
-    told = f'task type "{wanted.task_type}"' if wanted.task_type else "tasks without a type"
-    return f"it does not serve {told}", f"add {told} to its task_types"
+    served = f'task type "{wanted.task_type}"' if wanted.task_type else "tasks without a type"
+    return f"it does not serve {served}", f"add {served} to its task_types"
 
 
-def _tell_resources(wanted: PlacementClass, amount: Resources | None, verb: str) -> tuple[str, str]:
+def _describe_resources(wanted: PlacementClass, amount: Resources | None, verb: str) -> tuple[str, str]:
     if amount is None:
         return "it takes no tasks: its capacity is 0", "set its capacity to 1 or more"
-    lacking = list(_lacking(amount, wanted.resources))
-    told = ", ".join(
-        f"{need} {name} are asked for and it {verb} {max(0, has)}" for name, need, has in lacking
+    missing = list(_missing_resources(amount, wanted.resources))
+    message = ", ".join(
+        f"{need} {name} are asked for and it {verb} {max(0, has)}" for name, need, has in missing
     )
-    return told, "lower spec.resources, or use a larger runner"
+    return message, "lower spec.resources, or use a larger runner"
 
 
-def _lacking(amount: Resources, cost: Resources) -> Iterable[tuple[str, int, int]]:
+def _missing_resources(amount: Resources, cost: Resources) -> Iterable[tuple[str, int, int]]:
     for name in ("cpu_millis", "memory_mb", "disk_mb"):
         need, has = getattr(cost, name), getattr(amount, name)
         if need > has:
@@ -160,25 +160,29 @@ def _lacking(amount: Resources, cost: Resources) -> Iterable[tuple[str, int, int
             yield name, need, has
 
 
-def _tell_required(required: Constraint, pinned: str, candidate: Candidate) -> tuple[str, str]:
+def _describe_required(required: Constraint, pinned: str, candidate: Candidate) -> tuple[str, str]:
     runner = candidate.profile
     wanted_ids = required.runner_ids or (frozenset((pinned,)) if pinned else frozenset())
     if wanted_ids and runner.runner_id not in wanted_ids:
-        told = f"placement.required names {_listed(sorted(wanted_ids))} only"
-        return told, f"add {runner.runner_id} to placement.required.runner_ids"
+        message = f"placement.required names {_join_quoted(sorted(wanted_ids))} only"
+        return message, f"add {runner.runner_id} to placement.required.runner_ids"
     for requirement in required.labels:
         if not requirement.met_by(runner.labels):
-            return _tell_requirement(requirement, runner)
-    told = f"it executes no task of type {_listed(sorted(required.task_types))}"
-    return told, "start one there, or take it out of placement.required.task_types"
+            return _describe_requirement(requirement, runner)
+    message = f"it executes no task of type {_join_quoted(sorted(required.task_types))}"
+    return message, "start one there, or take it out of placement.required.task_types"
 
 
-def _tell_requirement(requirement: Requirement, runner: RunnerProfile) -> tuple[str, str]:
+def _describe_requirement(requirement: Requirement, runner: RunnerProfile) -> tuple[str, str]:
     key, values = requirement.key, sorted(requirement.values)
     has = f'its label {key} is "{runner.labels[key]}"' if key in runner.labels else f"it has no label {key}"
     match requirement.operator:
         case Operator.IN:
-            wanted = f", not {_listed(values)}" if key in runner.labels else f"; {_listed(values)} is wanted"
+            wanted = (
+                f", not {_join_quoted(values)}"
+                if key in runner.labels
+                else f"; {_join_quoted(values)} is wanted"
+            )
             return has + wanted, f'set its label {key} to "{values[0] if values else ""}"'
         case Operator.NOT_IN:
             return f"{has}, which the task does not want", f"change or remove its label {key}"
@@ -188,29 +192,29 @@ def _tell_requirement(requirement: Requirement, runner: RunnerProfile) -> tuple[
             return f"{has}, which the task does not want", f"remove its label {key}"
 
 
-def _tell_avoid(avoid: Constraint, candidate: Candidate) -> tuple[str, str]:
+def _describe_avoid(avoid: Constraint, candidate: Candidate) -> tuple[str, str]:
     runner = candidate.profile
     if runner.runner_id in avoid.runner_ids:
         return "placement.avoid names it", "take it out of placement.avoid.runner_ids"
-    if avoid.task_types and runner.secretive:
+    if avoid.task_types and runner.running_types_unknown:
         return "it is a pull worker, and nobody knows what it executes", "use a runner with a link"
     if not avoid.task_types.isdisjoint(candidate.executing):
-        told = "it executes a task of a type that placement.avoid names"
-        return told, "wait until that has ended, or take the type out of placement.avoid.task_types"
-    keys = _listed(requirement.key for requirement in avoid.labels)
+        message = "it executes a task of a type that placement.avoid names"
+        return message, "wait until that has ended, or take the type out of placement.avoid.task_types"
+    keys = _join_quoted(requirement.key for requirement in avoid.labels)
     return (
         f"placement.avoid matches its labels {keys}",
         f"change its labels, or placement.avoid.selector ({keys})",
     )
 
 
-def _tell_capacity(wanted: PlacementClass, candidate: Candidate) -> tuple[str, str]:
+def _describe_capacity(wanted: PlacementClass, candidate: Candidate) -> tuple[str, str]:
     runner = candidate.profile
     remedy = "wait until a task ends there, or raise its capacity"
     if candidate.free < 1:
         return f"it is full: {candidate.used} of {runner.capacity} places are taken", remedy
-    return _tell_resources(wanted, candidate.budget, "has free")[0], remedy
+    return _describe_resources(wanted, candidate.budget, "has free")[0], remedy
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)

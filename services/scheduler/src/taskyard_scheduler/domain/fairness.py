@@ -107,9 +107,9 @@ class Standings:
 
     def remove(self, tenant: str) -> None:
         """A tenant's turn does not come."""
-        known = self._accounts.pop(tenant, None)
-        if known is not None:
-            self.weight -= known.weight
+        account = self._accounts.pop(tenant, None)
+        if account is not None:
+            self.weight -= account.weight
 
     def take(self, tenant: str) -> None:
         """It is a tenant's turn: it has to be put back for the next plan."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile, judge, lasting
+from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile, judge, without_running_types
 
 # Changes that are kept for classes to catch up with; a class that is further behind starts over.
 JOURNAL_LENGTH = 10_000
@@ -23,10 +23,10 @@ class Matches:
         self._profiles: dict[str, RunnerProfile] = {}
         self._found: dict[int, dict[str, int]] = {}
         self._read: dict[int, int] = {}
-        self._dead: dict[int, PlacementClass] = {}
+        self._unmatched: dict[int, PlacementClass] = {}
         # Classes that somebody could take when they were last asked for.
-        self._alive: set[int] = set()
-        self._dead_read = 0
+        self._matched: set[int] = set()
+        self._unmatched_read = 0
         self._journal: list[str] = []
         self._begin = 0
 
@@ -54,24 +54,24 @@ class Matches:
 
     def any(self, wanted: PlacementClass) -> bool:
         """Whether anybody may take the class, or could a moment ago."""
-        return wanted.class_id in self._alive or bool(self.of(wanted))
+        return wanted.class_id in self._matched or bool(self.of(wanted))
 
     def revive(self) -> None:
         """Look again at the classes that nobody could take, if takers have changed."""
         end = self._begin + len(self._journal)
-        if self._dead_read == end:
+        if self._unmatched_read == end:
             return
-        self._dead_read = end
-        for wanted in list(self._dead.values()):
+        self._unmatched_read = end
+        for wanted in list(self._unmatched.values()):
             self.of(wanted)
 
     def keep(self, class_ids: Iterable[int]) -> None:
         """Forget every class but these."""
         kept = set(class_ids)
-        for class_id in [known for known in self._found if known not in kept]:
+        for class_id in [class_id for class_id in self._found if class_id not in kept]:
             del self._found[class_id], self._read[class_id]
-            self._dead.pop(class_id, None)
-            self._alive.discard(class_id)
+            self._unmatched.pop(class_id, None)
+            self._matched.discard(class_id)
 
     def _catch_up(self, wanted: PlacementClass, end: int) -> Mapping[str, int]:
         class_id = wanted.class_id
@@ -82,7 +82,7 @@ class Matches:
         else:
             found = self._found[class_id]
             changed = dict.fromkeys(self._journal[read - self._begin :])
-        asked = lasting(wanted)
+        asked = without_running_types(wanted)
         for key in changed:
             profile = self._profiles.get(key)
             score = None if profile is None else _score(profile, asked)
@@ -96,11 +96,11 @@ class Matches:
 
     def _mark(self, wanted: PlacementClass, found: Mapping[str, int]) -> None:
         if not found:
-            self._dead[wanted.class_id] = wanted
-            self._alive.discard(wanted.class_id)
+            self._unmatched[wanted.class_id] = wanted
+            self._matched.discard(wanted.class_id)
             return
-        self._alive.add(wanted.class_id)
-        if self._dead.pop(wanted.class_id, None) is not None:
+        self._matched.add(wanted.class_id)
+        if self._unmatched.pop(wanted.class_id, None) is not None:
             self.revivals += 1
 
     def _note(self, key: str) -> None:

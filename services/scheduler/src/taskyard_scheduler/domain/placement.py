@@ -72,8 +72,8 @@ class Constraint:
         """How well the runner fits a wish for such a one: 50, and up to 50 more for what it has of it."""
         named = NAMED_POINTS if runner.runner_id in self.runner_ids else 0
         tags = sum(requirement.met_by(runner.labels) for requirement in self.labels)
-        company = sum(task_type in executing for task_type in self.task_types)
-        return min(MAX_POINTS, BASE_POINTS + named + TAG_POINTS * (tags + company))
+        running = sum(task_type in executing for task_type in self.task_types)
+        return min(MAX_POINTS, BASE_POINTS + named + TAG_POINTS * (tags + running))
 
     def met_by(self, runner: RunnerProfile, executing: Collection[str]) -> bool:
         """Whether the runner satisfies every part that is given."""
@@ -122,15 +122,15 @@ class PlacementClass:
     # Of the task type; None = any.
     runner_ids: RunnerIds | None = None
     # A hard rule asks what the runner executes.
-    company: bool = False
+    checks_running_types: bool = False
     # Whether the answer depends on what a runner executes at the moment.
-    moody: bool = field(init=False)
+    depends_on_running_types: bool = field(init=False)
 
     def __post_init__(self) -> None:
         wishes = (self.required, self.avoid, *(wish.runners for wish in self.preferred))
-        object.__setattr__(self, "moody", any(wish.task_types for wish in wishes))
+        object.__setattr__(self, "depends_on_running_types", any(wish.task_types for wish in wishes))
         if self.required.task_types or self.avoid.task_types:
-            object.__setattr__(self, "company", True)
+            object.__setattr__(self, "checks_running_types", True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class RunnerProfile:
     # First registration; of runners that are alike the older one goes first.
     register_time: float = 0.0
     # A pull worker says nothing of what it holds, so nobody knows what company a task would have there.
-    secretive: bool = False
+    running_types_unknown: bool = False
 
     def serves(self, tenant: str) -> bool:
         """Whether its scope includes the tenant."""
@@ -184,16 +184,16 @@ def judge(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[s
     return Verdict(None, score(runner, wanted, executing))
 
 
-def lasting(wanted: PlacementClass) -> PlacementClass:
+def without_running_types(wanted: PlacementClass) -> PlacementClass:
     """The class without what it asks of the company on a runner: whoever fails it never may take a task."""
-    if not wanted.moody:
+    if not wanted.depends_on_running_types:
         return wanted
     return replace(
         wanted,
         required=replace(wanted.required, task_types=frozenset()),
         preferred=(),
         avoid=replace(wanted.avoid, task_types=frozenset()),
-        company=bool(wanted.required.task_types or wanted.avoid.task_types),
+        checks_running_types=bool(wanted.required.task_types or wanted.avoid.task_types),
     )
 
 
@@ -217,7 +217,7 @@ def _obstacle(runner: RunnerProfile, wanted: PlacementClass, executing: Collecti
         return Obstacle.REQUIRED
     if wanted.avoid and wanted.avoid.part_met_by(runner, executing):
         return Obstacle.AVOID
-    if wanted.company and runner.secretive:
+    if wanted.checks_running_types and runner.running_types_unknown:
         return Obstacle.AVOID
     return None
 

@@ -51,7 +51,7 @@ class RunnerPlan:
     offer: Offer
     tenants: list[TenantPlan]
     # One task, of a class that looks at what the runner executes, which may change until it is handed out.
-    moody: bool = False
+    depends_on_running_types: bool = False
 
     @property
     def count(self) -> int:
@@ -63,18 +63,18 @@ Permits = Callable[[str, str, PlacementClass], bool]
 # The task types a taker executes.
 Executing = Callable[[str], Collection[str]]
 # Whether a taker takes work at all, though it may be full.
-Working = Callable[[str], bool]
+AcceptsWork = Callable[[str], bool]
 
 
 def _permit(key: str, tenant: str, wanted: PlacementClass) -> bool:
     return True
 
 
-def _nothing(key: str) -> Collection[str]:
+def _executes_nothing(key: str) -> Collection[str]:
     return ()
 
 
-def _works(key: str) -> bool:
+def _accepts_work(key: str) -> bool:
     return True
 
 
@@ -85,8 +85,8 @@ class Situation:
     matches: Matches
     capacity: int
     permits: Permits = _permit
-    executing: Executing = _nothing
-    working: Working = _works
+    executing: Executing = _executes_nothing
+    accepts_work: AcceptsWork = _accepts_work
     strict: bool = False
 
 
@@ -225,9 +225,9 @@ class _Placing:
 
     def _fitting(self, tenant: str, lane: Lane, wanted: PlacementClass) -> Iterator[tuple[int, Room]]:
         rooms = self._by_runner.get(lane.pinned, ()) if lane.pinned else self.rooms.values()
-        takers = self._situation.matches.of(wanted)
+        claimants = self._situation.matches.of(wanted)
         for room in rooms:
-            if room.offer.key not in takers or not room.fits(wanted):
+            if room.offer.key not in claimants or not room.fits(wanted):
                 continue
             score = self._score(room, tenant, wanted)
             if score is not None:
@@ -238,7 +238,7 @@ class _Placing:
         score = situation.matches.of(wanted).get(key)
         if score is None or (room.offer.limited and not situation.permits(key, tenant, wanted)):
             return None
-        if not wanted.moody:
+        if not wanted.depends_on_running_types:
             return score
         verdict = judge(situation.matches.profiles[key], wanted, situation.executing(key))
         return verdict.score if verdict.eligible else None
@@ -247,7 +247,7 @@ class _Placing:
 
     def _note(self, tenant: str, entry: LiveLane, found: int) -> None:
         """A lane had its turn: it found room, or is passed over though somebody could take it."""
-        if not (entry.wanted.resources or entry.wanted.company):
+        if not (entry.wanted.resources or entry.wanted.checks_running_types):
             return
         book, lane = self._agenda.reservations, entry.lane
         if found:
@@ -278,7 +278,7 @@ class _Placing:
     def _keep(self, key: str, name: LaneName) -> None:
         """Start the task for which a room is held back, if it fits by now; else go on holding it back."""
         book, room = self._agenda.reservations, self.rooms.get(key)
-        if room is None and self._situation.working(key):
+        if room is None and self._situation.accepts_work(key):
             # It is full: nothing is to be decided.
             return
         found = self._find(name)
@@ -324,7 +324,7 @@ class _Placing:
     def _may_use(self, key: str, tenant: str, entry: LiveLane) -> bool:
         """Whether a taker may have a task of the lane, with nothing in the way but what ends there."""
         situation, (lane, wanted, _) = self._situation, entry
-        if key not in situation.matches.of(wanted) or not situation.working(key):
+        if key not in situation.matches.of(wanted) or not situation.accepts_work(key):
             return False
         profile = situation.matches.profiles[key]
         if lane.pinned and lane.pinned != profile.runner_id:
@@ -371,7 +371,11 @@ class _Placing:
     def _shares(self, room: Room, tenant: str, left: int, entry: LiveLane) -> bool:
         """Whether the runner may take of a lane that has more than was placed."""
         lane, wanted = entry.lane, entry.wanted
-        if left <= 0 or wanted.moody or (lane.pinned and lane.pinned != room.offer.runner_id):
+        if (
+            left <= 0
+            or wanted.depends_on_running_types
+            or (lane.pinned and lane.pinned != room.offer.runner_id)
+        ):
             return False
         if wanted.task_type in room.barred:
             return False

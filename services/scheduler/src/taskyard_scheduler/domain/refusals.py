@@ -8,7 +8,7 @@ from typing import NamedTuple
 REFUSAL_SECONDS = 600.0
 
 
-class Alike(NamedTuple):
+class RefusalKey(NamedTuple):
     """What a refusal holds for: tasks of one tenant, kind, type and function."""
 
     tenant: str
@@ -23,29 +23,29 @@ class Refusals:
     def __init__(self) -> None:
         self.count = 0
         # Until when; the oldest first.
-        self._until: dict[Alike, float] = {}
+        self._until: dict[RefusalKey, float] = {}
 
-    def add(self, alike: Alike, now: float) -> None:
+    def add(self, key: RefusalKey, now: float) -> None:
         """The agent gave such a task back."""
         self.count += 1
-        self._until.pop(alike, None)
-        self._until[alike] = now + REFUSAL_SECONDS
+        self._until.pop(key, None)
+        self._until[key] = now + REFUSAL_SECONDS
 
-    def seconds(self, alike: Alike, now: float) -> float:
+    def seconds(self, key: RefusalKey, now: float) -> float:
         """How long the runner is still not asked for such a task."""
-        return max(0.0, self._until.get(alike, 0.0) - now) if self._until else 0.0
+        return max(0.0, self._until.get(key, 0.0) - now) if self._until else 0.0
 
     def prune(self, now: float) -> bool:
         """Forget what has passed; whether something is left."""
         while self._until:
-            alike, until = next(iter(self._until.items()))
+            key, until = next(iter(self._until.items()))
             if until > now:
                 return True
-            del self._until[alike]
+            del self._until[key]
         return False
 
 
-class _Kept(NamedTuple):
+class _Entry(NamedTuple):
     instance_id: str
     refusals: Refusals
     until: float
@@ -60,28 +60,28 @@ class RefusalBook:
 
     def __init__(self) -> None:
         # By runner, in the order in which they left.
-        self._kept: dict[str, _Kept] = {}
+        self._entries: dict[str, _Entry] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def keep(self, runner_id: str, instance_id: str, refusals: Refusals, now: float) -> None:
         """An agent is gone, perhaps for a moment."""
-        self._forget(now)
-        self._kept.pop(runner_id, None)
+        self._expire(now)
+        self._entries.pop(runner_id, None)
         if refusals.prune(now):
-            self._kept[runner_id] = _Kept(instance_id, refusals, now + REFUSAL_SECONDS)
+            self._entries[runner_id] = _Entry(instance_id, refusals, now + REFUSAL_SECONDS)
 
     def recall(self, runner_id: str, instance_id: str, now: float) -> Refusals:
         """What the agent refused before; nothing if it is another process."""
-        self._forget(now)
-        kept = self._kept.pop(runner_id, None)
-        return kept.refusals if kept is not None and kept.instance_id == instance_id else Refusals()
+        self._expire(now)
+        entry = self._entries.pop(runner_id, None)
+        return entry.refusals if entry is not None and entry.instance_id == instance_id else Refusals()
 
-    def _forget(self, now: float) -> None:
+    def _expire(self, now: float) -> None:
         """Drop those who left so long ago that none of their refusals is in force."""
-        while self._kept:
-            runner_id, kept = next(iter(self._kept.items()))
-            if kept.until > now:
+        while self._entries:
+            runner_id, entry = next(iter(self._entries.items()))
+            if entry.until > now:
                 return
-            del self._kept[runner_id]
+            del self._entries[runner_id]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 # How long a lane is passed over before a runner is held back for it. Long against the gaps that open by
 # themselves on a busy runner, since what is held back stands idle; short against what people wait for.
-PATIENCE_SECONDS = 30.0
+RESERVATION_DELAY_SECONDS = 30.0
 # At most one runner in so many is held back, and always one: the others stay busy whatever is asked for.
 RUNNERS_PER_RESERVATION = 4
 # Runners that one plan holds back anew: each is chosen among all with a place to give.
@@ -41,10 +41,10 @@ class Reservations:
     A lane for which room was made is not patient again: it is due as soon as it is passed over once more.
     """
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, reservation_delay: float = RESERVATION_DELAY_SECONDS) -> None:
         # The lane for which a runner is held back; each lane has one at most.
         self.held: dict[str, LaneName] = {}
-        self._patience = patience
+        self._delay = reservation_delay
         self._waits: dict[str, dict[LaneId, _Wait]] = {}
         self._count = 0
 
@@ -62,7 +62,7 @@ class Reservations:
             if wait.due == math.inf:
                 wait.due = now
         elif self._count < MAX_WAITING:
-            self._waits.setdefault(tenant, {})[lane_id] = _Wait(now + self._patience)
+            self._waits.setdefault(tenant, {})[lane_id] = _Wait(now + self._delay)
             self._count += 1
 
     def line(self, now: float) -> list[LaneName]:
@@ -103,8 +103,8 @@ class Reservations:
         for key in [key for key, name in self.held.items() if name == (tenant, lane_id)]:
             del self.held[key]
 
-    def prune(self, known: Callable[[str, LaneId], bool]) -> None:
+    def prune(self, exists: Callable[[str, LaneId], bool]) -> None:
         """Forget lanes that are not known any more."""
         for tenant, waits in list(self._waits.items()):
-            for lane_id in [lane_id for lane_id in waits if not known(tenant, lane_id)]:
+            for lane_id in [lane_id for lane_id in waits if not exists(tenant, lane_id)]:
                 self.forget(tenant, lane_id)

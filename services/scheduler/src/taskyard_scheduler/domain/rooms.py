@@ -49,7 +49,7 @@ class Room:
         """How many tasks of a class there is room for."""
         if self.closed or self.free <= 0 or wanted.task_type in self.barred:
             return 0
-        if wanted.moody:
+        if wanted.depends_on_running_types:
             return 0 if self.taken else 1
         if self.budget is None or not wanted.resources:
             return self.free
@@ -67,7 +67,7 @@ class Room:
             listed.append(lane)
         if self.budget is not None and wanted.resources:
             self.budget = self.budget.less(wanted.resources, count)
-        self.closed = self.closed or wanted.moody
+        self.closed = self.closed or wanted.depends_on_running_types
 
     def hold(self, wanted: PlacementClass) -> None:
         """Keep what one task of this class needs from all others: they share the rest, if there is any.

@@ -31,12 +31,12 @@ class ExplainServicer(ExplainServiceServicer):
         self, request: explaining.ExplainTaskRequest, context: Context
     ) -> explaining.ExplainTaskResponse:
         """Explain a task of the caller's tenant, or a spec; raises NotFound for what it does not see."""
-        facts = await self._scheduler.taskdb.read_explain_facts(_question(request))
+        facts = await self._scheduler.taskdb.read_explain_facts(_facts_request(request))
         found = explain(read_facts(facts, request.spec), candidates(facts, self._scheduler))
         return _response(found, facts)
 
 
-def _question(request: explaining.ExplainTaskRequest) -> ReadExplainFactsRequest:
+def _facts_request(request: explaining.ExplainTaskRequest) -> ReadExplainFactsRequest:
     tenant = request.parent.removeprefix("tenants/")
     if request.WhichOneof("subject") == "spec":
         require_tenant(tenant, "tenant", request.parent)
@@ -67,20 +67,20 @@ def _response(found: Explanation, facts: ReadExplainFactsResponse) -> explaining
     return response
 
 
-def _fill_gate(told: explaining.GateVerdict, found: GateVerdict) -> None:
-    told.gate = explaining.Gate.ValueType(found.gate)
-    told.passed = found.passed
-    told.message = found.message
-    told.remedy = found.remedy
-    told.blocker = found.blocker
+def _fill_gate(verdict: explaining.GateVerdict, found: GateVerdict) -> None:
+    verdict.gate = explaining.Gate.ValueType(found.gate)
+    verdict.passed = found.passed
+    verdict.message = found.message
+    verdict.remedy = found.remedy
+    verdict.blocker = found.blocker
     if found.open_time is not None:
-        told.open_time.FromDatetime(found.open_time)
+        verdict.open_time.FromDatetime(found.open_time)
 
 
-def _fill_runner(told: explaining.RunnerVerdict, found: RunnerVerdict) -> None:
-    told.runner = f"runners/{found.runner_id}"
+def _fill_runner(verdict: explaining.RunnerVerdict, found: RunnerVerdict) -> None:
+    verdict.runner = f"runners/{found.runner_id}"
     if found.obstacle is not None:
-        told.obstacle = explaining.RunnerObstacle.Value(f"RUNNER_OBSTACLE_{found.obstacle.name}")
-    told.message = found.message
-    told.remedy = found.remedy
-    told.score = found.score
+        verdict.obstacle = explaining.RunnerObstacle.Value(f"RUNNER_OBSTACLE_{found.obstacle.name}")
+    verdict.message = found.message
+    verdict.remedy = found.remedy
+    verdict.score = found.score

@@ -66,8 +66,8 @@ class RunnerStream:
             asyncio.create_task(self._guard(self._read())),
             asyncio.create_task(self._guard(self._write())),
         ]
-        self._watch_silence()
-        self._watch_age()
+        self._check_silence()
+        self._start_age_timer()
         self._scheduler.admit(session)
         try:
             await self._signal.over.wait()
@@ -121,9 +121,9 @@ class RunnerStream:
                 self._half_closed = True
                 self._signal()
                 return
-            self._take(message)
+            self._handle(message)
 
-    def _take(self, message: link.ConnectRequest) -> None:
+    def _handle(self, message: link.ConnectRequest) -> None:
         session = self._session
         now = self._scheduler.clock()
         match message.WhichOneof("message"):
@@ -158,15 +158,15 @@ class RunnerStream:
             while (message := session.outbox.next()) is not None:
                 await write(message)
             if session.closing:
-                self._watch_goodbye()
+                self._start_goodbye_timer()
             if (self._half_closed or self._goodbye is not None) and not session.unacked_reports:
-                await self._part()
+                await self._close()
                 return
             work.clear()
             if not session.outbox and not session.over:
                 await work.wait()
 
-    async def _part(self) -> None:
+    async def _close(self) -> None:
         """Everything the agent said is decided and acknowledged."""
         if self._goodbye is not None:
             await self._scheduler.close_session(self._session, release=not self._goodbye.keep_leases)
@@ -179,7 +179,7 @@ class RunnerStream:
     def _later(self, name: str, delay: float, call: Callable[[], None]) -> None:
         self._timers[name] = asyncio.get_running_loop().call_later(delay, call)
 
-    def _watch_silence(self, due: float = math.inf) -> None:
+    def _check_silence(self, due: float = math.inf) -> None:
         """End the session of a silent runner (rule 6), else look again when it would be too long.
 
         A scheduler that was itself stopped or blocked beyond `due` hears first what has arrived meanwhile.
@@ -189,21 +189,21 @@ class RunnerStream:
             session.check_silence(now)
         if not session.over:
             limit = max(session.heartbeat_time + config.silence_limit, now + config.heartbeat_interval / 2)
-            self._later("silence", limit - now, partial(self._watch_silence, limit))
+            self._later("silence", limit - now, partial(self._check_silence, limit))
 
-    def _watch_age(self) -> None:
+    def _start_age_timer(self) -> None:
         """Send the runner elsewhere now and then, so that load spreads over replicas."""
-        self._later("age", self._scheduler.session_age(), self._grow_old)
+        self._later("age", self._scheduler.session_age(), self._redirect_old_session)
 
-    def _grow_old(self) -> None:
-        self._scheduler.part(self._session, link.SERVER_GOODBYE_REASON_SESSION_AGE)
+    def _redirect_old_session(self) -> None:
+        self._scheduler.redirect(self._session, link.SERVER_GOODBYE_REASON_SESSION_AGE)
 
-    def _watch_goodbye(self) -> None:
+    def _start_goodbye_timer(self) -> None:
         """The goodbye of either side is not waited for for ever."""
         if "goodbye" not in self._timers:
-            self._later("goodbye", self._scheduler.config.goodbye_timeout, self._give_up)
+            self._later("goodbye", self._scheduler.config.goodbye_timeout, self._goodbye_timed_out)
 
-    def _give_up(self) -> None:
+    def _goodbye_timed_out(self) -> None:
         # An agent that said goodbye with reports that taskdb did not take keeps them and comes back.
         stuck = self._goodbye is not None and self._session.unacked_reports > 0
         self._session.finish(errors.StorageUnavailable("unknown") if stuck else None)
