@@ -15,7 +15,7 @@ def key(n: int) -> RunKey:
     return (f"tenants/t/tasks/{n}", 1)
 
 
-def test_room_is_what_the_runner_said_less_what_was_sent_since() -> None:
+def test_free_capacity_is_the_reported_capacity_minus_assignments_sent_since() -> None:
     capacity = Capacity(4, 2)
     capacity.update(4, None, [])
     assert capacity.room(0) == 6
@@ -31,7 +31,7 @@ def test_room_is_what_the_runner_said_less_what_was_sent_since() -> None:
     assert capacity.room(0) == 6
 
 
-def test_an_end_that_the_heartbeat_told_already_is_not_counted_again() -> None:
+def test_run_end_already_listed_by_a_heartbeat_is_not_counted_again() -> None:
     capacity = Capacity(2, 0)
     capacity.update(2, None, [])
     capacity.send(key(1), Run(expire_time=10))

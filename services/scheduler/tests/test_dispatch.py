@@ -96,7 +96,7 @@ async def test_a_claim_names_budget_and_cost_where_resources_are_accounted(site:
 
 
 @pytest.mark.seed("S0.87", "S2.135")
-async def test_higher_priority_goes_first_and_offsets_say_so(site: Site) -> None:
+async def test_higher_priority_goes_first_and_is_reflected_in_offsets(site: Site) -> None:
     site.taskdb.shares["default"] = lease_service_pb2.TenantShare(
         tenant="default", weight=10, claimable_count=-1
     )
@@ -127,7 +127,7 @@ async def test_a_suspended_tenant_and_a_paused_type_are_not_claimed(site: Site) 
     assert await runner.next_assignment()
 
 
-async def test_work_heard_of_while_a_claim_finds_its_lane_empty_is_not_forgotten(site: Site) -> None:
+async def test_work_published_while_a_claim_finds_its_lane_empty_is_kept(site: Site) -> None:
     runner = await site.runner()
     site.taskdb.add_tasks(publish=False)
     lane, (task,) = next(iter(site.taskdb.queue.items()))
@@ -209,7 +209,7 @@ async def test_the_submissions_trace_is_passed_on(site: Site) -> None:
     assert (await runner.next_assignment()).traceparent == task.traceparent
 
 
-async def test_a_runner_key_is_asked_for_once_in_a_while_not_with_every_call(site: Site) -> None:
+async def test_runner_key_verification_is_cached(site: Site) -> None:
     key = site.taskdb.add_key(api_key_pb2.PRINCIPAL_KIND_RUNNER)
     for n in range(5):
         agent = await site.agent(f"runner-{n}", key=key)

@@ -67,12 +67,12 @@ def test_free_capacity_is_divided_by_weight() -> None:
     assert parts == {"a": 20, "b": 40}
 
 
-def test_what_a_small_demand_leaves_goes_to_the_others() -> None:
+def test_unused_share_of_a_small_demand_goes_to_other_tenants() -> None:
     accounts = {"a": account(), "b": account(), "c": account()}
     assert divide(90, accounts, {"a": 5, "b": 1000, "c": 20}) == {"a": 5, "b": 65, "c": 20}
 
 
-def test_what_is_held_already_counts() -> None:
+def test_leases_already_held_count_towards_the_share() -> None:
     parts = divide(10, {"a": account(held=10), "b": account()}, {"a": 99, "b": 99})
     assert parts == {"a": 0, "b": 10}
 
@@ -82,7 +82,7 @@ def test_a_single_place_goes_to_the_tenant_that_used_least_for_its_weight() -> N
     assert divide(1, accounts, dict.fromkeys(accounts, 9)) == {"a": 0, "b": 1, "c": 0}
 
 
-def test_what_was_used_long_before_is_held_against_nobody_for_long() -> None:
+def test_old_usage_does_not_delay_a_tenant_for_long() -> None:
     capacity = 100
     accounts = {"glutton": account(1, usage=1e9), "newcomer": account(1)}
     turns = Turns(standings(accounts), capacity, 0.0)
@@ -135,14 +135,14 @@ def test_a_stalled_tenant_has_its_turn_again_when_its_time_has_come() -> None:
     assert best is not None and best[1] == "a"
 
 
-def test_what_ended_since_taskdb_told_stays_used() -> None:
+def test_usage_of_runs_ended_since_the_last_share_is_kept() -> None:
     account = Account(1, usage=5.0, held=2, time=0.0)
     for now in (1.0, 1.5):
         account = account.claim(-1, now)
     assert account.standing(10.0) == 5.0 + 2 * 1.0 + 1 * 0.5
 
 
-def test_a_share_that_tells_limits_only_keeps_what_is_known_of_use() -> None:
+def test_limits_only_share_keeps_the_last_usage() -> None:
     agenda = Agenda()
     agenda.update_share(TenantShare("a", 1, usage=8.0, held=1), 0.0)
     agenda.update_share(TenantShare("a", 2, claimable=3, limits_only=True), 4.0)
@@ -343,7 +343,7 @@ def test_more_tenants_than_places_take_turns() -> None:
     assert max(starts.values()) <= 3 * min(starts.values())
 
 
-def test_a_tenant_at_its_quota_delays_nobody() -> None:
+def test_tenant_at_its_quota_does_not_delay_others() -> None:
     tenants = {"full": Tenant(100, about(1.0), claimable=3), "free": Tenant(1, about(1.0))}
     site = Site(tenants, {"a": 20})
     site.run(60.0)
@@ -351,7 +351,7 @@ def test_a_tenant_at_its_quota_delays_nobody() -> None:
     assert site.capacity_seconds["free"] == pytest.approx(17 * 60, rel=0.05)
 
 
-def test_a_hundred_thousand_tasks_that_nobody_can_take_delay_nobody() -> None:
+def test_a_hundred_thousand_unplaceable_tasks_do_not_delay_others() -> None:
     needs_gpu = wanted(7, required=labels(gpu="yes"))
     tenants = {"stuck": Tenant(100, about(1.0), 100_000, class_id=7), "free": Tenant(1, about(1.0))}
     site = Site(tenants, {"a": 20})

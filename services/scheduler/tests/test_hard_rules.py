@@ -77,7 +77,7 @@ def test_no_assignment_breaks_a_hard_rule(history: list[tuple[list[Any], list[An
     asyncio.run(play())
 
 
-def test_the_world_hands_out_work_of_every_class() -> None:
+def test_simulation_hands_out_work_of_every_class() -> None:
     """The property above means something only if assignments are made."""
 
     async def play() -> set[int]:
@@ -96,7 +96,7 @@ def test_the_world_hands_out_work_of_every_class() -> None:
     assert asyncio.run(play()) >= set(range(len(CLASSES))) - {9}
 
 
-def test_the_world_asks_again_for_what_was_refused_only_after_its_time() -> None:
+def test_simulation_offers_refused_work_again_only_after_its_time() -> None:
     async def play(*after: tuple[Any, ...]) -> int:
         simulation = Simulation()
         for name in ("r2", "r3"):

@@ -31,7 +31,7 @@ def test_a_lane_of_which_not_all_was_counted_is_taken_to_have_more() -> None:
     assert backlog(board) == UNCOUNTED_FACTOR * 40
 
 
-def test_a_short_count_does_not_hide_what_a_long_one_found() -> None:
+def test_partial_backlog_count_does_not_lower_a_larger_one() -> None:
     """Many lanes were read at once, each a little: the claims after that must not become small."""
     board = LaneBoard()
     board.apply(lane_step(1000))

@@ -287,12 +287,12 @@ def test_only_runners_whose_id_matches_the_pattern_of_the_type_get_its_tasks(
     assert judge(profile(runner_id), convert.placement_class(message)).eligible is eligible
 
 
-def test_a_pattern_that_does_not_compile_matches_nobody() -> None:
+def test_invalid_pattern_matches_no_runner() -> None:
     message = lease_service_pb2.PlacementClass(class_id=1, kind=COMMAND, runner_id_pattern="(")  # type: ignore[arg-type]
     assert judge(profile(), convert.placement_class(message)).obstacle is Obstacle.SCOPE
 
 
-def test_what_lasts_of_a_class_leaves_out_the_company() -> None:
+def test_class_without_running_types_ignores_what_a_runner_executes() -> None:
     together = wanted(required=types("cache"), avoid=types("heavy"))
     assert together.depends_on_running_types and not wanted().depends_on_running_types
     assert not judge(profile(), together).eligible

@@ -38,7 +38,7 @@ def test_a_refusal_is_about_tasks_of_one_tenant_kind_type_and_function() -> None
         assert refusals.seconds(other, 1.0) == 0.0
 
 
-def test_an_agent_that_comes_back_is_held_to_what_it_refused_and_another_one_is_not() -> None:
+def test_refusals_apply_to_a_reconnected_agent_and_not_to_a_new_one() -> None:
     book = RefusalBook()
     book.keep("r1", "agent", refused(), 10.0)
     assert book.recall("r1", "agent", 20.0).seconds(ODD, 20.0) == REFUSAL_SECONDS - 20.0
@@ -47,7 +47,7 @@ def test_an_agent_that_comes_back_is_held_to_what_it_refused_and_another_one_is_
     assert book.recall("r1", "agent", 50.0).seconds(ODD, 50.0) == 0.0, "its successor made it forgotten"
 
 
-def test_nothing_is_kept_of_runners_that_do_not_come_back() -> None:
+def test_refusals_of_runners_that_do_not_reconnect_are_dropped() -> None:
     book = RefusalBook()
     for n in range(5):
         book.keep(f"r{n}", "agent", refused(now=float(n)), float(n))

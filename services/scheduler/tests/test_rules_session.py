@@ -37,7 +37,7 @@ async def test_rule_01_a_second_hello_ends_the_stream(site: Site) -> None:
     assert isinstance(await runner.ended(), errors.ProtocolViolation)
 
 
-async def test_rule_01_hello_lists_everything_held_also_what_ended_unacknowledged(site: Site) -> None:
+async def test_rule_01_hello_lists_every_held_lease_including_ended_unacknowledged_runs(site: Site) -> None:
     runner = await site.runner()
     site.taskdb.add_tasks(2)
     first, second = await runner.next_assignment(), await runner.next_assignment()
@@ -127,7 +127,7 @@ async def test_rule_02_welcome_has_a_verdict_for_each_lost_lease_and_none_for_th
     assert (kept.lease.task, 1) in runner.held
 
 
-async def test_rule_06_without_heartbeats_the_stream_ends_and_taskdb_learns_of_it(site: Site) -> None:
+async def test_rule_06_without_heartbeats_the_stream_ends_and_taskdb_is_notified(site: Site) -> None:
     runner = await site.runner(heartbeats=False)
     ended = await runner.ended()
     assert isinstance(ended, errors.HeartbeatTimeout)
@@ -148,7 +148,7 @@ async def test_rule_06_a_frozen_runner_that_reads_nothing_is_ended_all_the_same(
     assert await other.next_assignment()
 
 
-async def test_rule_06_a_runner_not_heard_of_lately_gets_no_work(make_site: SiteMaker) -> None:
+async def test_rule_06_runner_without_a_recent_heartbeat_gets_no_work(make_site: SiteMaker) -> None:
     site = await make_site(heartbeat_interval=timedelta(seconds=1.2), lease_duration=timedelta(seconds=5))
     runner = await site.runner(heartbeats=False)
     session = site.scheduler.fleet.sessions["runner-1"]
@@ -160,7 +160,7 @@ async def test_rule_06_a_runner_not_heard_of_lately_gets_no_work(make_site: Site
     assert site.scheduler.fleet.offers(site.scheduler.clock()) != []
 
 
-async def test_rule_14_goodbye_of_the_agent_ends_the_session_and_gives_its_leases_back(site: Site) -> None:
+async def test_rule_14_goodbye_of_the_agent_ends_the_session_and_releases_its_leases(site: Site) -> None:
     runner = await site.runner()
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()

@@ -263,7 +263,7 @@ def test_every_class_and_priority_starts_within_the_bound_and_most_runners_stay_
     assert site.used() > 0.75
 
 
-def test_many_large_lanes_of_one_tenant_do_not_keep_another_tenants_waiting() -> None:
+def test_many_large_lanes_of_one_tenant_do_not_delay_another_tenant() -> None:
     greedy = [Work("g", wanted(100 + n, resources=cores(4, disk_mb=n)), 3.0, count=20) for n in range(10)]
     modest = Work("m", LARGE, 3.0, count=1, start=60.0)
     runners = {name: cores(4, disk_mb=100) for name in "abcd"}
@@ -274,7 +274,7 @@ def test_many_large_lanes_of_one_tenant_do_not_keep_another_tenants_waiting() ->
     assert site.used() > 0.7
 
 
-def test_a_lane_that_finds_room_now_and_then_gets_nothing_held_back() -> None:
+def test_lane_that_is_served_now_and_then_gets_no_reservation() -> None:
     pair = Work("t", wanted(2, resources=cores(2)), 1.0, count=800, start=5.0)
     wide = stream(seconds=1.0, wanted=wanted(3, resources=cores(3)))
     site = Simulation({name: cores(16) for name in "abcd"}, [stream(seconds=1.0), wide, pair], places=32)
@@ -312,7 +312,7 @@ def listed(plan: RunnerPlan) -> list[int]:
 FREE = wanted(5, resources=NO_RESOURCES)
 
 
-def test_a_runner_that_is_held_back_gives_others_what_the_lane_does_not_need() -> None:
+def test_reserved_runner_offers_others_what_the_lane_does_not_need() -> None:
     lanes = [lane(2, 1), lane(1, 50, head=5.0), lane(5, 50, head=6.0)]
     site = Single(lanes, [SMALL, LARGE, FREE], a=cores(4, memory_mb=100))
     site.plan(0.0, offer("a", 2, budget=cores(2)))
@@ -344,20 +344,20 @@ def starving(*runners: str) -> Single:
     return site
 
 
-def test_what_is_held_back_is_released_when_the_lane_has_no_work_any_more() -> None:
+def test_reservation_is_released_when_its_lane_is_empty() -> None:
     site = starving("a")
     site.agenda.remove("t", (2, 0, ""))
     assert site.held == {}
     assert site.plan(11.0, offer("a", 1, budget=cores(1)))["a"].count == 1
 
 
-def test_a_runner_that_takes_no_work_any_more_is_replaced() -> None:
+def test_reserved_runner_that_stops_accepting_work_is_replaced() -> None:
     site = starving("a", "b")
     site.plan(11.0, offer("b", 1, budget=cores(1)), accepts_work=lambda key: key != "a")
     assert list(site.held) == ["b"]
 
 
-def test_a_runner_that_is_full_stays_held_back() -> None:
+def test_full_runner_keeps_its_reservation() -> None:
     site = starving("a", "b")
     site.plan(11.0, offer("b", 1, budget=cores(1)))
     assert list(site.held) == ["a"]

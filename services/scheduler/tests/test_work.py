@@ -81,7 +81,7 @@ async def test_a_worker_claims_reports_and_is_done(site: Site) -> None:
     assert [r.duplicate for r in again] == [True, True]
 
 
-async def test_a_claim_takes_at_most_max_tasks_and_for_the_lease_asked_for(site: Site) -> None:
+async def test_claim_returns_at_most_max_tasks_with_the_requested_lease(site: Site) -> None:
     stub = await stub_of(site)
     site.taskdb.add_tasks(10)
     await ready(site)
@@ -112,7 +112,7 @@ async def test_a_long_poll_is_answered_when_work_arrives(site: Site) -> None:
     assert [a.lease.task for a in response.assignments] == [name]
 
 
-async def test_many_waiting_workers_share_what_arrives(site: Site) -> None:
+async def test_many_waiting_workers_share_new_work(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     claims = [
@@ -287,7 +287,7 @@ async def test_a_draining_scheduler_sends_waiting_workers_elsewhere(site: Site) 
     assert error.code is errors.Code.UNAVAILABLE
 
 
-async def test_without_taskdb_workers_are_told_within_their_deadline(site: Site) -> None:
+async def test_without_taskdb_workers_get_an_error_within_their_deadline(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     await stub.ClaimTasks(claim_request(wait=timedelta(0)))
