@@ -28,7 +28,7 @@ SERVICE = "kit.test.v1.EchoService"
 KEYS = {kind: ApiKey(f"{kind}key", "s" * 40 + kind) for kind in Kind}
 
 POLICIES: Mapping[str, Policy] = {
-    f"/{SERVICE}/Say": allow(Kind.TENANT, Kind.ADMIN, Kind.SCHEDULER),
+    f"/{SERVICE}/Echo": allow(Kind.TENANT, Kind.ADMIN, Kind.SCHEDULER),
     f"/{SERVICE}/Wait": allow(Kind.TENANT, waits=True),
     f"/{SERVICE}/Count": allow(Kind.TENANT),
     f"/{SERVICE}/Join": allow(Kind.TENANT),
@@ -36,8 +36,8 @@ POLICIES: Mapping[str, Policy] = {
     f"/{SERVICE}/Missing": allow(Kind.TENANT),
 }
 
-SAY_BEFORE_ANSWER = failpoint.declare("say.before_answer")
-SAY_BEFORE_ANSWER_ASYNC = failpoint.declare("say.before_answer.async")
+ECHO_BEFORE_RESPONSE = failpoint.declare("echo.before_response")
+ECHO_BEFORE_RESPONSE_ASYNC = failpoint.declare("echo.before_response.async")
 
 
 class EchoSettings(ServeSettings, TelemetrySettings):
@@ -55,7 +55,7 @@ class Keys:
     """The key store of the tests; counts how often it is asked."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.call_count = 0
         # During an outage it tells nothing; set when it was asked.
         self.outage: asyncio.Event | None = None
         self.principals = {
@@ -70,13 +70,13 @@ class Keys:
         }
 
     async def verify(self, key: ApiKey) -> Principal | None:
-        self.asked += 1
+        self.call_count += 1
         if self.outage is not None:
             self.outage.set()
             raise errors.StorageUnavailable("not applied")
         await asyncio.sleep(0)
-        known = {held.id: held.digest for held in KEYS.values()}
-        if key.id not in known or not key.matches(known[key.id]):
+        digests = {held.id: held.digest for held in KEYS.values()}
+        if key.id not in digests or not key.matches(digests[key.id]):
             return None
         return self.principals.get(key.id)
 
@@ -89,7 +89,7 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
         self.release = asyncio.Event()
         self.goodbye = asyncio.Event()
 
-    async def Say(self, request: Any, context: Any) -> Any:
+    async def Echo(self, request: Any, context: Any) -> Any:
         verb, _, argument = request.text.partition(":")
         if verb == "raise":
             raise self.error
@@ -99,27 +99,27 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
             self.entered.set()
             await self.release.wait()
         if verb == "who":
-            return pb.SayResponse(text=str(current_principal()))
+            return pb.EchoResponse(text=str(current_principal()))
         if verb == "trace":
-            return pb.SayResponse(text=telemetry.current_traceparent())
+            return pb.EchoResponse(text=telemetry.current_traceparent())
         if verb == "tenant":
             require_tenant(argument, "task", f"tenants/{argument}/tasks/1")
         if verb == "held":
             await self.entered.wait()
-        SAY_BEFORE_ANSWER.hit()
-        await SAY_BEFORE_ANSWER_ASYNC.reach()
-        return pb.SayResponse(text=request.text)
+        ECHO_BEFORE_RESPONSE.hit()
+        await ECHO_BEFORE_RESPONSE_ASYNC.reach()
+        return pb.EchoResponse(text=request.text)
 
     error: errors.TaskyardError = errors.ServerDraining()
 
     async def Wait(self, request: Any, context: Any) -> Any:
         self.entered.set()
         await self.release.wait()
-        return pb.SayResponse(text="waited")
+        return pb.EchoResponse(text="waited")
 
     async def Count(self, request: Any, context: Any) -> AsyncIterator[Any]:
         for number in range(3):
-            yield pb.SayResponse(text=str(number))
+            yield pb.EchoResponse(text=str(number))
         if request.text == "raise":
             raise self.error
         if request.text == "crash":
@@ -127,18 +127,18 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
         if request.text == "forever":
             self.entered.set()
             await self.goodbye.wait()
-            yield pb.SayResponse(text="goodbye")
+            yield pb.EchoResponse(text="goodbye")
             await asyncio.Event().wait()
 
     async def Join(self, requests: Any, context: Any) -> Any:
-        return pb.SayResponse(text=" ".join([request.text async for request in requests]))
+        return pb.EchoResponse(text=" ".join([request.text async for request in requests]))
 
     async def Chat(self, requests: Any, context: Any) -> None:
         # The reader and writer form of a handler, beside the generator of Count.
         while (request := await context.read()) is not grpc.aio.EOF:
             if request.text == "raise":
                 raise self.error
-            await context.write(pb.SayResponse(text=request.text))
+            await context.write(pb.EchoResponse(text=request.text))
 
 
 async def main(settings: EchoSettings) -> None:

@@ -111,10 +111,10 @@ def check_policies(methods: Iterable[str], policies: Mapping[str, Policy]) -> No
     served = set(methods)
     without = sorted(served - policies.keys())
     stale = sorted(policies.keys() - served - KIT_POLICIES.keys())
-    told = [f"RPC without a policy: {name}" for name in without]
-    told += [f"policy for an RPC that is not served: {name}" for name in stale]
-    if told:
-        raise PolicyError("; ".join(told) + "; correct the policy table")
+    problems = [f"RPC without a policy: {name}" for name in without]
+    problems += [f"policy for an RPC that is not served: {name}" for name in stale]
+    if problems:
+        raise PolicyError("; ".join(problems) + "; correct the policy table")
 
 
 class KeyVerifier(Protocol):
@@ -131,7 +131,7 @@ class KeyVerifier(Protocol):
 class Authenticator:
     """Turns the authorization header into a principal, remembering answers for a short while.
 
-    A revoked key is refused `ttl` later at the latest, at once where `forget` is called. Refusals are
+    A revoked key is refused `ttl` later at the latest, at once where `invalidate` is called. Refusals are
     remembered for a second, so that a flood of one wrong key does not reach the key store.
     """
 
@@ -143,49 +143,49 @@ class Authenticator:
         self._verifier = verifier
         self._ttl = ttl.total_seconds()
         self._capacity = capacity
-        self._known: dict[bytes, tuple[float, Principal | None]] = {}
-        self._asking: dict[bytes, asyncio.Task[Principal | None]] = {}
+        self._cache: dict[bytes, tuple[float, Principal | None]] = {}
+        self._pending: dict[bytes, asyncio.Task[Principal | None]] = {}
 
     async def authenticate(self, header: str | None) -> Principal:
         """The caller's principal; raises Unauthenticated, or what the verifier raises when it cannot tell."""
         if header is None:
             raise Unauthenticated()
         fingerprint = _fingerprint(header)
-        found = self._known.get(fingerprint)
+        found = self._cache.get(fingerprint)
         if found is None or found[0] <= time.monotonic():
-            principal = await self._ask(fingerprint, header)
+            principal = await self._verify(fingerprint, header)
         else:
             principal = found[1]
         if principal is None:
             raise Unauthenticated("the key is unknown, expired or revoked")
         return principal
 
-    def forget(self, key_id: str | None = None) -> None:
+    def invalidate(self, key_id: str | None = None) -> None:
         """Forget what is remembered of a key, or of all keys."""
-        self._known = {
+        self._cache = {
             fingerprint: entry
-            for fingerprint, entry in self._known.items()
+            for fingerprint, entry in self._cache.items()
             if key_id is not None and entry[1] is not None and entry[1].id != key_id
         }
 
-    async def _ask(self, fingerprint: bytes, header: str) -> Principal | None:
+    async def _verify(self, fingerprint: bytes, header: str) -> Principal | None:
         # Callers that arrive with the same key meanwhile share one question; none of them may cancel it.
-        task = self._asking.get(fingerprint)
+        task = self._pending.get(fingerprint)
         if task is None:
             task = asyncio.create_task(self._verifier.verify(_parse_header(header)))
-            self._asking[fingerprint] = task
-            task.add_done_callback(lambda done: self._answered(fingerprint, done))
+            self._pending[fingerprint] = task
+            task.add_done_callback(lambda done: self._store_result(fingerprint, done))
         return await asyncio.shield(task)
 
-    def _answered(self, fingerprint: bytes, task: asyncio.Task[Principal | None]) -> None:
-        self._asking.pop(fingerprint, None)
+    def _store_result(self, fingerprint: bytes, task: asyncio.Task[Principal | None]) -> None:
+        self._pending.pop(fingerprint, None)
         if task.cancelled() or task.exception() is not None:
             return
-        if len(self._known) >= self._capacity:
-            self._known.pop(next(iter(self._known)))
+        if len(self._cache) >= self._capacity:
+            self._cache.pop(next(iter(self._cache)))
         principal = task.result()
         ttl = self._ttl if principal is not None else min(self._ttl, self.REFUSAL_TTL)
-        self._known[fingerprint] = (time.monotonic() + ttl, principal)
+        self._cache[fingerprint] = (time.monotonic() + ttl, principal)
 
 
 def _fingerprint(header: str) -> bytes:

@@ -77,10 +77,10 @@ def configure(setting: str, service: str = "") -> None:
     for point in _declared.values():
         point._set(None, 0)
     for entry in filter(None, (part.strip() for part in setting.split(";"))):
-        name, _, told = entry.partition("=")
+        name, _, action = entry.partition("=")
         owner, _, bare = name.rpartition("/")
         if not owner or owner == service:
-            _find(bare)._set(*_parse(entry, told))
+            _find(bare)._set(*_parse(entry, action))
 
 
 def _find(name: str) -> Failpoint:
@@ -91,11 +91,11 @@ def _find(name: str) -> Failpoint:
     return _declared[name]
 
 
-def _parse(entry: str, told: str) -> tuple[Callable[[str], None], int]:
-    told, _, count = told.partition("@")
-    verb, _, argument = told.partition(":")
-    known = ("kill", "stop", "raise") if not argument else ("sleep", "pause")
-    if verb not in known or (count and not count.isdigit()) or count == "0":
+def _parse(entry: str, action: str) -> tuple[Callable[[str], None], int]:
+    action, _, count = action.partition("@")
+    verb, _, argument = action.partition(":")
+    verbs = ("kill", "stop", "raise") if not argument else ("sleep", "pause")
+    if verb not in verbs or (count and not count.isdigit()) or count == "0":
         raise FailpointError(
             f"{ENVIRONMENT}: {entry!r} is not <name>=kill|stop|raise|sleep:<seconds>|pause:<fifo>[@<hit>]"
         )

@@ -114,15 +114,15 @@ class Guard:
         decode = decoder(_deserializer(handler), method, validated=policy.validate)
         serialize = _serializer(handler)
         behavior = _behavior(handler, method)
-        enter = self._entrance(method, policy)
+        enter = self._authorizer(method, policy)
         streaming = handler.request_streaming or handler.response_streaming
         if streaming:
             body = _stream_body(handler, behavior, enter, decode, self._writes)
         else:
             body = _unary_body(behavior, enter, decode, self._limit(policy), method)
-        call = _answered(_observed(method, _logged(method, body)))
+        call = _with_error_status(_with_telemetry(method, _with_internal_errors(method, body)))
         if streaming or policy.waits:
-            call = _tracked(method, self.streams, call, authorized=not policy.open)
+            call = _with_tracking(method, self.streams, call, authorized=not policy.open)
         # Messages of a request stream are decoded, and so validated, where the handler reads them; a single
         # request stays in bytes until the caller is known.
         if handler.request_streaming:
@@ -154,7 +154,7 @@ class Guard:
     def _limit(self, policy: Policy) -> timedelta | None:
         return None if policy.waits else policy.deadline or self._call_timeout
 
-    def _entrance(self, method: str, policy: Policy) -> Callable[[Context], Awaitable[None]]:
+    def _authorizer(self, method: str, policy: Policy) -> Callable[[Context], Awaitable[None]]:
         authenticate = self._authenticator.authenticate
 
         async def enter(context: Context) -> None:
@@ -260,7 +260,7 @@ def _stream_body(
     return call
 
 
-def _tracked(method: str, streams: Streams, inner: Behavior, *, authorized: bool) -> Behavior:
+def _with_tracking(method: str, streams: Streams, inner: Behavior, *, authorized: bool) -> Behavior:
     gauge = instrument(RPC_OPEN_STREAMS)
     labels = {"method": method.lstrip("/")}
 
@@ -285,7 +285,7 @@ def _tracked(method: str, streams: Streams, inner: Behavior, *, authorized: bool
     return call
 
 
-def _logged(method: str, inner: Behavior) -> Behavior:
+def _with_internal_errors(method: str, inner: Behavior) -> Behavior:
     """Turns what no handler should raise into INTERNAL; the detail goes to the log only."""
 
     async def call(incoming: Any, context: Context) -> Any:
@@ -301,7 +301,7 @@ def _logged(method: str, inner: Behavior) -> Behavior:
     return call
 
 
-def _observed(method: str, inner: Behavior) -> Behavior:
+def _with_telemetry(method: str, inner: Behavior) -> Behavior:
     """Measures and traces a call if anybody reads that; otherwise only passes the traceparent on."""
     name = method.lstrip("/")
     duration = instrument(RPC_DURATION)
@@ -342,7 +342,7 @@ def _aborted_code(context: Context) -> str:
 _ATTRIBUTES = {"rpc.system.name": "grpc"}
 
 
-def _answered(inner: Behavior) -> Behavior:
+def _with_error_status(inner: Behavior) -> Behavior:
     """Answers with the status of the error that was raised."""
 
     async def call(incoming: Any, context: Context) -> Any:

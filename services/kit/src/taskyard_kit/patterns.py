@@ -52,7 +52,7 @@ def compile(pattern: str) -> Pattern:
     try:
         return Pattern(pattern, re2.compile(pattern, _options()))
     except re2.error as error:
-        raise PatternInvalid(pattern, f"is not an RE2 pattern: {_told(error)}") from None
+        raise PatternInvalid(pattern, f"is not an RE2 pattern: {_reason(error)}") from None
     except UnicodeEncodeError:
         raise PatternInvalid(pattern, "is not valid Unicode") from None
 
@@ -65,7 +65,7 @@ def _options() -> Any:
     return options
 
 
-def _told(error: Exception) -> str:
-    told = error.args[0] if error.args else ""
-    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+def _reason(error: Exception) -> str:
+    detail = error.args[0] if error.args else ""
+    text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     return "too large; use smaller repetition counts" if "too large" in text else text

@@ -42,7 +42,7 @@ def run(
 
 
 def _run(settings: S, main: Callable[[S], Coroutine[Any, Any, None]]) -> int:
-    known = (StartupError, PolicyError, failpoint.FailpointError, TaskyardError)
+    expected = (StartupError, PolicyError, failpoint.FailpointError, TaskyardError)
     try:
         failpoint.configure(os.environ.get(failpoint.ENVIRONMENT, ""), settings.service)
         telemetry.configure(settings)
@@ -51,7 +51,7 @@ def _run(settings: S, main: Callable[[S], Coroutine[Any, Any, None]]) -> int:
                 runner.run(main(settings))
         finally:
             telemetry.flush()
-    except known as error:
+    except expected as error:
         return _fail(settings.service, str(error))
     except KeyboardInterrupt:
         return _fail(settings.service, "interrupted")

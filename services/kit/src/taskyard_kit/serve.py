@@ -102,7 +102,7 @@ class Server:
         self._health = health.aio.HealthServicer()
         self._methods: list[str] = []
         self._services: list[str] = []
-        self._own: tuple[str, ...] = ()
+        self._own_services: tuple[str, ...] = ()
         self._drain_hooks: list[DrainHook] = []
         self._checking: asyncio.Task[None] | None = None
 
@@ -128,7 +128,7 @@ class Server:
         validation.prime(method.input_type for name in own for method in _describe(name).methods)
         self.port = self._listen()
         await self._server.start()
-        self._own = own
+        self._own_services = own
         self._checking = asyncio.create_task(self._check_keys())
         await self.set_health(serving=True)
         log.info("serving", address=self.address, services=list(own))
@@ -145,7 +145,7 @@ class Server:
         if shutdown is None:
             stop.install()
         await self.start()
-        _spare_collector()
+        _tune_garbage_collector()
         await stop.requested.wait()
         drain = asyncio.create_task(self.drain())
         hurry = asyncio.create_task(stop.now.wait())
@@ -157,9 +157,9 @@ class Server:
 
     async def set_health(self, *, serving: bool) -> None:
         """What health answers, overall and for each service; a drain has the last word."""
-        answers = health_pb2.HealthCheckResponse
-        status = answers.SERVING if serving else answers.NOT_SERVING
-        for name in ("", *self._own):
+        responses = health_pb2.HealthCheckResponse
+        status = responses.SERVING if serving else responses.NOT_SERVING
+        for name in ("", *self._own_services):
             await self._health.set(name, status)
 
     async def drain(self) -> None:
@@ -169,12 +169,12 @@ class Server:
         await self._health.enter_graceful_shutdown()
         limit = self._settings.drain_timeout.total_seconds()
         deadline = asyncio.get_running_loop().time() + limit
-        goodbyes = asyncio.create_task(self._say_goodbye(limit))
+        hooks = asyncio.create_task(self._run_drain_hooks(limit))
         await asyncio.sleep(self._settings.lame_duck.total_seconds())
         stopping = asyncio.create_task(
             self._server.stop(max(0.0, deadline - asyncio.get_running_loop().time()))
         )
-        await goodbyes
+        await hooks
         self._guard.streams.end_all()
         await stopping
         self._end_checks()
@@ -196,7 +196,7 @@ class Server:
         if self._checking is not None:
             self._checking.cancel()
 
-    async def _say_goodbye(self, limit: float) -> None:
+    async def _run_drain_hooks(self, limit: float) -> None:
         try:
             async with asyncio.timeout(limit):
                 results = await asyncio.gather(
@@ -268,7 +268,7 @@ def _probe(listen: str, reuse_port: bool) -> None:
         ) from None
 
 
-def _spare_collector() -> None:
+def _tune_garbage_collector() -> None:
     """Let the garbage collector look at new objects only, and less often.
 
     Messages make many objects and no cycles; with the default thresholds a quarter of the CPU of a busy

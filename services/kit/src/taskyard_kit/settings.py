@@ -135,8 +135,8 @@ def _build_parser(cls: type[Settings], specs: Sequence[_Spec]) -> _Parser:
         argument_default=argparse.SUPPRESS,
     )
     for spec in specs:
-        told = "required" if spec.required else f"default {show(spec.default) or 'none'}"
-        help_text = f"{spec.help} [{told}; {spec.env}]".replace("%", "%%")
+        default_text = "required" if spec.required else f"default {show(spec.default) or 'none'}"
+        help_text = f"{spec.help} [{default_text}; {spec.env}]".replace("%", "%%")
         if spec.kind is bool:
             parser.add_argument(spec.flag, dest=spec.name, action="store_const", const="true", help=help_text)
             no_flag = "--no-" + spec.flag.removeprefix("--")

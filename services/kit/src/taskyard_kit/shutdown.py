@@ -11,7 +11,7 @@ from taskyard_kit.logs import get_log
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Seconds for a cancelled task to tidy up.
-_PATIENCE = 3.0
+_CANCEL_SECONDS = 3.0
 
 log = get_log(__name__)
 
@@ -59,5 +59,5 @@ async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     while left:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=_PATIENCE)
+        _, left = await asyncio.wait(left, timeout=_CANCEL_SECONDS)
     await asyncio.gather(*every, return_exceptions=True)

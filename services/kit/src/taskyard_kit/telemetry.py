@@ -116,8 +116,8 @@ def _serve_prometheus(listen: str) -> Any:
     try:
         server, _ = start_http_server(int(_port(listen)), host)
     except OSError as error:
-        told = f"cannot serve metrics on {listen}: {error.strerror}; set another --metrics-listen"
-        raise StartupError(told) from None
+        message = f"cannot serve metrics on {listen}: {error.strerror}; set another --metrics-listen"
+        raise StartupError(message) from None
     atexit.register(server.shutdown)
     return PrometheusMetricReader()
 

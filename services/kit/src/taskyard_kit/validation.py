@@ -51,9 +51,11 @@ def decoder(
 def _violation(found: protovalidate.Violation) -> FieldViolation:
     proto = found.proto
     # The one sign that a message cannot show.
-    told = (proto.message or f"breaks the rule {proto.rule_id}").replace("\0", "NUL")
+    description = (proto.message or f"breaks the rule {proto.rule_id}").replace("\0", "NUL")
     shown = _shown(found)
-    return FieldViolation(_path(proto), f"{told}, not {shown}" if shown else told, proto.rule_id)
+    return FieldViolation(
+        _path(proto), f"{description}, not {shown}" if shown else description, proto.rule_id
+    )
 
 
 def _path(proto: Any) -> str:

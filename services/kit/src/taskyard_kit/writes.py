@@ -29,7 +29,7 @@ class Writes:
         loop = asyncio.get_running_loop()
         self._began[task] = loop.time()
         if self._timer is None:
-            self._timer = loop.call_later(STALL_SECONDS / 4, self._look, loop)
+            self._timer = loop.call_later(STALL_SECONDS / 4, self._cancel_stalled, loop)
         try:
             await context.write(response)
         except asyncio.CancelledError:
@@ -41,11 +41,11 @@ class Writes:
             del self._began[task]
             self._stalled.discard(task)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _cancel_stalled(self, loop: asyncio.AbstractEventLoop) -> None:
         late = loop.time() - STALL_SECONDS
         for task, began in self._began.items():
             if began <= late and task not in self._stalled:
                 # It waits in `write`, so that is where the cancellation arrives.
                 self._stalled.add(task)
                 task.cancel()
-        self._timer = loop.call_later(STALL_SECONDS / 4, self._look, loop) if self._began else None
+        self._timer = loop.call_later(STALL_SECONDS / 4, self._cancel_stalled, loop) if self._began else None
