@@ -15,7 +15,7 @@ def test_a_payload_that_does_not_fit_fails_for_good() -> None:
     assert failure.message == "InvalidPayload: payload.nmae is unknown; the function takes name, greeting"
 
 
-def test_a_busy_bank_is_asked_again() -> None:
+def test_busy_bank_is_retried() -> None:
     order = {"id": "o-1", "amount": 9.5}
     first = run(app, "charge", order)
     assert first.failure is not None and first.failure.retry_after == 0.2
@@ -31,7 +31,7 @@ def test_hashing_goes_on_where_it_was_stopped() -> None:
     assert again.result == whole.result
 
 
-def test_a_campaign_greets_everybody_once() -> None:
+def test_campaign_greets_each_name_once() -> None:
     told = run(app, "campaign", {"names": ["Ada", "Grace"]})
     assert told.result == 2
     assert [child["execution"] for child in told.children] == [{"function": {"function": "greet"}}] * 2

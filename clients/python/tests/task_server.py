@@ -37,7 +37,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         self.outcome: tuple[int, int | None] = (task_pb2.TASK_PHASE_SUCCEEDED, 0)
         self.gate: asyncio.Event | None = None
         self.batch_limit = 1000
-        self.batch_answers: list[pb.BatchCancelTasksResponse] = []
+        self.batch_responses: list[pb.BatchCancelTasksResponse] = []
 
     def requests(self, method: str) -> list[Any]:
         """What was asked of one method, in order."""
@@ -110,7 +110,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
 
     async def BatchCancelTasks(self, request: Any, context: Any) -> Any:
         await self._enter("BatchCancelTasks", request, context)
-        return self.batch_answers.pop(0)
+        return self.batch_responses.pop(0)
 
     async def ListTasks(self, request: Any, context: Any) -> Any:
         await self._enter("ListTasks", request, context)

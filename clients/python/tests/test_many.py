@@ -50,19 +50,20 @@ async def test_cancel_by_filter_goes_on_until_nothing_is_left(client: Client, se
     first = pb.BatchCancelTasksResponse(results=[pb.BatchTaskResult(name="a", status=fine)], more=True)
     # More, but nothing changes any more: it must not go round in circles.
     last = pb.BatchCancelTasksResponse(results=[pb.BatchTaskResult(name="b", status=refused)], more=True)
-    server.batch_answers = [first, last]
+    server.batch_responses = [first, last]
     results = [result async for result in client.cancel_all("status.phase = LIVE")]
     assert [name for name, _ in results] == ["a", "b"]
     assert results[0][1] is None and isinstance(results[1][1], errors.TaskTerminal)
 
 
-async def test_create_many_tells_how_far_it_is(client: Client) -> None:
-    told: list[int] = []
+async def test_create_many_reports_progress(client: Client) -> None:
+    reported: list[int] = []
     made = [
-        one async for one in client.create_many((command("true") for _ in range(2100)), progress=told.append)
+        one
+        async for one in client.create_many((command("true") for _ in range(2100)), progress=reported.append)
     ]
     assert len(made) == 2100
-    assert told == [1000, 2000, 2100]
+    assert reported == [1000, 2000, 2100]
 
 
 async def test_every_call_has_the_deadline_of_the_service_config(address: str, server: TaskServer) -> None:
@@ -74,7 +75,7 @@ async def test_every_call_has_the_deadline_of_the_service_config(address: str, s
     )
 
 
-async def test_explain_without_a_scheduler_says_what_to_set(client: Client) -> None:
+async def test_explain_without_a_scheduler_names_the_setting(client: Client) -> None:
     with pytest.raises(ValueError, match="TASKYARD_SCHEDULER"):
         await client.explain("a")
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PAGE_SIZE = 1000
 
 
-def _same(message: Any) -> Any:
+def _identity(message: Any) -> Any:
     return message
 
 
@@ -71,7 +71,7 @@ class Admin:
     def tenants(self, filter: str = "") -> Stream[tenant_pb2.Tenant]:
         """All tenants, by id; the filter may name tier, suspended and create_time."""
         request = tenant_service_pb2.ListTenantsRequest(filter=filter, page_size=PAGE_SIZE)
-        return Stream(pages(self._channels, lambda: self._tenants.ListTenants, request, "tenants", _same))
+        return Stream(pages(self._channels, lambda: self._tenants.ListTenants, request, "tenants", _identity))
 
     async def update_tenant(self, tenant: tenant_pb2.Tenant, *paths: str) -> tenant_pb2.Tenant:
         """Changes the fields named by `paths`, or every field that is set."""
@@ -99,7 +99,7 @@ class Admin:
     def keys(self) -> Stream[api_key_pb2.ApiKey]:
         """All keys that the caller may see, without their secrets."""
         request = api_key_service_pb2.ListApiKeysRequest(page_size=PAGE_SIZE)
-        return Stream(pages(self._channels, lambda: self._keys.ListApiKeys, request, "api_keys", _same))
+        return Stream(pages(self._channels, lambda: self._keys.ListApiKeys, request, "api_keys", _identity))
 
     async def revoke_key(self, key: str) -> api_key_pb2.ApiKey:
         """Makes a key invalid for good. Repeating it is safe."""
@@ -118,7 +118,9 @@ class Admin:
         request = task_type_service_pb2.ListTaskTypesRequest(
             parent=tenant_name(tenant or self._channels.context.tenant), filter=filter, page_size=PAGE_SIZE
         )
-        return Stream(pages(self._channels, lambda: self._types.ListTaskTypes, request, "task_types", _same))
+        return Stream(
+            pages(self._channels, lambda: self._types.ListTaskTypes, request, "task_types", _identity)
+        )
 
     async def put_type(self, task_type: task_type_pb2.TaskType, *paths: str) -> task_type_pb2.TaskType:
         """Makes a task type, or changes the fields named by `paths`, or every field that is set."""
@@ -153,7 +155,7 @@ class Admin:
         request = runner_service_pb2.ListRunnersRequest(
             filter=filter, show_deleted=deleted, page_size=PAGE_SIZE
         )
-        return Stream(pages(self._channels, lambda: self._runners.ListRunners, request, "runners", _same))
+        return Stream(pages(self._channels, lambda: self._runners.ListRunners, request, "runners", _identity))
 
     async def label_runner(self, runner: str, labels: Mapping[str, str]) -> runner_pb2.Runner:
         """Sets the administrator's labels of a runner to exactly these."""
@@ -206,7 +208,7 @@ class Admin:
         """Specs that are held back because they killed too many runners."""
         request = doctor_pb.ListQuarantinesRequest(parent=tenant_name(tenant), page_size=PAGE_SIZE)
         return Stream(
-            pages(self._channels, lambda: self._health.ListQuarantines, request, "quarantines", _same)
+            pages(self._channels, lambda: self._health.ListQuarantines, request, "quarantines", _identity)
         )
 
     async def release_quarantine(self, name: str) -> None:

@@ -22,18 +22,18 @@ from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
 # How long single creates that share a batch are sent again, about as long as gRPC repeats one alone.
-COALESCED_PATIENCE = 5.0
+COALESCED_RETRY_SECONDS = 5.0
 
 
 class Client(Reader):
     """A connection to Taskyard, safe to share between coroutines; an async context manager.
 
-    What is not given as an argument comes from TASKYARD_ADDRESS, TASKYARD_KEY and TASKYARD_TENANT, then from
-    .taskyard/context.toml in this folder or one above, then from ~/.config/taskyard/config.toml. `timeout`
-    bounds one call instead of what service_config.json says, `patience` an outage that watch, logs, wait and
-    create_many sit out.
+    Arguments that are not given are read from TASKYARD_ADDRESS, TASKYARD_KEY and TASKYARD_TENANT, then from
+    .taskyard/context.toml in this folder or the nearest parent that has one, then from
+    ~/.config/taskyard/config.toml. `timeout` replaces the per-method timeout of service_config.json.
+    `outage_timeout` is how long watch, logs, wait and create_many retry while the server cannot be reached.
 
-    Methods raise taskyard.errors; a task is named by its id, its full name, or a Task.
+    Methods raise taskyard.errors. A task is given as its id, its full name, or a Task.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -68,7 +68,7 @@ class Client(Reader):
         `tasks` is read only as fast as the server takes them; a server that asks to slow down is obeyed.
         `progress` is told how many have been answered so far.
         """
-        batches = Batches(self._batch_create, self._parent, self._patience, view_of(view))
+        batches = Batches(self._batch_create, self._parent, self._outage_timeout, view_of(view))
         made = create_batches(tasks, self._prepared, batches.send, in_flight)
         return Stream(counted(made, progress) if progress else made)
 
@@ -80,7 +80,7 @@ class Client(Reader):
 
     async def _create_now(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
         if len(requests) > 1:
-            batches = Batches(self._batch_create, self._parent, COALESCED_PATIENCE, pb.TASK_VIEW_BASIC)
+            batches = Batches(self._batch_create, self._parent, COALESCED_RETRY_SECONDS, pb.TASK_VIEW_BASIC)
             return await batches.send(requests)
         request = requests[0]
         request.parent, request.view = self._parent, pb.TASK_VIEW_BASIC

@@ -78,8 +78,8 @@ def _without_foreign_admin(values: Mapping[str, str], found: Mapping[str, str]) 
 
 def _layers(given: Mapping[str, str | None], environment: Mapping[str, str], start: Path) -> Iterator[_Layer]:
     yield _Layer("argument", {name: value for name, value in given.items() if value})
-    told = {name: environment.get(variable, "") for name, variable in _ENVIRONMENT.items()}
-    yield _Layer("TASKYARD_ADDRESS", {name: value for name, value in told.items() if value})
+    variables = {name: environment.get(variable, "") for name, variable in _ENVIRONMENT.items()}
+    yield _Layer("TASKYARD_ADDRESS", {name: value for name, value in variables.items() if value})
     for file in _files(environment, start):
         if file.is_file():
             yield _Layer(str(file), _read(file))
@@ -95,14 +95,14 @@ def _files(environment: Mapping[str, str], start: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> dict[str, str]:
-    known = {f.name for f in fields(Context)} - {"source"}
+    allowed = {f.name for f in fields(Context)} - {"source"}
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ContextError(f"{file} cannot be read ({error}); correct or remove it") from None
     for name, value in values.items():
-        if name not in known:
-            raise ContextError(f"{file}: unknown setting {name!r}; use {', '.join(sorted(known))}")
+        if name not in allowed:
+            raise ContextError(f"{file}: unknown setting {name!r}; use {', '.join(sorted(allowed))}")
         if not isinstance(value, str):
             raise ContextError(f"{file}: {name} = {value!r} must be a text in quotes")
     return {name: value for name, value in values.items() if value}

@@ -130,8 +130,8 @@ class TaskyardError(_DataError):
 
     def describe(self) -> str:
         """The message when none was given."""
-        told = self.sentence.format_map(vars(self)) or self.reason or self.code.name
-        return f"{told}; retry in {self.retry_after.total_seconds():g} s" if self.retry_after else told
+        text = self.sentence.format_map(vars(self)) or self.reason or self.code.name
+        return f"{text}; retry in {self.retry_after.total_seconds():g} s" if self.retry_after else text
 
     @property
     def data(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class TaskyardError(_DataError):
 
 _COMMON = frozenset({"message", "retry_after", "extra"})
 # How many violations a message spells out.
-_TOLD = 5
+_MAX_LISTED_VIOLATIONS = 5
 
 
 def _restore(cls: type[TaskyardError], fields: dict[str, Any], code: Code, reason: str) -> TaskyardError:
@@ -185,10 +185,10 @@ class InvalidArgument(TaskyardError):
         return cls((FieldViolation(field, description, rule),))
 
     def describe(self) -> str:
-        told = [f"{v.field}: {v.description}" for v in self.violations[:_TOLD]]
-        if len(self.violations) > _TOLD:
-            told.append(f"and {len(self.violations) - _TOLD} more")
-        return "; ".join(told) or super().describe()
+        parts = [f"{v.field}: {v.description}" for v in self.violations[:_MAX_LISTED_VIOLATIONS]]
+        if len(self.violations) > _MAX_LISTED_VIOLATIONS:
+            parts.append(f"and {len(self.violations) - _MAX_LISTED_VIOLATIONS} more")
+        return "; ".join(parts) or super().describe()
 
 
 class FieldInvalid(InvalidArgument):
@@ -228,8 +228,8 @@ class BatchTooLarge(InvalidArgument):
     @classmethod
     def sized(cls, field: str, size: int, limit: int, unit: str = "items") -> Self:
         """The error for a batch of `size` where `limit` is allowed."""
-        told = f"{size} {unit} are more than the {limit} that one batch may have; split it"
-        return cls((FieldViolation(field, told),), size, limit)
+        description = f"{size} {unit} are more than the {limit} that one batch may have; split it"
+        return cls((FieldViolation(field, description),), size, limit)
 
 
 class TooLarge(InvalidArgument):
@@ -240,8 +240,8 @@ class TooLarge(InvalidArgument):
     @classmethod
     def sized(cls, field: str, size: int, limit: int) -> Self:
         """The error for a value of `size` bytes where `limit` bytes are allowed."""
-        told = f"{size} bytes are more than the limit of {limit}; make it smaller"
-        return cls((FieldViolation(field, told),), size, limit)
+        description = f"{size} bytes are more than the limit of {limit}; make it smaller"
+        return cls((FieldViolation(field, description),), size, limit)
 
 
 class Unauthenticated(TaskyardError):

@@ -73,7 +73,7 @@ class Explanation:
 
 def _gate(one: pb.GateVerdict) -> Verdict:
     return Verdict(
-        _word(pb.Gate, one.gate, "GATE_"),
+        _enum_word(pb.Gate, one.gate, "GATE_"),
         one.passed,
         one.message,
         one.remedy,
@@ -83,11 +83,11 @@ def _gate(one: pb.GateVerdict) -> Verdict:
 
 
 def _runner(one: pb.RunnerVerdict) -> Verdict:
-    obstacle = _word(pb.RunnerObstacle, one.obstacle, "RUNNER_OBSTACLE_") if one.obstacle else ""
+    obstacle = _enum_word(pb.RunnerObstacle, one.obstacle, "RUNNER_OBSTACLE_") if one.obstacle else ""
     return Verdict(last_segment(one.runner), not one.obstacle, one.message, one.remedy, obstacle)
 
 
-def _word(enum: Any, number: int, prefix: str) -> str:
+def _enum_word(enum: Any, number: int, prefix: str) -> str:
     """The value's name in small letters; a newer server's value is told by its number."""
-    known = enum.values()
-    return str(enum.Name(number)).removeprefix(prefix).lower() if number in known else str(number)
+    values = enum.values()
+    return str(enum.Name(number)).removeprefix(prefix).lower() if number in values else str(number)

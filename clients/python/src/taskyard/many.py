@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from taskyard import errors
-from taskyard.patience import Patience
+from taskyard.retry_timer import RetryTimer
 from taskyard.status import from_status
 from taskyard.stream import Stream
 from taskyard.task import Event, EventType, Task
@@ -28,19 +28,19 @@ def chunks(names: Iterable[str], size: int = MAX_NAMES) -> Iterable[list[str]]:
 
 
 async def ended_batches(
-    names: Iterable[str], fetch: Fetch, watch: Watch, patience: float
+    names: Iterable[str], fetch: Fetch, watch: Watch, outage_timeout: float
 ) -> AsyncGenerator[Sequence[Task]]:
     """Each task once it has ended, over outages; one that is missing, now or later, is errors.NotFound."""
     for chunk in chunks(dict.fromkeys(names)):
         live = set(chunk)
-        patient = Patience(patience)
+        retry_timer = RetryTimer(outage_timeout)
         while live:
             try:
                 async for done in _ended_of(live, fetch, watch):
-                    patient.refresh()
+                    retry_timer.refresh()
                     yield done
             except errors.TaskyardError as error:
-                await patient.wait(error)
+                await retry_timer.wait(error)
 
 
 async def _ended_of(live: set[str], fetch: Fetch, watch: Watch) -> AsyncGenerator[list[Task]]:
@@ -71,11 +71,11 @@ async def each_result(
 ) -> AsyncGenerator[Sequence[tuple[str, errors.TaskyardError | None]]]:
     """What became of each task that a filter found, call after call until none is left."""
     while True:
-        answer: pb.BatchCancelTasksResponse | pb.BatchRetryTasksResponse = await call()
-        results = [(item.name, _error(item)) for item in answer.results]
+        response: pb.BatchCancelTasksResponse | pb.BatchRetryTasksResponse = await call()
+        results = [(item.name, _error(item)) for item in response.results]
         yield results
         # A call that changed nothing would be repeated for ever.
-        if not answer.more or all(error for _, error in results):
+        if not response.more or all(error for _, error in results):
             return
 
 

@@ -139,10 +139,10 @@ def _set_spec(spec: task_pb2.TaskSpec, options: Options) -> None:
         spec.not_before.CopyFrom(to_timestamp(options["not_before"]))
     if "callback" in options:
         spec.callback.url = options["callback"]
-    told: Mapping[str, Any] = options
+    given: Mapping[str, Any] = options
     for option, field in _DURATIONS.items():
-        if option in told:
-            getattr(spec, field).CopyFrom(to_duration(told[option]))
+        if option in given:
+            getattr(spec, field).CopyFrom(to_duration(given[option]))
     spec.admission = _number(task_pb2.AdmissionPolicy, options.get("admission"))
     spec.overlap = _number(task_pb2.OverlapPolicy, options.get("overlap"))
     spec.on_runner_lost = _number(task_pb2.RunnerLostPolicy, options.get("on_runner_lost"))

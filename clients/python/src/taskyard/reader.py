@@ -16,7 +16,7 @@ from taskyard.many import ended_batches
 from taskyard.names import task_name, tenant_name
 from taskyard.new_task import NewTask
 from taskyard.pages import pages
-from taskyard.patience import Patience
+from taskyard.retry_timer import RetryTimer
 from taskyard.status import translated
 from taskyard.stream import SILENCE_SECONDS, STREAM_SECONDS, Stream, log_batches, responses, watch_batches
 from taskyard.task import Event, LogEntry, LogLevel, Phase, Run, Task
@@ -37,7 +37,7 @@ View = Literal["name", "basic", "full"]
 PAGE_SIZE = 1000
 WAIT_SECONDS = 60.0
 # For the answer to a wait, beyond the waiting itself.
-ANSWER_SECONDS = 15.0
+RESPONSE_SECONDS = 15.0
 # For the whole content of a checkpoint, at most 10 MiB.
 CHECKPOINT_SECONDS = 120.0
 
@@ -55,7 +55,7 @@ class Reader:
         admin_key: str | None = None,
         tls_ca: str | Path | None = None,
         timeout: Seconds | None = None,
-        patience: Seconds = 300.0,
+        outage_timeout: Seconds = 300.0,
     ) -> None:
         given = {
             "address": address,
@@ -66,7 +66,7 @@ class Reader:
             "tls_ca": str(tls_ca) if tls_ca else None,
         }
         self.context: Context = find_context(given)
-        self._patience = to_timedelta(patience).total_seconds()
+        self._outage_timeout = to_timedelta(outage_timeout).total_seconds()
         self._parent = tenant_name(self.context.tenant)
         limit = None if timeout is None else to_timedelta(timeout).total_seconds()
         self._channels = Channels(self.context, limit)
@@ -131,20 +131,20 @@ class Reader:
         """The task once it has ended; raises TimeoutError after `timeout`. Sits out the server's restarts."""
         name = self._name(task)
         ends = None if timeout is None else time.monotonic() + to_timedelta(timeout).total_seconds()
-        patience = Patience(self._patience)
+        retry_timer = RetryTimer(self._outage_timeout)
         while True:
             left = WAIT_SECONDS if ends is None else max(0.0, min(WAIT_SECONDS, ends - time.monotonic()))
             request = pb.WaitTaskRequest(name=name, timeout=to_duration(left), view=view_of(view))
             try:
-                answer = await self._channels.call(self._tasks.WaitTask, request, left + ANSWER_SECONDS)
+                response = await self._channels.call(self._tasks.WaitTask, request, left + RESPONSE_SECONDS)
             except errors.TaskyardError as error:
-                await patience.wait(error)
+                await retry_timer.wait(error)
                 continue
-            patience.refresh()
-            if answer.satisfied:
-                return Task(answer.task)
+            retry_timer.refresh()
+            if response.satisfied:
+                return Task(response.task)
             if ends is not None and time.monotonic() >= ends:
-                raise TimeoutError(f"{name} is still {Task(answer.task).phase} after {timeout}")
+                raise TimeoutError(f"{name} is still {Task(response.task).phase} after {timeout}")
 
     def wait_all(self, tasks: Iterable[str | Task]) -> Stream[Task]:
         """Each of these tasks once it has ended; a thousand at a time, in the order in which they end."""
@@ -158,7 +158,7 @@ class Reader:
             return self.watch(*names, snapshot=True, until_terminal=True)
 
         names = (self._name(task) for task in tasks)
-        return Stream(ended_batches(names, fetch, watch, self._patience))
+        return Stream(ended_batches(names, fetch, watch, self._outage_timeout))
 
     async def explain(self, subject: str | Task | NewTask) -> Explanation:
         """Why a task does not run, or whether one that was not created would."""
@@ -167,7 +167,7 @@ class Reader:
             request.spec.CopyFrom(subject.request.task.spec)
         else:
             request.name = self._name(subject)
-        return Explanation(await self._channels.call(self._explaining.ExplainTask, request))
+        return Explanation(await self._channels.call(self._explain_stub.ExplainTask, request))
 
     async def stats(
         self,
@@ -194,14 +194,14 @@ class Reader:
             parent=tenant_name(tenant or self.context.tenant), filter=filter, page_size=page_size
         )
         return Stream(
-            pages(self._channels, lambda: self._tasks.ListAuditEvents, request, "audit_events", _same)
+            pages(self._channels, lambda: self._tasks.ListAuditEvents, request, "audit_events", _identity)
         )
 
     def checkpoints(self, task: str | Task) -> Stream[checkpoint_pb2.Checkpoint]:
         """The checkpoints of a task, newest first."""
         request = pb.ListCheckpointsRequest(parent=self._name(task))
         return Stream(
-            pages(self._channels, lambda: self._tasks.ListCheckpoints, request, "checkpoints", _same)
+            pages(self._channels, lambda: self._tasks.ListCheckpoints, request, "checkpoints", _identity)
         )
 
     async def read_checkpoint(self, task: str | Task, sequence: int | None = None) -> bytes:
@@ -247,7 +247,7 @@ class Reader:
             resume_token,
             endless=not until_terminal,
             silence=SILENCE_SECONDS,
-            patience=self._patience,
+            outage_timeout=self._outage_timeout,
         )
         return Stream(watch_batches(source, resume_token, bookmarks))
 
@@ -277,7 +277,7 @@ class Reader:
             return self._tasks.TailTaskLogs(request, timeout=STREAM_SECONDS)
 
         source: AsyncGenerator[pb.TailTaskLogsResponse] = responses(
-            connect, "", endless=False, silence=STREAM_SECONDS, patience=self._patience
+            connect, "", endless=False, silence=STREAM_SECONDS, outage_timeout=self._outage_timeout
         )
         return Stream(log_batches(source))
 
@@ -288,7 +288,7 @@ class Reader:
         return self._channels.stub("taskdb", TaskServiceStub)
 
     @property
-    def _explaining(self) -> ExplainServiceAsyncStub:
+    def _explain_stub(self) -> ExplainServiceAsyncStub:
         return self._channels.stub("scheduler", ExplainServiceStub)
 
     def _name(self, task: str | Task) -> str:
@@ -306,5 +306,5 @@ def _and_phase(filter: str, phase: Phase | str | None) -> str:
     return f"({filter}) AND {wanted}" if filter else wanted
 
 
-def _same(message: Any) -> Any:
+def _identity(message: Any) -> Any:
     return message

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 
 from taskyard import errors
-from taskyard.patience import Patience
+from taskyard.retry_timer import RetryTimer
 from taskyard.status import from_rpc_error
 from taskyard.task import Event, LogEntry
 from taskyard.v1 import log_pb2
@@ -21,7 +21,7 @@ STREAM_SECONDS = 70 * 60.0
 # Longest silence of a watch, whose server sends a bookmark every 15 s.
 SILENCE_SECONDS = 60.0
 # Versions remembered to recognise repeats by.
-REMEMBERED_TASKS = 100_000
+MAX_TRACKED_TASKS = 100_000
 
 T = TypeVar("T")
 
@@ -54,21 +54,21 @@ R = TypeVar("R", bound=_Response)
 
 
 async def responses(
-    connect: Callable[[str], Any], token: str, *, endless: bool, silence: float, patience: float
+    connect: Callable[[str], Any], token: str, *, endless: bool, silence: float, outage_timeout: float
 ) -> AsyncGenerator[R]:
     """Everything that the stream opened by `connect(token)` sends, over as many connections as it takes.
 
     Ends when the server ends the stream without announcing it, unless `endless`. A stream that never worked,
-    an error that another try cannot mend, and an outage longer than `patience` raise taskyard.errors.
+    an error that another try cannot mend, and an outage longer than `outage_timeout` raise taskyard.errors.
     """
-    patient: Patience | None = None
+    retry_timer: RetryTimer | None = None
     while True:
         call = connect(token)
         closing = endless
         try:
             while (response := await _read(call, silence)) is not grpc.aio.EOF:
-                patient = patient or Patience(patience)
-                patient.refresh()
+                retry_timer = retry_timer or RetryTimer(outage_timeout)
+                retry_timer.refresh()
                 yield response
                 token = response.resume_token or token
                 closing = endless or response.closing
@@ -81,7 +81,7 @@ async def responses(
             lost = errors.Unavailable(message=f"nothing was heard from the server for {silence:g} s")
         finally:
             call.cancel()
-        await (patient or Patience(0)).wait(lost)
+        await (retry_timer or RetryTimer(0)).wait(lost)
 
 
 async def _read(call: Any, silence: float) -> Any:
@@ -96,7 +96,7 @@ class Versions:
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
 
-    def is_news(self, event: pb.TaskEvent) -> bool:
+    def is_new(self, event: pb.TaskEvent) -> bool:
         """Whether this change was not seen before; notes that it was now."""
         # A task that was deleted and made again has the old name and a new uid.
         key = event.task.metadata.uid or event.task.name
@@ -104,7 +104,7 @@ class Versions:
         version = float("inf") if deleted else float(event.resource_version)
         last = self._seen.pop(key, -1.0)
         self._seen[key] = max(version, last)
-        if len(self._seen) > REMEMBERED_TASKS:
+        if len(self._seen) > MAX_TRACKED_TASKS:
             del self._seen[next(iter(self._seen))]
         return version > last
 
@@ -116,11 +116,11 @@ async def watch_batches(
     versions = Versions()
     try:
         async for response in source:
-            news = [event for event in response.events if versions.is_news(event)]
+            new_events = [event for event in response.events if versions.is_new(event)]
             # Before the last event of a response is dealt with, only the token before it is safe.
-            batch = [Event(event, token) for event in news[:-1]]
+            batch = [Event(event, token) for event in new_events[:-1]]
             token = response.resume_token or token
-            batch += [Event(event, token) for event in news[-1:]]
+            batch += [Event(event, token) for event in new_events[-1:]]
             if bookmarks and not batch:
                 batch = [Event(pb.TaskEvent(), token)]
             if batch:

@@ -56,9 +56,9 @@ async def apply(client: Client, files: tuple[Path, ...], dry_run: bool) -> None:
         if not dry_run:
             await change.make()
         counts[change.verb] += 1
-        _tell(change, resource, dry_run)
-    told = ", ".join(f"{count} {verb}" for verb, count in counts.items() if count)
-    click.echo(f"{told}{' (dry run: nothing was changed)' if dry_run else ''}", err=True)
+        _print_change(change, resource, dry_run)
+    summary = ", ".join(f"{count} {verb}" for verb, count in counts.items() if count)
+    click.echo(f"{summary}{' (dry run: nothing was changed)' if dry_run else ''}", err=True)
 
 
 def _read(file: Path) -> Sequence[Resource]:
@@ -79,7 +79,7 @@ def _read(file: Path) -> Sequence[Resource]:
     return found
 
 
-def _tell(change: Change, resource: Resource, dry_run: bool) -> None:
+def _print_change(change: Change, resource: Resource, dry_run: bool) -> None:
     verb = f"would be {change.verb}" if dry_run and change.verb != "unchanged" else change.verb
     click.echo(f"{resource.kind} {resource.id}  {screen.paint(verb, change.verb)}")
     for line in change.difference:

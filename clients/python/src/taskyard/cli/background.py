@@ -80,8 +80,8 @@ def stop(pid: int, timeout: float) -> None:
     except ProcessLookupError:
         return
     except PermissionError:
-        told = f"process {pid} belongs to another user; stop it as that user"
-        raise CommandFailed(told) from None
+        message = f"process {pid} belongs to another user; stop it as that user"
+        raise CommandFailed(message) from None
     try:
         if not select.select([process], [], [], timeout)[0]:
             raise CommandFailed(f"process {pid} has not ended after {timeout:g} s", TIME_UP)

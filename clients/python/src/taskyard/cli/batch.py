@@ -19,7 +19,7 @@ from taskyard.task import Created
 from taskyard.v1.task_service_pb2 import CreateTaskRequest
 
 # How many refusals are told one by one.
-TOLD = 10
+MAX_SHOWN_REFUSALS = 10
 
 
 def tasks_of_file(file: IO[str]) -> Iterator[NewTask]:
@@ -89,10 +89,10 @@ async def create_all(client: Client, tasks: Iterable[NewTask], total: int | None
                 created += len(ids)
         except YamlError as error:
             raise CommandFailed(f"{error} ({created} tasks were created before it)", USAGE) from None
-    for line in refused[:TOLD]:
+    for line in refused[:MAX_SHOWN_REFUSALS]:
         click.echo(f"taskyard: {line}", err=True)
-    if len(refused) > TOLD:
-        click.echo(f"taskyard: and {len(refused) - TOLD} more", err=True)
+    if len(refused) > MAX_SHOWN_REFUSALS:
+        click.echo(f"taskyard: and {len(refused) - MAX_SHOWN_REFUSALS} more", err=True)
     click.echo(f"Created {created} tasks{f'; {len(refused)} were refused' if refused else ''}.", err=True)
     return FAILED if refused else 0
 

@@ -29,8 +29,8 @@ reason_option = click.option("--reason", default="", help="For the audit trail a
 
 def grace_option(default: str) -> Callable[[Any], Any]:
     """--grace, of which the server's default is told."""
-    told = f"Time for the task to stop before it is forced.  [default: {default}]"
-    return click.option("--grace", type=DURATION, metavar="DURATION", help=told)
+    help_text = f"Time for the task to stop before it is forced.  [default: {default}]"
+    return click.option("--grace", type=DURATION, metavar="DURATION", help=help_text)
 
 
 @click.command()
@@ -54,7 +54,7 @@ async def cancel(
     """
     if filter_ or not tasks:
         return await _by_filter(client, tasks, filter_, client.cancel_all(_live(filter_), reason=reason))
-    return await for_each(client, tasks, partial(client.cancel, reason=reason, grace=grace), _tell)
+    return await for_each(client, tasks, partial(client.cancel, reason=reason, grace=grace), _print_task)
 
 
 @click.command()
@@ -69,7 +69,7 @@ async def pause(client: Client, tasks: tuple[str, ...], reason: str, grace: floa
     Example:
       taskyard pause encode-17
     """
-    return await for_each(client, tasks, partial(client.pause, reason=reason, grace=grace), _tell)
+    return await for_each(client, tasks, partial(client.pause, reason=reason, grace=grace), _print_task)
 
 
 @click.command()
@@ -82,7 +82,7 @@ async def resume(client: Client, tasks: tuple[str, ...]) -> int:
     Example:
       taskyard resume encode-17
     """
-    return await for_each(client, tasks, client.resume, _tell)
+    return await for_each(client, tasks, client.resume, _print_task)
 
 
 @click.command()
@@ -100,7 +100,7 @@ async def retry(client: Client, tasks: tuple[str, ...], filter_: str, from_scrat
     """
     if filter_ or not tasks:
         return await _by_filter(client, tasks, filter_, client.retry_all(filter_, from_scratch=from_scratch))
-    return await for_each(client, tasks, partial(client.retry, from_scratch=from_scratch), _tell)
+    return await for_each(client, tasks, partial(client.retry, from_scratch=from_scratch), _print_task)
 
 
 @click.command()
@@ -149,8 +149,8 @@ async def _by_filter(
     return FAILED if failed else 0
 
 
-def _tell(task: Task) -> None:
+def _print_task(task: Task) -> None:
     phase = screen.paint(str(task.phase), str(task.phase))
     action = task.proto.status.requested_action.action
-    asked = {1: ", asked to stop", 2: ", asked to pause"}.get(action, "")
-    click.echo(f"{task.id}  {phase}{asked}")
+    requested = {1: ", asked to stop", 2: ", asked to pause"}.get(action, "")
+    click.echo(f"{task.id}  {phase}{requested}")

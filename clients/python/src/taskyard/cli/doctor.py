@@ -34,20 +34,20 @@ async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: 
       taskyard doctor --repair
       taskyard doctor seals --repair
     """
-    answer = await client.admin.doctor(checks, repair=repair)
+    response = await client.admin.doctor(checks, repair=repair)
     if output != "table":
-        screen.print_message(answer, output)
-        return 0 if answer.healthy else FAILED
+        screen.print_message(response, output)
+        return 0 if response.healthy else FAILED
     table = screen.Table("CHECK", "STATE", "FOUND", *(("REPAIRED",) if repair else ()), "WHAT")
-    table.add(_row(finding, repair) for finding in answer.findings)
-    for finding in answer.findings:
+    table.add(_row(finding, repair) for finding in response.findings)
+    for finding in response.findings:
         for example in finding.examples:
             click.echo(f"  {finding.check}: {example}")
-    if answer.healthy:
+    if response.healthy:
         click.echo(screen.paint("Healthy.", "ok"))
     elif not repair:
         click.echo("`taskyard doctor --repair` repairs what can safely be repaired.", err=True)
-    return 0 if answer.healthy else FAILED
+    return 0 if response.healthy else FAILED
 
 
 def _row(finding: pb.DoctorFinding, repair: bool) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def quarantines(context: click.Context, output: str, exact: bool) -> int | None:
         return None
 
     def row(one: pb.Quarantine) -> tuple[str, ...]:
-        since = screen.moment(to_datetime(one.create_time), exact)
+        since = screen.format_time(to_datetime(one.create_time), exact)
         return one.name, one.task_type, str(one.runner_loss_count), since, last_segment(one.example_task)
 
     async def print_all(client: Client) -> None:
@@ -102,8 +102,8 @@ async def release(client: Client, names: tuple[str, ...]) -> int:
       taskyard quarantines release tenants/acme/quarantines/9f86d081
     """
 
-    async def let_go(name: str) -> str:
+    async def release_one(name: str) -> str:
         await client.admin.release_quarantine(name)
         return name
 
-    return await for_each(client, names, let_go, lambda name: click.echo(f"{name}  released"))
+    return await for_each(client, names, release_one, lambda name: click.echo(f"{name}  released"))

@@ -31,15 +31,15 @@ async def explain(client: Client, task: str, output: str, exact: bool) -> int:
       taskyard explain encode-17
       taskyard explain encode-17 -o json | jq '.runners[].remedy'
     """
-    answer = await ask(client, task)
+    explanation = await fetch_explanation(client, task)
     if output == "text":
-        print_explanation(answer, exact)
+        print_explanation(explanation, exact)
     else:
-        screen.print_message(answer.proto, output)
-    return 0 if answer.runnable else FAILED
+        screen.print_message(explanation.proto, output)
+    return 0 if explanation.runnable else FAILED
 
 
-async def ask(client: Client, subject: str | NewTask) -> Explanation:
+async def fetch_explanation(client: Client, subject: str | NewTask) -> Explanation:
     """The scheduler's answer; raises CommandFailed if no scheduler answers."""
     try:
         return await client.explain(subject)
@@ -53,14 +53,14 @@ async def ask(client: Client, subject: str | NewTask) -> Explanation:
         ) from error
 
 
-def print_explanation(answer: Explanation, exact: bool = False) -> None:
+def print_explanation(explanation: Explanation, exact: bool = False) -> None:
     """The summary, then every gate, then every runner; what is in the way with what would change it."""
-    for line in screen.wrapped(screen.clean(answer.summary)):
+    for line in screen.wrapped(screen.clean(explanation.summary)):
         click.echo(line)
-    if answer.earliest_time:
-        click.echo(f"Not before {screen.moment(answer.earliest_time, exact)}.")
-    _print_verdicts("Gates", answer.gates, exact)
-    _print_verdicts("Runners", answer.runners, exact)
+    if explanation.earliest_time:
+        click.echo(f"Not before {screen.format_time(explanation.earliest_time, exact)}.")
+    _print_verdicts("Gates", explanation.gates, exact)
+    _print_verdicts("Runners", explanation.runners, exact)
 
 
 def _print_verdicts(title: str, verdicts: list[Verdict], exact: bool) -> None:
@@ -72,7 +72,7 @@ def _print_verdicts(title: str, verdicts: list[Verdict], exact: bool) -> None:
         mark = screen.paint("✓", "open") if verdict.passed else screen.paint("✗", "closed")
         why = screen.clean(verdict.message)
         if verdict.open_time:
-            why += f" (opens {screen.moment(verdict.open_time, exact)})"
+            why += f" (opens {screen.format_time(verdict.open_time, exact)})"
         first, *others = screen.wrapped(why, indent=widest + 6) or [""]
         click.echo(f"  {mark} {verdict.name.ljust(widest)}  {first}".rstrip())
         if verdict.remedy and not verdict.passed:

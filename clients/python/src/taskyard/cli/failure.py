@@ -52,9 +52,9 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
     if isinstance(error, errors.Unavailable | errors.DeadlineExceeded):
         return CommandFailed(f"{_line(error)} ({where})", UNREACHABLE)
     if isinstance(error, errors.Unauthenticated):
-        told = "the key is not accepted" if context.key else "a key is needed, and none was found"
+        problem = "the key is not accepted" if context.key else "a key is needed, and none was found"
         return CommandFailed(
-            f'{told} by the server at {where}; set TASKYARD_KEY, or put key = "…" into the context file',
+            f'{problem} by the server at {where}; set TASKYARD_KEY, or put key = "…" into the context file',
             REFUSED,
         )
     if isinstance(error, errors.PermissionDenied):
@@ -62,8 +62,8 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
         return CommandFailed(_line(error) + hint, REFUSED)
     if isinstance(error, errors.InvalidArgument) and [v.field for v in error.violations] == ["name"]:
         given = error.violations[0].description.rpartition(", not ")[2]
-        told = f"no task, runner, tenant, type or key can be called {given}"
-        return CommandFailed(f"{told}: an id is made of letters, digits, dot, dash and underscore", USAGE)
+        problem = f"no task, runner, tenant, type or key can be called {given}"
+        return CommandFailed(f"{problem}: an id is made of letters, digits, dot, dash and underscore", USAGE)
     if isinstance(error, errors.NotFound):
         command = _LISTS.get(error.kind)
         hint = f"; `taskyard {command}` shows what there is" if command else ""

@@ -49,7 +49,7 @@ async def watch(
 
 def _event_line(event: Event, exact: bool) -> str:
     time = event.time or datetime.now(UTC)
-    shown = screen.moment(time, True) if exact else f"{time.astimezone():%H:%M:%S}"
+    shown = screen.format_time(time, True) if exact else f"{time.astimezone():%H:%M:%S}"
     status = event.proto.status
     phase = "deleted" if event.type is EventType.DELETED else str(event.phase)
     more = ""
@@ -57,8 +57,8 @@ def _event_line(event: Event, exact: bool) -> str:
         more = screen.clean(f"{status.progress.percent}% {status.progress.message}")
     if event.phase not in (Phase.SUCCEEDED, Phase.RUNNING) and status.error.code:
         more = screen.clean(f"{status.error.code}: {status.error.message}")
-    told = f"{screen.dim(shown)}  {event.task.id}  {screen.paint(phase, phase)}"
-    return f"{told}{' ' * (14 - len(phase))}  {more}" if more else told
+    line = f"{screen.dim(shown)}  {event.task.id}  {screen.paint(phase, phase)}"
+    return f"{line}{' ' * (14 - len(phase))}  {more}" if more else line
 
 
 @click.command()
@@ -84,7 +84,7 @@ async def logs(client: Client, task: str, follow: bool, tail: int, generation: i
 
 def print_entry(entry: LogEntry, times: bool = False) -> None:
     """Prints one line of a task where the task wrote it."""
-    prefix = f"{screen.moment(entry.time, True)} " if times else ""
+    prefix = f"{screen.format_time(entry.time, True)} " if times else ""
     to_stderr = entry.source in (LogSource.STDERR, LogSource.RUNNER)
     print(f"{prefix}{entry.message}", file=sys.stderr if to_stderr else sys.stdout, flush=True)
 

@@ -44,20 +44,20 @@ async def stats(
       taskyard stats --since 1h --by task_type
       taskyard stats --filter 'metadata.labels.team = "video"' -o json
     """
-    answer = await client.stats(filter_, window=window, group_by=group_by)
+    response = await client.stats(filter_, window=window, group_by=group_by)
     if output != "table":
-        screen.print_message(answer, output)
+        screen.print_message(response, output)
         return
-    phases = _phases(answer)
+    phases = _phases(response)
     titles = [*(name.upper().replace("_", " ") for name in group_by), "TASKS", *map(str, phases)]
     table = screen.Table(*titles, "RETRIES", "WAITED p50/p95", "TOOK p50/p95", "OLDEST")
-    table.add(_row(group, group_by, phases) for group in answer.groups)
+    table.add(_row(group, group_by, phases) for group in response.groups)
     if not table.count:
         click.echo("No tasks.", err=True)
 
 
-def _phases(answer: pb.GetTaskStatsResponse) -> list[Phase]:
-    found = {Phase(count.phase) for group in answer.groups for count in group.phases if count.count}
+def _phases(response: pb.GetTaskStatsResponse) -> list[Phase]:
+    found = {Phase(count.phase) for group in response.groups for count in group.phases if count.count}
     return sorted(found | set(_LIVE) | set(_ENDED))
 
 
@@ -137,15 +137,15 @@ async def audit(
 def _event(event: audit_pb2.AuditEvent, exact: bool) -> tuple[str, ...]:
     time = to_datetime(event.time)
     details = MessageToDict(event.details)
-    told = " ".join(f"{name}={_number(value)}" for name, value in details.items())
+    text = " ".join(f"{name}={_number(value)}" for name, value in details.items())
     return (
-        screen.moment(time, True) if exact else _clock(time),
+        screen.format_time(time, True) if exact else _clock(time),
         event.event_type,
         _actor(event.actor),
         event.resource.partition("/")[2]
         if event.resource.startswith("runners/")
         else event.resource.rpartition("/")[2],
-        screen.shorten(screen.clean(told), 120),
+        screen.shorten(screen.clean(text), 120),
     )
 
 

@@ -49,8 +49,8 @@ def _row(key: api_key_pb2.ApiKey, exact: bool) -> tuple[str, ...]:
         word(api_key_pb2.PrincipalKind, key.kind, "PRINCIPAL_KIND_"),
         _holder(key),
         _state(key),
-        screen.moment(to_datetime(key.create_time), exact),
-        screen.moment(to_datetime(key.expire_time), exact) or "never",
+        screen.format_time(to_datetime(key.create_time), exact),
+        screen.format_time(to_datetime(key.expire_time), exact) or "never",
         screen.clean(key.description),
     )
 
@@ -131,7 +131,7 @@ async def revoke(client: Client, keys_: tuple[str, ...]) -> int:
       taskyard keys revoke 5f2c9a
     """
 
-    def tell(key: api_key_pb2.ApiKey) -> None:
+    def print_key(key: api_key_pb2.ApiKey) -> None:
         click.echo(f"{last_segment(key.name)}  revoked")
 
-    return await for_each(client, keys_, client.admin.revoke_key, tell)
+    return await for_each(client, keys_, client.admin.revoke_key, print_key)

@@ -41,12 +41,12 @@ def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> in
     options["retry"] = options["retry"] or 0
     new = new_task_of(words, options)
 
-    async def attend(client: Client) -> int:
+    async def execute(client: Client) -> int:
         task = await client.create(new)
-        _tell_outcome(task)
-        return await _Attended(client, task).follow()
+        _print_outcome(task)
+        return await _ForegroundTask(client, task).follow()
 
-    return call(connection, attend)
+    return call(connection, execute)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -85,9 +85,9 @@ def submit(
 
     async def create(client: Client) -> int:
         if dry_run:
-            return await _try_out(client, new)
+            return await _dry_run(client, new)
         task = await client.create(new)
-        _tell_outcome(task)
+        _print_outcome(task)
         click.echo(task.id)
         return 0
 
@@ -97,36 +97,36 @@ def submit(
 def _many(words: tuple[str, ...], file: Any, each: Any, options: dict[str, Any]) -> Any:
     from taskyard.cli import batch
 
-    def attend(client: Client) -> Any:
+    def execute(client: Client) -> Any:
         if file:
             return batch.create_all(client, batch.tasks_of_file(file), None)
         named = words if any("{}" in word for word in words) else (*words, "{}")
         tasks = batch.tasks_of_lines(each, new_task_of(named, options))
         return batch.create_all(client, tasks, batch.counted(each))
 
-    return attend
+    return execute
 
 
-async def _try_out(client: Client, new: NewTask) -> int:
-    from taskyard.cli.explain import ask, print_explanation
+async def _dry_run(client: Client, new: NewTask) -> int:
+    from taskyard.cli.explain import fetch_explanation, print_explanation
 
     await client.check(new)
-    answer = await ask(client, new)
-    print_explanation(answer)
-    return 0 if answer.runnable else FAILED
+    explanation = await fetch_explanation(client, new)
+    print_explanation(explanation)
+    return 0 if explanation.runnable else FAILED
 
 
-def _tell_outcome(task: Created) -> None:
-    told = {
+def _print_outcome(task: Created) -> None:
+    messages = {
         Outcome.REPLAYED: "this request was made before; it is the task of then",
         Outcome.DROPPED: "its slot is taken; nothing was created, this is the task there",
         Outcome.REPLACED: f"it replaces {', '.join(task.replaced)}",
     }
-    if task.outcome in told:
-        click.echo(f"{task.id}: {told[task.outcome]}", err=True)
+    if task.outcome in messages:
+        click.echo(f"{task.id}: {messages[task.outcome]}", err=True)
 
 
-class _Attended:
+class _ForegroundTask:
     """A task whose user sits in front of it."""
 
     def __init__(self, client: Client, task: Task) -> None:
@@ -177,8 +177,8 @@ class _Attended:
         await asyncio.sleep(HINT_SECONDS)
         now = await self._client.get(self._task, view="basic")
         if now.phase is Phase.PENDING:
-            told = f"{now.id} waits; `taskyard explain {now.id}` tells for what"
-            click.echo(click.style(told, dim=True), err=True)
+            hint = f"{now.id} is waiting; to see why: `taskyard explain {now.id}`"
+            click.echo(click.style(hint, dim=True), err=True)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

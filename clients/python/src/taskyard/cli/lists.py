@@ -18,10 +18,10 @@ async def print_list(
     form: str,
     titles: Sequence[str],
     row: Callable[[M], Sequence[str]],
-    nothing: str,
+    empty_message: str,
     name: Callable[[M], str] = lambda one: str(getattr(one, "name", "")).rpartition("/")[2],
 ) -> None:
-    """Prints a list as a table, as JSON, as YAML or as names; `nothing` is said of an empty one."""
+    """Prints a list as a table, as JSON, as YAML or as names; `empty_message` is said of an empty one."""
     table = screen.Table(*titles)
     printed = screen.for_programs(form)
     async for batch in stream.batches:
@@ -35,7 +35,7 @@ async def print_list(
     if printed:
         printed.close()
     elif form != "name" and not table.count:
-        click.echo(nothing, err=True)
+        click.echo(empty_message, err=True)
 
 
 def word(enum: Any, number: int, prefix: str) -> str:

@@ -37,19 +37,19 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return int(result or 0)
     except CommandFailed as failed:
-        return _complain(str(failed), failed.exit_code)
+        return _fail(str(failed), failed.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
         # Nothing is wrong yet: what there is, and no word of complaint.
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "taskyard"
-        return _complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)
+        return _fail(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)
     except click.ClickException as error:
-        return _complain(error.format_message(), USAGE)
+        return _fail(error.format_message(), USAGE)
     except UnicodeDecodeError as error:
         at = f"byte {error.start + 1} of what was read"
-        return _complain(f"the input is not UTF-8 text ({at}); convert it first", USAGE)
+        return _fail(f"the input is not UTF-8 text ({at}); convert it first", USAGE)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
         return BROKEN_PIPE
 
 
-def _complain(line: str, code: int) -> int:
+def _fail(line: str, code: int) -> int:
     print(f"taskyard: {line}", file=sys.stderr)
     return code
 

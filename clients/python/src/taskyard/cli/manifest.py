@@ -44,12 +44,12 @@ def _resource(document: Document) -> Resource:
     value = _mapping(document)
     kind = value.pop("kind", None)
     if kind not in KINDS:
-        told = (
+        problem = (
             f"{kind!r} is not one of {', '.join(KINDS)}"
             if kind
             else f"kind is missing; say {', '.join(KINDS)}"
         )
-        raise document.error(("kind",), told)
+        raise document.error(("kind",), problem)
     if kind == "Task":
         return Resource(kind, str(value.get("id", "")), new_task_of_document(document, value), document)
     id_ = value.pop("id", None)

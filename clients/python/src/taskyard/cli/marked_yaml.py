@@ -31,9 +31,9 @@ class Document:
         line, column = self.places.get(path, (1, 1))
         return YamlError(f"{self.file}:{line}:{column}: {problem}")
 
-    def unknown(self, path: Path, known: Iterator[str] | list[str]) -> YamlError:
+    def unknown(self, path: Path, allowed: Iterator[str] | list[str]) -> YamlError:
         """The error for a key that nobody knows, with the nearest one that is known."""
-        names = sorted(known)
+        names = sorted(allowed)
         near = get_close_matches(str(path[-1]), names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"use {', '.join(names)}"
         return self.error(path, f"unknown field {str(path[-1])!r}; {hint}")

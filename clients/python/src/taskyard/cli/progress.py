@@ -25,7 +25,7 @@ class Bar:
 
     def __enter__(self) -> Self:
         if self._shown:
-            self._bar = _made()
+            self._bar = _new_progress()
             self._row = self._bar.add_task(self._title, total=self._total)
             self._bar.start()
         return self
@@ -66,7 +66,7 @@ def _print_above(console: Any, text: str) -> None:
     console.print(Segments([Segment(text)]), end="", soft_wrap=True)
 
 
-def _made() -> Any:
+def _new_progress() -> Any:
     # Loaded here: most commands never show a bar.
     from rich.console import Console
     from rich.progress import (

@@ -72,9 +72,9 @@ def _fields(task: Task, exact: bool) -> Iterator[tuple[str, str]]:
     yield "priority", str(spec.priority)
     yield "slot", spec.slot
     yield "labels", _labels(task)
-    yield "created", screen.moment(task.create_time, exact)
-    yield "started", screen.moment(task.start_time, exact)
-    yield "ended", screen.moment(task.end_time, exact)
+    yield "created", screen.format_time(task.create_time, exact)
+    yield "started", screen.format_time(task.start_time, exact)
+    yield "ended", screen.format_time(task.end_time, exact)
     yield "took", screen.span(screen.duration_of(task))
     yield "payload", _document(task.payload)
     yield "output", _document(task.output)
@@ -103,8 +103,8 @@ def _requested(task: Task) -> str:
 def _document(value: Any) -> str:
     if value is None:
         return ""
-    told = f"{len(value)} bytes" if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
-    return screen.shorten(screen.clean(told), 1000)
+    text = f"{len(value)} bytes" if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
+    return screen.shorten(screen.clean(text), 1000)
 
 
 @click.command("list")
@@ -143,7 +143,7 @@ async def list_tasks(
     if printed:
         printed.close()
     elif output != "name":
-        _tell_count(count, limit, everything)
+        _print_count(count, limit, everything)
 
 
 def _titles(wide: bool) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def _row(task: Task, exact: bool, wide: bool) -> tuple[str, ...]:
     return (
         task.id,
         str(task.phase),
-        screen.moment(task.create_time, exact),
+        screen.format_time(task.create_time, exact),
         screen.span(screen.duration_of(task)),
         *extra,
         screen.shorten(screen.what(task), 200 if wide else 60),
@@ -168,7 +168,7 @@ def _labels(task: Task) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(task.labels.items()))
 
 
-def _tell_count(count: int, limit: int, everything: bool) -> None:
+def _print_count(count: int, limit: int, everything: bool) -> None:
     if not count:
         click.echo("No tasks.", err=True)
     elif count == limit and not everything:
@@ -208,7 +208,7 @@ def _run_row(run: Run, exact: bool) -> tuple[str, ...]:
         str(run.state),
         "" if run.exit_code is None else str(run.exit_code),
         run.runner,
-        screen.moment(run.start_time, exact),
+        screen.format_time(run.start_time, exact),
         screen.span(took),
         screen.clean(f"{run.error.code}: {run.error.message}".strip(": ")) if run.error else "",
     )

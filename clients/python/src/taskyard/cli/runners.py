@@ -23,7 +23,7 @@ from taskyard.v1 import runner_pb2
 
 TITLES = ("RUNNER", "STATE", "TASKS", "KINDS", "HEARD OF", "VERSION", "LABELS")
 # How often a drain is looked at.
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
 @click.group(invoke_without_command=True)
@@ -45,9 +45,9 @@ def runners(context: click.Context, filter_: str, output: str, exact: bool) -> i
         return None
 
     async def print_all(client: Client) -> None:
-        nothing = "No runners; `taskyard-runner` on a host makes one."
+        empty_message = "No runners; `taskyard-runner` on a host makes one."
         await print_list(
-            client.admin.runners(filter_), output, TITLES, lambda one: row_of(one, exact), nothing
+            client.admin.runners(filter_), output, TITLES, lambda one: row_of(one, exact), empty_message
         )
 
     return call(context.obj, print_all)
@@ -61,7 +61,7 @@ def row_of(runner: runner_pb2.Runner, exact: bool) -> tuple[str, ...]:
         _state(runner),
         f"{runner.used_capacity}/{registration.capacity}",
         ",".join(_kinds(runner)),
-        screen.moment(to_datetime(runner.heartbeat_time), exact),
+        screen.format_time(to_datetime(runner.heartbeat_time), exact),
         registration.version,
         pairs(runner.labels),
     )
@@ -99,7 +99,7 @@ async def show(client: Client, runner: str, output: str, exact: bool) -> None:
 
 
 # What a runner tells about itself that decides what tasks may expect of it.
-_ABOUT = {"container_engine": "containers", "sandbox": "sandbox", "limits": "limits"}
+_CAPABILITIES = {"container_engine": "containers", "sandbox": "sandbox", "limits": "limits"}
 
 
 def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]:
@@ -115,9 +115,9 @@ def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]
         cores = f"{resources.cpu_millis / 1000:g} cores"
         yield "resources", f"{cores}, {resources.memory_mb} MB memory, {resources.disk_mb} MB disk"
     yield "kinds", ", ".join(_kinds(runner))
-    about = registration.metadata
-    for name, title in _ABOUT.items():
-        yield title, screen.clean(str(about[name])) if name in about else ""
+    metadata = registration.metadata
+    for name, title in _CAPABILITIES.items():
+        yield title, screen.clean(str(metadata[name])) if name in metadata else ""
     yield "task types", ", ".join(registration.task_types)
     yield "functions", ", ".join(registration.functions)
     yield "labels", pairs(runner.labels)
@@ -125,8 +125,8 @@ def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]
     yield "tenants", ", ".join(runner.tenants)
     yield "host", screen.clean(registration.host)
     yield "version", screen.clean(registration.version)
-    yield "heard of", screen.moment(to_datetime(runner.heartbeat_time), exact)
-    yield "registered", screen.moment(to_datetime(runner.register_time), exact)
+    yield "heard of", screen.format_time(to_datetime(runner.heartbeat_time), exact)
+    yield "registered", screen.format_time(to_datetime(runner.register_time), exact)
     yield "succeeded", str(runner.completed_count)
     yield "failed", str(runner.failed_count)
     yield "holds", " ".join(last_segment(task) for task in runner.tasks)
@@ -209,20 +209,20 @@ def drain(
       taskyard drain worker-1 --mode release
     """
 
-    async def attend(client: Client) -> int:
+    async def execute(client: Client) -> int:
         held = 0
         for runner in runners_:
-            held += (await _ask(client, runner, **how)).used_capacity
+            held += (await _drain_one(client, runner, **how)).used_capacity
         if not no_wait:
             await _until_empty(client, runners_, held, timeout)
         for runner in runners_:
             click.echo(f"{runner}  {'draining' if no_wait else 'drained'}")
         return 0
 
-    return call(connection, attend)
+    return call(connection, execute)
 
 
-async def _ask(
+async def _drain_one(
     client: Client,
     runner: str,
     *,
@@ -244,11 +244,11 @@ async def _until_empty(client: Client, runners_: tuple[str, ...], held: int, tim
                 while left:
                     left = sum([(await client.admin.get_runner(one)).used_capacity for one in runners_])
                     bar.reached(max(0, held - left))
-                    await asyncio.sleep(LOOK_SECONDS if left else 0)
+                    await asyncio.sleep(POLL_SECONDS if left else 0)
     except TimeoutError:
         waited = screen.span(timedelta(seconds=timeout or 0))
-        told = f"{left} tasks still run after {waited}; the drain stays in force"
-        raise CommandFailed(f"{told}, `--mode release` gives them to others", TIME_UP) from None
+        message = f"{left} tasks still run after {waited}; the drain stays in force"
+        raise CommandFailed(f"{message}, `--mode release` gives them to others", TIME_UP) from None
 
 
 @click.command()
@@ -262,8 +262,8 @@ async def undrain(client: Client, runners_: tuple[str, ...]) -> int:
       taskyard undrain worker-1
     """
 
-    def tell(runner: runner_pb2.Runner) -> None:
+    def print_runner(runner: runner_pb2.Runner) -> None:
         state = _state(runner)
         click.echo(f"{last_segment(runner.name)}  {screen.paint(state, state)}")
 
-    return await for_each(client, runners_, client.admin.undrain, tell)
+    return await for_each(client, runners_, client.admin.undrain, print_runner)

@@ -192,7 +192,7 @@ class JsonArray:
         click.echo("\n]" if self.count else "[]")
 
 
-def moment(time: datetime | None, exact: bool) -> str:
+def format_time(time: datetime | None, exact: bool) -> str:
     """A time: how long ago, or exactly."""
     if time is None:
         return ""

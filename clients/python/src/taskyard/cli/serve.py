@@ -64,8 +64,8 @@ def _standalone() -> Any:
     try:
         from taskyard_standalone import up
     except ImportError:
-        told = "`taskyard up` needs the servers; run: pip install taskyard-standalone"
-        raise CommandFailed(told, USAGE) from None
+        message = "`taskyard up` needs the servers; run: pip install taskyard-standalone"
+        raise CommandFailed(message, USAGE) from None
     return up
 
 

@@ -70,13 +70,13 @@ async def _run(connection: Connection, command: Callable[[Client], Awaitable[int
 
 
 async def for_each(
-    client: Client, tasks: Sequence[str], act: Callable[[str], Awaitable[Any]], tell: Callable[[Any], None]
+    client: Client, tasks: Sequence[str], act: Callable[[str], Awaitable[Any]], report: Callable[[Any], None]
 ) -> int:
     """Does something to each task and tells of it; one that fails does not stop the others."""
     failures = []
     for task in tasks:
         try:
-            tell(await act(task))
+            report(await act(task))
         except errors.TaskyardError as error:
             failure = explain(error, client.context)
             if failure.exit_code in (UNREACHABLE, REFUSED):

@@ -128,8 +128,8 @@ def _fields(
     burst = f"{limit(quota.rate_burst)} at once"
     yield "new tasks", f"{limit(quota.rate_limit_per_sec)} a second, {burst}, {now} right now"
     yield "weight", str(quota.weight)
-    yield "created", screen.moment(to_datetime(tenant.create_time), exact)
-    yield "changed", screen.moment(to_datetime(tenant.update_time), exact)
+    yield "created", screen.format_time(to_datetime(tenant.create_time), exact)
+    yield "changed", screen.format_time(to_datetime(tenant.update_time), exact)
     yield "version", str(tenant.resource_version)
 
 

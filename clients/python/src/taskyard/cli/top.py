@@ -51,23 +51,23 @@ async def top(client: Client, interval: float, once: bool) -> None:
       taskyard top
       taskyard top --once
     """
-    watched = _Watched(client)
-    await watched.look()
+    dashboard = _Dashboard(client)
+    await dashboard.refresh()
     if once or not sys.stdout.isatty() or not sys.stdin.isatty():
-        click.echo("\n".join(watched.lines(100, 40)))
+        click.echo("\n".join(dashboard.lines(100, 40)))
         return
     stop = asyncio.Event()
     draw = asyncio.Event()
     with _full_screen(stop, draw):
         while not stop.is_set():
             size = shutil.get_terminal_size()
-            _paint(watched.lines(size.columns, size.lines))
-            if await _happens(stop, draw, interval):
+            _paint(dashboard.lines(size.columns, size.lines))
+            if await _interrupted(stop, draw, interval):
                 continue
-            await watched.look()
+            await dashboard.refresh()
 
 
-async def _happens(stop: asyncio.Event, draw: asyncio.Event, seconds: float) -> bool:
+async def _interrupted(stop: asyncio.Event, draw: asyncio.Event, seconds: float) -> bool:
     """Whether it was told to stop or to draw anew before the time was up."""
     waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(draw.wait())]
     done, _ = await asyncio.wait(waits, timeout=max(0.1, seconds), return_when=asyncio.FIRST_COMPLETED)
@@ -114,33 +114,33 @@ def _paint(lines: Sequence[str]) -> None:
 
 
 @dataclass
-class _Watched:
+class _Dashboard:
     """What is known of the servers, and how the number of ended tasks grew from look to look."""
 
     client: Client
     stats: pb.TaskStats = field(default_factory=pb.TaskStats)
     runners: list[runner_pb2.Runner] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
-    trouble: str = ""
+    error_text: str = ""
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=HISTORY))
     _last: tuple[float, int] | None = None
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Asks the servers once more; what fails is told on the screen and asked again next time."""
         try:
             groups = (await self.client.stats()).groups
             self.stats = groups[0] if groups else pb.TaskStats()
-            self._note_rate()
+            self._record_rate()
             # What runs may be older than all that fits on the screen of what waits.
             found = {task.name: task async for task in self.client.list(phase="running", limit=SHOWN)}
             found |= {task.name: task async for task in self.client.list(phase="live", limit=SHOWN)}
             self.tasks = list(found.values())
             self.runners = [runner async for runner in self.client.admin.runners()]
-            self.trouble = ""
+            self.error_text = ""
         except errors.TaskyardError as error:
-            self.trouble = " ".join(error.message.split())
+            self.error_text = " ".join(error.message.split())
 
-    def _note_rate(self) -> None:
+    def _record_rate(self) -> None:
         ended = sum(count.count for count in self.stats.phases if Phase(count.phase).terminal)
         now = time.monotonic()
         if self._last is not None and now > self._last[0]:
@@ -153,8 +153,8 @@ class _Watched:
         where = f"{context.address}   tenant {context.tenant}"
         head = f"taskyard top   {where}   {datetime.now():%H:%M:%S}   q quits"
         shown = [screen.dim(head[:columns]), "", *self._queue(columns)]
-        if self.trouble:
-            shown += ["", screen.paint(self.trouble[:columns], "error")]
+        if self.error_text:
+            shown += ["", screen.paint(self.error_text[:columns], "error")]
         if self.runners:
             room = max(3, (rows - len(shown)) // 3)
             found = [runner_rows.row_of(runner, exact=False) for runner in self.runners[:room]]
@@ -168,8 +168,15 @@ class _Watched:
 
     def _queue(self, columns: int) -> list[str]:
         counts = {Phase(count.phase): count.count for count in self.stats.phases}
-        known = [Phase.PENDING, Phase.SCHEDULED, Phase.RUNNING, Phase.PAUSED, Phase.SUCCEEDED, Phase.FAILED]
-        phases = sorted({*known, *(phase for phase, count in counts.items() if count)})
+        always_shown = [
+            Phase.PENDING,
+            Phase.SCHEDULED,
+            Phase.RUNNING,
+            Phase.PAUSED,
+            Phase.SUCCEEDED,
+            Phase.FAILED,
+        ]
+        phases = sorted({*always_shown, *(phase for phase, count in counts.items() if count)})
         table = screen.table_lines(
             [str(phase) for phase in phases], [[str(counts.get(phase, 0)) for phase in phases]], columns
         )
@@ -195,13 +202,13 @@ def _urgency(task: Task) -> tuple[int, str]:
 
 def _task_row(task: Task) -> tuple[str, ...]:
     progress = task.proto.status.progress
-    told = f"{progress.percent}% {progress.message}" if progress.percent or progress.message else ""
+    text = f"{progress.percent}% {progress.message}" if progress.percent or progress.message else ""
     return (
         task.id,
         str(task.phase),
-        screen.moment(task.create_time, False).removesuffix(" ago"),
+        screen.format_time(task.create_time, False).removesuffix(" ago"),
         screen.span(screen.duration_of(task)),
         task.runner,
-        screen.shorten(screen.clean(told), 24),
+        screen.shorten(screen.clean(text), 24),
         screen.shorten(screen.what(task), 60),
     )

@@ -9,7 +9,7 @@ import time
 from taskyard import errors
 
 FIRST_DELAY = 0.1
-LONGEST_DELAY = 2.0
+MAX_DELAY = 2.0
 
 
 def transient(error: errors.TaskyardError) -> bool:
@@ -21,24 +21,24 @@ def transient(error: errors.TaskyardError) -> bool:
     return not error.reason and error.code in broken
 
 
-class Patience:
+class RetryTimer:
     """Waits longer with each failure in a row, for at most `limit` seconds since the last success."""
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
         self._delay = FIRST_DELAY
-        self._give_up = time.monotonic() + limit
+        self._deadline = time.monotonic() + limit
 
     def refresh(self) -> None:
         """Note a success."""
         self._delay = FIRST_DELAY
-        self._give_up = time.monotonic() + self._limit
+        self._deadline = time.monotonic() + self._limit
 
     async def wait(self, error: errors.TaskyardError) -> None:
         """Returns when the call may be repeated; raises `error` if that is of no use or the time is up."""
-        asked = error.retry_after.total_seconds() if error.retry_after else 0.0
-        delay = max(asked, self._delay * random.uniform(0.5, 1.0))
-        if not transient(error) or time.monotonic() + delay > self._give_up:
+        requested = error.retry_after.total_seconds() if error.retry_after else 0.0
+        delay = max(requested, self._delay * random.uniform(0.5, 1.0))
+        if not transient(error) or time.monotonic() + delay > self._deadline:
             raise error
-        self._delay = min(LONGEST_DELAY, self._delay * 2)
+        self._delay = min(MAX_DELAY, self._delay * 2)
         await asyncio.sleep(delay)
