@@ -1,4 +1,4 @@
-"""Follows every change of every task; the resume token continues the watch after a restart of this program."""
+"""Follows every change of every task; the resume token continues the watch after a restart."""
 
 import asyncio
 

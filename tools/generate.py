@@ -1,4 +1,4 @@
-"""Generates the Python stubs from the protos, or with --check lists the committed stubs that differ from them."""
+"""Generates the Python stubs from the protos, or with --check lists committed stubs that differ."""
 
 import argparse
 import os

@@ -54,7 +54,7 @@ def hash_rounds(ctx: Context, text: str, rounds: int = 1000) -> str:
     return str(state["digest"])
 
 
-# Tasks that a task creates are its children. With a key each child is created once, even if the parent reruns.
+# Tasks that a task creates are its children. With a key each child is created once, however often it runs.
 @app.task("campaign")
 async def campaign(ctx: AsyncContext, names: list[str]) -> int:
     await ctx.create_all([Child("greet", {"name": name}, key=name) for name in names])

@@ -40,7 +40,7 @@ async def test_creates_at_the_same_time_share_calls(client: Client, server: Task
     assert len(server.calls) <= 3
 
 
-async def test_one_refused_create_does_not_affect_others_of_its_batch(client: Client, server: TaskServer) -> None:
+async def test_refused_create_leaves_its_batch_alone(client: Client, server: TaskServer) -> None:
     server.item_fault = lambda request: (
         errors.FieldInvalid.of("requests[1].task.spec.priority", "1001 is above 1000")
         if request.task_id == "bad"
@@ -56,7 +56,7 @@ async def test_one_refused_create_does_not_affect_others_of_its_batch(client: Cl
     assert {"tenants/default/tasks/a", "tenants/default/tasks/c"} == set(server.tasks)
 
 
-async def test_cancelled_create_does_not_cancel_others_of_its_batch(client: Client, server: TaskServer) -> None:
+async def test_cancelled_create_leaves_its_batch_alone(client: Client, server: TaskServer) -> None:
     server.gate = asyncio.Event()
     calls = [asyncio.ensure_future(client.create(command("echo", id=f"n{i}"))) for i in range(3)]
     await server.called("BatchCreateTasks")

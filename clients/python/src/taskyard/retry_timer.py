@@ -1,4 +1,4 @@
-"""When an interrupted call is worth another try, how long to wait before it, and when to give up."""
+"""Whether an interrupted call should be retried, how long to wait before the retry, and when to stop."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_DELAY = 2.0
 
 
 def transient(error: errors.TaskyardError) -> bool:
-    """Whether the same call may work later: the server asks for it, is away, or the connection broke."""
+    """Whether a retry may succeed: the server asks for one, is unavailable, or the connection broke."""
     if error.retryable or isinstance(error, errors.ConsumerStalled):
         return True
-    # What gRPC says of a connection that ended badly carries no reason; our servers always give one.
+    # Errors that gRPC itself raises for a broken connection carry no reason; our servers always set one.
     broken = (errors.Code.INTERNAL, errors.Code.UNKNOWN, errors.Code.CANCELLED)
     return not error.reason and error.code in broken
 
@@ -30,12 +30,12 @@ class RetryTimer:
         self._deadline = time.monotonic() + limit
 
     def refresh(self) -> None:
-        """Note a success."""
+        """Restart the limit after a success."""
         self._delay = FIRST_DELAY
         self._deadline = time.monotonic() + self._limit
 
     async def wait(self, error: errors.TaskyardError) -> None:
-        """Returns when the call may be repeated; raises `error` if that is of no use or the time is up."""
+        """Returns when the call should be retried; raises `error` if it is permanent or time is up."""
         requested = error.retry_after.total_seconds() if error.retry_after else 0.0
         delay = max(requested, self._delay * random.uniform(0.5, 1.0))
         if not transient(error) or time.monotonic() + delay > self._deadline:

@@ -1,4 +1,4 @@
-"""Streams that outlive their connections: they go on where they broke off, without gap or repeat."""
+"""Streams that outlive their connections: they resume where they broke, without gaps or repeats."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from taskyard.task import Event, LogEntry
 from taskyard.v1 import log_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
-# The server ends a stream after 66 minutes at most, and then says so.
+# The server ends a stream after at most 66 minutes and announces that.
 STREAM_SECONDS = 70 * 60.0
-# Longest silence of a watch, whose server sends a bookmark every 15 s.
+# Longest silence of a watch; the server sends a bookmark every 15 s.
 SILENCE_SECONDS = 60.0
-# Versions remembered to recognise repeats by.
+# Tasks whose newest version is kept to detect repeats.
 MAX_TRACKED_TASKS = 100_000
 
 T = TypeVar("T")
@@ -56,10 +56,10 @@ R = TypeVar("R", bound=_Response)
 async def responses(
     connect: Callable[[str], Any], token: str, *, endless: bool, silence: float, outage_timeout: float
 ) -> AsyncGenerator[R]:
-    """Everything that the stream opened by `connect(token)` sends, over as many connections as it takes.
+    """Yields every response of the stream opened by `connect(token)`, over as many connections as needed.
 
-    Ends when the server ends the stream without announcing it, unless `endless`. A stream that never worked,
-    an error that another try cannot mend, and an outage longer than `outage_timeout` raise taskyard.errors.
+    Ends when the server ends the stream without announcing it, unless `endless`. Raises taskyard.errors if
+    the first connection fails, if an error is not retryable, or after an outage of `outage_timeout`.
     """
     retry_timer: RetryTimer | None = None
     while True:
@@ -78,27 +78,27 @@ async def responses(
         except grpc.RpcError as error:
             lost = from_rpc_error(error)
         except TimeoutError:
-            lost = errors.Unavailable(message=f"nothing was heard from the server for {silence:g} s")
+            lost = errors.Unavailable(message=f"the server sent nothing for {silence:g} s")
         finally:
             call.cancel()
         await (retry_timer or RetryTimer(0)).wait(lost)
 
 
 async def _read(call: Any, silence: float) -> Any:
-    # Not wait_for, which loses a cancellation that meets the answer: Ctrl-C would do nothing.
+    # Not wait_for, which loses a cancellation that races with the response: Ctrl-C would do nothing.
     async with asyncio.timeout(silence):
         return await call.read()
 
 
 class Versions:
-    """The newest version seen of each task, to tell news from repeats."""
+    """The newest version seen of each task, to drop repeated events."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
 
     def is_new(self, event: pb.TaskEvent) -> bool:
-        """Whether this change was not seen before; notes that it was now."""
-        # A task that was deleted and made again has the old name and a new uid.
+        """Whether this change was not seen before; records it as seen."""
+        # A task that was deleted and created again has the old name and a new uid.
         key = event.task.metadata.uid or event.task.name
         deleted = event.type == pb.TASK_EVENT_TYPE_DELETED
         version = float("inf") if deleted else float(event.resource_version)
@@ -117,7 +117,7 @@ async def watch_batches(
     try:
         async for response in source:
             new_events = [event for event in response.events if versions.is_new(event)]
-            # Before the last event of a response is dealt with, only the token before it is safe.
+            # Until the last event of a response is processed, only the token before it is safe.
             batch = [Event(event, token) for event in new_events[:-1]]
             token = response.resume_token or token
             batch += [Event(event, token) for event in new_events[-1:]]
@@ -130,7 +130,7 @@ async def watch_batches(
 
 
 async def log_batches(source: AsyncGenerator[pb.TailTaskLogsResponse]) -> AsyncGenerator[Sequence[LogEntry]]:
-    """The entries of a log, each once, with a line where the runner had to drop some."""
+    """The entries of a log, each once, with a warning where the runner had to drop some."""
     last: dict[int, int] = {}
     try:
         async for response in source:
@@ -152,5 +152,5 @@ def _dropped(response: pb.TailTaskLogsResponse) -> log_pb2.LogEntry:
         generation=response.entries[0].generation if response.entries else 0,
         level=log_pb2.LOG_LEVEL_WARNING,
         source=log_pb2.LOG_SOURCE_RUNNER,
-        message=f"{response.dropped_count} lines are missing here; they came faster than they could be sent",
+        message=f"{response.dropped_count} lines are missing here; they were written too fast to be sent",
     )

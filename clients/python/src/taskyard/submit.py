@@ -1,4 +1,4 @@
-"""Creating many tasks at a time: batches whose items stand for themselves, sent until each is answered."""
+"""Creates tasks in batches whose items succeed or fail independently, and retries until each has a result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from taskyard.v1 import common_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
 MAX_ITEMS = 1000
-# Below what a server takes as one message, with room for one large item.
+# Below the server's message limit, with room for one large item.
 MAX_BYTES = 3 * 1024 * 1024
 
 Result = Created | errors.TaskyardError
@@ -44,7 +44,7 @@ class Batches:
     view: pb.TaskView.ValueType
 
     async def send(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
-        """One result per request, in order; what is refused for the moment only is sent again."""
+        """One result per request, in order; requests that fail with a retryable error are sent again."""
         results: dict[int, Result] = {}
         pending = list(range(len(requests)))
         retry_timer = RetryTimer(self.outage_timeout)
@@ -85,7 +85,7 @@ def _result(item: pb.BatchCreateTasksResult) -> Result:
         return Created.of(item.created)
     error = from_status(item.error)
     if isinstance(error, errors.InvalidArgument):
-        # The place in a batch that the caller never saw means nothing to it.
+        # Remove the index within the batch, which the caller does not see.
         error.violations = tuple(replace(v, field=_unindexed(v.field)) for v in error.violations)
         error.message = _unindexed(error.message)
     return error
@@ -113,7 +113,7 @@ async def _wait_to_retry(retry_timer: RetryTimer, error: errors.TaskyardError) -
 
 
 class Coalescer:
-    """Single creates that come while others are under way leave together as the next batch."""
+    """Gathers single creates that arrive while others are in flight into the next batch."""
 
     def __init__(self, send: Send, in_flight: int = 2) -> None:
         self._send = send
@@ -128,7 +128,7 @@ class Coalescer:
             request, loop.create_future(), tracing.current_traceparent(), contextvars.copy_context()
         )
         self._waiting.append(waiting)
-        # Later in this turn of the loop, so that what a gather() asks for at once leaves at once.
+        # At the end of this iteration of the loop, so that all creates of a gather() share a batch.
         loop.call_soon(self._start_batches)
         return await waiting.future
 
@@ -144,7 +144,7 @@ class Coalescer:
                 call.add_done_callback(self._calls.discard)
 
     def _next_batch(self) -> list[_Waiting]:
-        """The next ones of one trace: a batch is one call, and a call belongs to one trace."""
+        """The next requests of one trace: a batch is one call, and a call belongs to one trace."""
         batch: list[_Waiting] = []
         size = 0
         while self._waiting and len(batch) < MAX_ITEMS:
@@ -163,14 +163,14 @@ class Coalescer:
             for waiting, result in zip(batch, results, strict=True):
                 waiting.settle(result)
         finally:
-            # Cancelled with the client, or a bug: nobody is left waiting for ever.
+            # After a cancellation or a bug no caller may wait endlessly.
             for waiting in batch:
                 waiting.future.cancel()
             self._free += 1
             self._start_batches()
 
     def close(self) -> None:
-        """Gives up what is under way; its callers see a cancellation."""
+        """Cancels the calls in flight; their callers see a cancellation."""
         for call in self._calls:
             call.cancel()
 
@@ -197,7 +197,7 @@ async def create_batches(
     send: Send,
     in_flight: int,
 ) -> AsyncGenerator[Sequence[Result]]:
-    """Results in the order of `tasks`, which is read only as fast as the server takes them."""
+    """Results in the order of `tasks`, which is read only as fast as the server accepts them."""
     calls: deque[asyncio.Future[Sequence[Result]]] = deque()
     try:
         async for chunk in _chunks(tasks, prepare):
@@ -240,7 +240,7 @@ async def _each(tasks: Iterable[NewTask] | AsyncIterable[NewTask]) -> AsyncItera
 async def counted(
     batches: AsyncGenerator[Sequence[Result]], progress: Callable[[int], None]
 ) -> AsyncGenerator[Sequence[Result]]:
-    """The same batches; `progress` is told after each how many results there were so far."""
+    """The same batches; calls `progress` after each with the number of results so far."""
     count = 0
     try:
         async for batch in batches:
