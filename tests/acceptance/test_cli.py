@@ -183,7 +183,7 @@ def test_cancel_stops_a_running_task(suite: Suite) -> None:
 def test_pause_and_resume(suite: Suite, gate: Path) -> None:
     task = submit(suite, "paused", "--", *until_open(gate))
     watch_until(suite, task, "RUNNING")
-    assert "asked to pause" in suite.done("pause", "--grace", "1s", task)
+    assert "pause requested" in suite.done("pause", "--grace", "1s", task)
     watch_until(suite, task, "PAUSED")
     assert suite.done("resume", task).startswith(f"{task}  ")
     gate.touch()

@@ -196,12 +196,12 @@ async def test_several_tasks_with_one_missing(cli: Cli, client: Client) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["get", "nope"], 5, 'no task "nope"; `taskyard list`'),
+        (["get", "nope"], 5, 'no task "nope"; to list them: `taskyard list`'),
         (["--key", "ty_wrong_key", "list"], 4, "TASKYARD_KEY"),
         (["--address", "127.0.0.1:1", "list"], 3, "start one with `make up`"),
         (["lst"], 2, "Did you mean 'list'"),
         (["list", "--fitler", "x"], 2, "--filter"),
-        (["run"], 2, "say what to run"),
+        (["run"], 2, "nothing to run"),
         (["run", "--timeout", "soon", "--", "a"], 2, "1m30s"),
         (["submit", "--function", "f", "--payload", "{'a'", "--"], 2, "line 1, column 2"),
         (["submit", "--label", "x", "--", "a"], 2, "name=value"),

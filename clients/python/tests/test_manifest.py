@@ -82,7 +82,7 @@ def test_several_documents_and_lines_of_json() -> None:
         ("command: a\npriority: high", "t.yaml:2:1: 'high' must be a whole number"),
         ("command: a\nscript: b", "t.yaml:2:1: command and script exclude each other"),
         ("command: a\ncommand: b", "t.yaml:2:1: 'command' is given twice"),
-        ("id: a", "t.yaml:1:1: nothing to run; say command"),
+        ("id: a", "t.yaml:1:1: nothing to run; use command"),
         ("- command: a", "t.yaml:1:1: a mapping is expected here, not list"),
         (
             "command: a\nspec:\n  max_stebs: 1",

@@ -43,7 +43,7 @@ class Channels:
     async def call(
         self, method: Callable[..., Awaitable[A]], request: Any, timeout: float | None = None
     ) -> A:
-        """The response of one call; the default timeout is that of service_config.json. Raises taskyard.errors."""
+        """The response of one call; `timeout` overrides service_config.json. Raises taskyard.errors."""
         limit = timeout or self._timeout
         with translated():
             return await (method(request, timeout=limit) if limit else method(request))

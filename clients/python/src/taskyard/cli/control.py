@@ -1,4 +1,4 @@
-"""Commands that steer tasks: cancel, pause, resume, retry, delete."""
+"""Commands that control tasks: cancel, pause, resume, retry, delete."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ some_tasks_argument = click.argument("tasks", nargs=-1, metavar="[TASK]...")
 filter_option = click.option(
     "--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="All tasks that match."
 )
-reason_option = click.option("--reason", default="", help="For the audit trail and the task.")
+reason_option = click.option("--reason", default="", help="Reason, for the audit log and the task.")
 
 
 def grace_option(default: str) -> Callable[[Any], Any]:
-    """--grace, of which the server's default is told."""
+    """The option --grace; its help names the server's default."""
     help_text = f"Time for the task to stop before it is forced.  [default: {default}]"
     return click.option("--grace", type=DURATION, metavar="DURATION", help=help_text)
 
@@ -44,7 +44,7 @@ async def cancel(
 ) -> int:
     """Cancel tasks.
 
-    One that waits ends at once, one that runs is asked to stop.
+    A waiting task ends at once; a running task gets a stop signal.
 
     \b
     Examples:
@@ -76,7 +76,7 @@ async def pause(client: Client, tasks: tuple[str, ...], reason: str, grace: floa
 @tasks_argument
 @with_client
 async def resume(client: Client, tasks: tuple[str, ...]) -> int:
-    """Let paused tasks go on.
+    """Resume paused tasks.
 
     \b
     Example:
@@ -88,10 +88,10 @@ async def resume(client: Client, tasks: tuple[str, ...]) -> int:
 @click.command()
 @some_tasks_argument
 @filter_option
-@click.option("--from-scratch", is_flag=True, help="Forget the checkpoints.")
+@click.option("--from-scratch", is_flag=True, help="Discard the checkpoints.")
 @with_client
 async def retry(client: Client, tasks: tuple[str, ...], filter_: str, from_scratch: bool) -> int:
-    """Start tasks that did not succeed once more.
+    """Retry tasks that did not succeed.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ async def retry(client: Client, tasks: tuple[str, ...], filter_: str, from_scrat
 
 @click.command()
 @tasks_argument
-@click.option("--missing-ok", is_flag=True, help="A task that does not exist is no error.")
+@click.option("--missing-ok", is_flag=True, help="Ignore tasks that do not exist.")
 @with_client
 async def delete(client: Client, tasks: tuple[str, ...], missing_ok: bool) -> int:
     """Delete ended tasks with their runs and logs.
@@ -123,7 +123,7 @@ async def delete(client: Client, tasks: tuple[str, ...], missing_ok: bool) -> in
 
 
 def _live(filter_: str) -> str:
-    """The filter, without what has ended already: a repeat finds nothing and says so."""
+    """The filter restricted to live tasks, so that a repeat matches nothing."""
     return f"({filter_}) AND status.phase = LIVE" if filter_ else ""
 
 
@@ -145,12 +145,12 @@ async def _by_filter(
             failed += len(refusals)
             for error in refusals:
                 click.echo(f"taskyard: {explain(error, client.context)}", err=True)
-    click.echo(f"{count - failed} tasks{f', {failed} refused' if failed else ''}.", err=True)
+    click.echo(f"{screen.plural(count - failed, 'task')}{f', {failed} refused' if failed else ''}.", err=True)
     return FAILED if failed else 0
 
 
 def _print_task(task: Task) -> None:
     phase = screen.paint(str(task.phase), str(task.phase))
     action = task.proto.status.requested_action.action
-    requested = {1: ", asked to stop", 2: ", asked to pause"}.get(action, "")
+    requested = {1: ", stop requested", 2: ", pause requested"}.get(action, "")
     click.echo(f"{task.id}  {phase}{requested}")

@@ -21,12 +21,12 @@ from taskyard.v1 import admin_service_pb2 as pb
 @output_option("table", "json", "yaml")
 @with_client
 async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: str) -> int:
-    """Check that the data keeps its promises.
+    """Check the invariants of the data.
 
-    Recomputes the invariants from the rows: every running task has a live lease, every taken slot an owner,
-    counters equal a recount. The exit code is 0 if nothing is wrong, or nothing any more.
+    Checks the invariants against the rows: every running task has a live lease, every occupied slot an owner,
+    counters equal a recount. The exit code is 0 if nothing is wrong, or if everything was repaired.
 
-    An edited change log cannot be repaired: naming `seals` with --repair acknowledges what is found there.
+    An edited change log cannot be repaired: `doctor seals --repair` acknowledges the findings.
 
     \b
     Examples:
@@ -67,9 +67,9 @@ def _row(finding: pb.DoctorFinding, repair: bool) -> tuple[str, ...]:
 @exact_option
 @click.pass_context
 def quarantines(context: click.Context, output: str, exact: bool) -> int | None:
-    """List specs that killed runners; release one.
+    """List quarantined specs; release one.
 
-    A spec that cost too many runners is held back: its tasks end as EXHAUSTED.
+    A spec that crashed too many runners is quarantined: its tasks end as EXHAUSTED.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""The command that tells why a task does not run."""
+"""The command that explains why a task does not run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from taskyard.new_task import NewTask
 @exact_option
 @with_client
 async def explain(client: Client, task: str, output: str, exact: bool) -> int:
-    """Tell why a task does not run.
+    """Explain why a task does not run.
 
-    Shows every gate that the task has to pass, every runner with what keeps it from taking the task, and what
-    would have to change. The exit code is 0 if it runs or could at once, 1 otherwise. `taskyard submit
-    --dry-run` answers the same for a task that is not there yet.
+    Shows every gate that the task has to pass, every runner with its obstacle, and what would have to change.
+    The exit code is 0 if the task runs or could run at once, 1 otherwise. `taskyard submit --dry-run`
+    explains a task that does not exist yet.
 
     \b
     Examples:
@@ -40,7 +40,7 @@ async def explain(client: Client, task: str, output: str, exact: bool) -> int:
 
 
 async def fetch_explanation(client: Client, subject: str | NewTask) -> Explanation:
-    """The scheduler's answer; raises CommandFailed if no scheduler answers."""
+    """The scheduler's explanation; raises CommandFailed if no scheduler answers."""
     try:
         return await client.explain(subject)
     except errors.Unavailable as error:
@@ -54,7 +54,7 @@ async def fetch_explanation(client: Client, subject: str | NewTask) -> Explanati
 
 
 def print_explanation(explanation: Explanation, exact: bool = False) -> None:
-    """The summary, then every gate, then every runner; what is in the way with what would change it."""
+    """Prints the summary, every gate and every runner; obstacles with their remedy."""
     for line in screen.wrapped(screen.clean(explanation.summary)):
         click.echo(line)
     if explanation.earliest_time:

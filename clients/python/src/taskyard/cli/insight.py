@@ -1,4 +1,4 @@
-"""Commands that look at many tasks at once: stats, audit."""
+"""Commands that summarize many tasks: stats, audit."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from taskyard.v1 import task_service_pb2 as pb
 
 Dimension = Literal["tenant", "task_type", "runner"]
 DIMENSIONS: tuple[Dimension, ...] = ("tenant", "task_type", "runner")
-# Phases that a table always has a column for, so that two looks can be compared.
+# Phases that always have a column, so that two outputs can be compared.
 _LIVE = (Phase.PENDING, Phase.RUNNING)
 _ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 
 
 @click.command()
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
-@click.option("--since", "window", type=DURATION, metavar="DURATION", help="Only what happened since then.")
-@click.option("--by", "group_by", type=click.Choice(DIMENSIONS), multiple=True, help="One row for each.")
+@click.option("--since", "window", type=DURATION, metavar="DURATION", help="Only this recent period.")
+@click.option(
+    "--by", "group_by", type=click.Choice(DIMENSIONS), multiple=True, help="Group by this; repeatable."
+)
 @output_option("table", "json", "yaml")
 @with_client
 async def stats(
@@ -86,9 +88,14 @@ def _quantiles(durations: pb.DurationStats) -> str:
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only events that match.")
 @click.option("--type", "event_type", default="", metavar="TYPE", help="Only of this type, or type.*.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many."
+    "--limit",
+    "-n",
+    type=click.IntRange(1),
+    default=LIMIT,
+    show_default=True,
+    help="Maximum number of events.",
 )
-@click.option("--all", "-a", "everything", is_flag=True, help="All of them, without a limit.")
+@click.option("--all", "-a", "everything", is_flag=True, help="No limit.")
 @output_option("table", "json", "yaml")
 @exact_option
 @with_client
@@ -102,7 +109,7 @@ async def audit(
     output: str,
     exact: bool,
 ) -> None:
-    """Show who did what, newest first.
+    """Show the audit log, newest first.
 
     \b
     Examples:
@@ -150,7 +157,7 @@ def _event(event: audit_pb2.AuditEvent, exact: bool) -> tuple[str, ...]:
 
 
 def _clock(time: datetime | None) -> str:
-    """When, as local time to the second; the date too if it was another day."""
+    """The local time to the second, with the date if it was another day."""
     if time is None:
         return ""
     local = time.astimezone()
@@ -164,5 +171,5 @@ def _actor(actor: common_pb2.Actor) -> str:
 
 
 def _number(value: object) -> str:
-    """Struct knows no whole numbers; people do."""
+    """Struct stores every number as a float; whole numbers are printed without a point."""
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Commands that create tasks: run, which stays with the task, and submit, which does not."""
+"""Commands that create tasks: run, which waits for the task, and submit, which does not."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ HINT_SECONDS = 3.0
 def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> int:
     """Run a task and show its output.
 
-    Ends with the exit code of the task. Without --retries a failure is not tried again. Ctrl-C cancels the
-    task; a second Ctrl-C leaves it to the server.
+    Exits with the exit code of the task. Without --retries a failure is not retried. Ctrl-C cancels the
+    task; a second Ctrl-C detaches from it.
 
     \b
     Examples:
@@ -55,15 +55,19 @@ def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> in
 @click.option(
     "--file", "-f", type=click.File("r"), help="Create the tasks of this file; - is standard input."
 )
-@click.option("--each", type=click.File("r"), help="One task per line of this file, which {} stands for.")
-@click.option("--dry-run", is_flag=True, help="Create nothing; tell whether it would be accepted and run.")
+@click.option(
+    "--each", type=click.File("r"), help="One task per line of this file; {} is replaced by the line."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Create nothing; show whether the task would be accepted and run."
+)
 @click.pass_obj
 def submit(
     connection: Connection, /, words: tuple[str, ...], file: Any, each: Any, dry_run: bool, **options: Any
 ) -> int:
     """Create a task, or many, and print the ids.
 
-    A file of tasks holds YAML documents, or a JSON object on each line, with the words of the options:
+    A file of tasks holds YAML documents, or a JSON object on each line, with the names of the options:
     command, script, function, image, wasm or type; args, id, labels, env, payload, retries, timeout and more.
 
     \b
@@ -118,8 +122,8 @@ async def _dry_run(client: Client, new: NewTask) -> int:
 
 def _print_outcome(task: Created) -> None:
     messages = {
-        Outcome.REPLAYED: "this request was made before; it is the task of then",
-        Outcome.DROPPED: "its slot is taken; nothing was created, this is the task there",
+        Outcome.REPLAYED: "this request was sent before; this is its task",
+        Outcome.DROPPED: "its slot is occupied; nothing was created, this is the task in the slot",
         Outcome.REPLACED: f"it replaces {', '.join(task.replaced)}",
     }
     if task.outcome in messages:
@@ -127,7 +131,7 @@ def _print_outcome(task: Created) -> None:
 
 
 class _ForegroundTask:
-    """A task whose user sits in front of it."""
+    """A task whose output is shown while it runs."""
 
     def __init__(self, client: Client, task: Task) -> None:
         self._client = client
@@ -137,7 +141,7 @@ class _ForegroundTask:
         self._left = asyncio.get_running_loop().create_future()
 
     async def follow(self) -> int:
-        """Prints what the task writes until it has ended; its exit code."""
+        """Prints the output of the task until it has ended; returns its exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         following = asyncio.ensure_future(self._print())
@@ -147,7 +151,7 @@ class _ForegroundTask:
             await asyncio.wait({following, self._left}, return_when=asyncio.FIRST_COMPLETED)
             if self._left.done():
                 raise CommandFailed(
-                    f"left; `taskyard get {self._task.id}` tells what becomes of it", INTERRUPTED
+                    f"detached; to see the outcome: `taskyard get {self._task.id}`", INTERRUPTED
                 )
             return _exit_code(await following)
         finally:
@@ -163,13 +167,13 @@ class _ForegroundTask:
     def _interrupt(self) -> None:
         self._interrupts += 1
         if self._interrupts == 1:
-            click.echo("Cancelling the task; Ctrl-C once more leaves it to the server.", err=True)
+            click.echo("Cancelling the task; press Ctrl-C again to detach.", err=True)
             self._spawn(self._cancel())
         elif not self._left.done():
             self._left.set_result(None)
 
     async def _cancel(self) -> None:
-        # A task that has just ended by itself is no failure to cancel.
+        # The task may end before the cancel arrives.
         with contextlib.suppress(errors.TaskTerminal):
             await self._client.cancel(self._task, reason="Ctrl-C")
 
@@ -195,7 +199,7 @@ def _exit_code(task: Task) -> int:
     code = task.exit_code
     if not code:
         return NO_EXIT_CODE
-    # As a shell tells of a signal.
+    # The exit code that a shell uses for a signal.
     return 128 - code if code < 0 else code
 
 

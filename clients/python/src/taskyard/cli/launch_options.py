@@ -1,4 +1,4 @@
-"""The options that say what a new task executes and how."""
+"""The options that define a new task."""
 
 from __future__ import annotations
 
@@ -32,19 +32,15 @@ _OPTIONS = (
         "--type", "task_type", metavar="TYPE", help="Task type, with its defaults if it is registered."
     ),
     click.option("--payload", type=JSON, help="Input as JSON, or @FILE."),
-    click.option("--id", metavar="ID", help="Id of the task; made by the server otherwise."),
+    click.option("--id", metavar="ID", help="Id of the task; by default the server creates one."),
     click.option("--request-id", metavar="ID", help="Repeating with the same one returns the first task."),
-    click.option(
-        "--label", "-l", "labels", type=PAIR, multiple=True, help="To find the task by; repeatable."
-    ),
+    click.option("--label", "-l", "labels", type=PAIR, multiple=True, help="Label of the task; repeatable."),
     click.option("--env", "-e", type=PAIR, multiple=True, help="Environment variable; repeatable."),
     click.option(
-        "--workdir", "working_directory", metavar="PATH", help="Working directory; a fresh one otherwise."
+        "--workdir", "working_directory", metavar="PATH", help="Working directory; by default a new one."
     ),
     click.option("--priority", type=click.IntRange(0, 1000), help="Higher goes first.  [default: 10]"),
-    click.option(
-        "--retries", "retry", type=click.IntRange(0, 1000), help="How often a failure is tried again."
-    ),
+    click.option("--retries", "retry", type=click.IntRange(0, 1000), help="How often a failure is retried."),
     click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest time of one attempt."),
     click.option("--queue-timeout", type=DURATION, metavar="DURATION", help="Longest wait for a runner."),
     click.option("--total-timeout", type=DURATION, metavar="DURATION", help="Longest time in all."),
@@ -67,7 +63,7 @@ def creation_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
-    """The task that the command line describes; raises UsageError if it says nothing or two things to do."""
+    """The task that the command line describes; raises UsageError unless it names exactly one execution."""
     options = {name: value for name, value in given.items() if value not in (None, (), "")}
     kinds = {name: options.pop(name) for name in _KINDS if name in options}
     if len(kinds) > 1:
@@ -106,7 +102,7 @@ def _build(
     if "task_type" in options:
         return typed(options.pop("task_type"), options.pop("payload", None), **options)
     raise click.UsageError(
-        "say what to run: -- COMMAND, --script FILE, --function NAME, --image, --wasm or --type"
+        "nothing to run: give -- COMMAND, --script FILE, --function NAME, --image, --wasm or --type"
     )
 
 

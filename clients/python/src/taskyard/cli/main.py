@@ -9,15 +9,15 @@ from taskyard.cli.failure import BROKEN_PIPE, INTERRUPTED, USAGE, CommandFailed
 
 
 def main() -> None:
-    """Runs the command that the arguments name and ends the process."""
-    # gRPC's own remarks about connections are not for the person at the terminal; `up` starts services
-    # that inherit the environment, and in their logs they are welcome.
+    """Runs the command and exits the process."""
+    # gRPC's own messages about connections are not for the terminal; `up` starts services that inherit the
+    # environment, and their logs should have these messages.
     if "up" not in sys.argv:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
-        # Before there was a command to end: everything is still being loaded.
+        # Interrupted while modules are still being loaded.
         code = INTERRUPTED
     sys.exit(code)
 
@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
     except CommandFailed as failed:
         return _fail(str(failed), failed.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
-        # Nothing is wrong yet: what there is, and no word of complaint.
+        # No command was given: print the help.
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.UsageError as error:
@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has what it wants (`| head`); the interpreter would complain when it flushes at exit.
+        # The reader closed the pipe (`| head`); avoid a second error when the interpreter flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
 

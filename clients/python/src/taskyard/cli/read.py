@@ -18,14 +18,14 @@ LIMIT = 50
 
 
 def output_option(*forms: str) -> Callable[[Any], Any]:
-    """-o with these forms, the first one being the default."""
+    """The option -o with these formats; the first one is the default."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(forms),
         default=forms[0],
         show_default=True,
-        help="Form of the output.",
+        help="Output format.",
     )
 
 
@@ -60,8 +60,8 @@ def _fields(task: Task, exact: bool) -> Iterator[tuple[str, str]]:
     yield "runs", screen.shorten(screen.what(task), 200)
     yield "type", spec.task_type
     yield "phase", str(task.phase)
-    yield "waits for", _pending_reason(task)
-    yield "asked for", _requested(task)
+    yield "waiting for", _pending_reason(task)
+    yield "requested", _requested(task)
     yield "exit code", "" if task.exit_code is None else str(task.exit_code)
     if task.error:
         yield "error", screen.clean(f"{task.error.code}: {task.error.message}".strip(": "))
@@ -111,9 +111,9 @@ def _document(value: Any) -> str:
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
 @click.option("--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only tasks in this phase.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many."
+    "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="Maximum number of tasks."
 )
-@click.option("--all", "-a", "everything", is_flag=True, help="All of them, without a limit.")
+@click.option("--all", "-a", "everything", is_flag=True, help="No limit.")
 @output_option("table", "wide", "json", "yaml", "name")
 @exact_option
 @with_client
@@ -147,7 +147,7 @@ async def list_tasks(
 
 
 def _titles(wide: bool) -> tuple[str, ...]:
-    # An id, a phase and two times leave a dozen columns of an ordinary terminal for what it is about.
+    # An id, a phase and two times leave a dozen columns of an 80-column terminal for the description.
     extra = ("ATTEMPT", "RUNNER", "TYPE", "LABELS") if wide else ()
     return ("TASK", "PHASE", "CREATED", "TOOK", *extra, "WHAT")
 
@@ -172,7 +172,7 @@ def _print_count(count: int, limit: int, everything: bool) -> None:
     if not count:
         click.echo("No tasks.", err=True)
     elif count == limit and not everything:
-        click.echo(f"The newest {limit}; --limit N or --all shows more.", err=True)
+        click.echo(f"Showing the newest {limit}; use --limit N or --all to see more.", err=True)
 
 
 @click.command()

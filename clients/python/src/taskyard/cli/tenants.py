@@ -138,7 +138,7 @@ def _fields(
 @_changing(required=True)
 @with_client
 async def create(client: Client, /, tenant: str, **given: Any) -> None:
-    """Make a tenant.
+    """Create a tenant.
 
     \b
     Example:

@@ -37,9 +37,9 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 @click.command()
 @click.option(
-    "--interval", type=DURATION, default=2.0, metavar="DURATION", help="Time between looks.  [default: 2s]"
+    "--interval", type=DURATION, default=2.0, metavar="DURATION", help="Refresh interval.  [default: 2s]"
 )
-@click.option("--once", is_flag=True, help="Print one look and end; so it is without a terminal.")
+@click.option("--once", is_flag=True, help="Print once and exit; the default without a terminal.")
 @with_client
 async def top(client: Client, interval: float, once: bool) -> None:
     """Watch queue, runners and throughput live.
@@ -68,7 +68,7 @@ async def top(client: Client, interval: float, once: bool) -> None:
 
 
 async def _interrupted(stop: asyncio.Event, draw: asyncio.Event, seconds: float) -> bool:
-    """Whether it was told to stop or to draw anew before the time was up."""
+    """Whether `stop` or `draw` was set within the time."""
     waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(draw.wait())]
     done, _ = await asyncio.wait(waits, timeout=max(0.1, seconds), return_when=asyncio.FIRST_COMPLETED)
     for one in waits:
@@ -79,14 +79,14 @@ async def _interrupted(stop: asyncio.Event, draw: asyncio.Event, seconds: float)
 
 @contextmanager
 def _full_screen(stop: asyncio.Event, draw: asyncio.Event) -> Iterator[None]:
-    """The whole terminal, given back as it was; q, Ctrl-C and a closed terminal stop, a new size draws."""
+    """Uses the whole terminal and restores it; q, Ctrl-C and a closed terminal stop, a new size redraws."""
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
     before = termios.tcgetattr(stdin)
 
     def read() -> None:
         typed = os.read(stdin, 1024)
-        # Nothing is read from a terminal that is gone.
+        # A closed terminal reads as empty.
         if not typed or set(typed) & set(b"qQ\x03\x04"):
             stop.set()
 
@@ -108,14 +108,14 @@ def _full_screen(stop: asyncio.Event, draw: asyncio.Event) -> Iterator[None]:
 
 
 def _paint(lines: Sequence[str]) -> None:
-    # Each line clears its rest and the end clears what is below: nothing flickers.
+    # Each line clears its rest and the end clears the rows below, to avoid flicker.
     sys.stdout.write("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
     sys.stdout.flush()
 
 
 @dataclass
 class _Dashboard:
-    """What is known of the servers, and how the number of ended tasks grew from look to look."""
+    """The state of the servers at the last refresh, and the rate of ended tasks over time."""
 
     client: Client
     stats: pb.TaskStats = field(default_factory=pb.TaskStats)
@@ -126,12 +126,12 @@ class _Dashboard:
     _last: tuple[float, int] | None = None
 
     async def refresh(self) -> None:
-        """Asks the servers once more; what fails is told on the screen and asked again next time."""
+        """Reads the state of the servers; an error is shown and the next refresh tries again."""
         try:
             groups = (await self.client.stats()).groups
             self.stats = groups[0] if groups else pb.TaskStats()
             self._record_rate()
-            # What runs may be older than all that fits on the screen of what waits.
+            # Running tasks may be older than the newest live tasks.
             found = {task.name: task async for task in self.client.list(phase="running", limit=SHOWN)}
             found |= {task.name: task async for task in self.client.list(phase="live", limit=SHOWN)}
             self.tasks = list(found.values())
@@ -180,7 +180,7 @@ class _Dashboard:
         table = screen.table_lines(
             [str(phase) for phase in phases], [[str(counts.get(phase, 0)) for phase in phases]], columns
         )
-        rate = f"{self.rates[-1]:.1f} ended/s" if self.rates else "ended/s after the next look"
+        rate = f"{self.rates[-1]:.1f} ended/s" if self.rates else "ended/s after the next refresh"
         waits = self.stats.oldest_pending_age.ToTimedelta()
         oldest = f"   oldest waits {screen.span(waits)}" if waits > timedelta() else ""
         graph = sparkline(self.rates, max(0, columns - len(rate) - len(oldest) - 4))
@@ -195,7 +195,7 @@ def sparkline(values: Sequence[float], room: int) -> str:
 
 
 def _urgency(task: Task) -> tuple[int, str]:
-    """What runs comes first, then what is about to, then what waits."""
+    """Sort key: running tasks first, then scheduled ones, then waiting ones."""
     order = [Phase.RUNNING, Phase.SCHEDULED, Phase.REDISTRIBUTING, Phase.PENDING, Phase.PAUSED]
     return (order.index(task.phase) if task.phase in order else len(order), task.id)
 

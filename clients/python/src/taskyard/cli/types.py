@@ -32,7 +32,7 @@ TITLES = ("TYPE", "STATE", "RUNS", "REVISION", "CHANGED", "DESCRIPTION")
 def types(context: click.Context, filter_: str, tenant: str, output: str, exact: bool) -> int | None:
     """List task types; show, check or delete one.
 
-    `taskyard apply` makes and changes them.
+    `taskyard apply` creates and updates them.
 
     \b
     Examples:
@@ -45,7 +45,7 @@ def types(context: click.Context, filter_: str, tenant: str, output: str, exact:
 
     async def print_all(client: Client) -> None:
         found = client.admin.types(filter_, tenant=tenant)
-        empty_message = "No task types; `taskyard apply` makes them."
+        empty_message = "No task types; `taskyard apply` creates them."
         await print_list(found, output, TITLES, lambda one: _row(one, exact), empty_message)
 
     return call(context.obj, print_all)
@@ -89,7 +89,7 @@ def _fields(task_type: task_type_pb2.TaskType, exact: bool) -> Iterator[tuple[st
     yield "type", last_segment(task_type.name)
     yield "description", screen.clean(task_type.description)
     yield "state", _state(task_type)
-    yield "runs", task_type.execution.WhichOneof("kind") or "what each task says"
+    yield "runs", task_type.execution.WhichOneof("kind") or "defined by each task"
     yield "priority", str(task_type.priority) if task_type.HasField("priority") else ""
     if task_type.retry.HasField("max_retries"):
         yield "retries", str(task_type.retry.max_retries)
@@ -119,7 +119,7 @@ async def check(client: Client, task_type: str, payload: Any) -> int:
     for violation in response.violations:
         click.echo(f"{violation.field}: {screen.clean(violation.description)}")
     if response.valid:
-        click.echo("It matches.")
+        click.echo("The payload matches.")
     return 0 if response.valid else FAILED
 
 
