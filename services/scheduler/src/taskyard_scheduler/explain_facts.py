@@ -1,4 +1,4 @@
-"""What an explanation is made of: taskdb's facts as values, and the runners as this scheduler sees them."""
+"""The input of an explanation: taskdb's facts, and the state of the runners on this scheduler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Message = lease_service_pb2.ReadExplainFactsResponse
 
 
 def read_facts(message: Message, spec: task_pb2.TaskSpec) -> Facts:
-    """taskdb's answer as values; of a dry run also the spec that was asked about."""
+    """Converts taskdb's response; `spec` is the spec of a dry run."""
     tenant = message.tenant.share.tenant
     return Facts(
         now=_time(message.read_time),
@@ -91,7 +91,7 @@ def _optional_time(message: object, field: str) -> datetime | None:
 
 
 def candidates(message: Message, scheduler: Scheduler) -> list[Candidate]:
-    """Every runner that taskdb names, those connected here as they are now, and the waiting pull workers."""
+    """Every runner of taskdb's response, with live state if connected here, and the waiting pull workers."""
     tenant = message.tenant.share.tenant
     wanted = convert.placement_class(message.placement_class)
     sessions = scheduler.fleet.sessions
@@ -121,7 +121,7 @@ def _connected(session: Session, tenant: str, wanted: PlacementClass, now: float
 
 
 def _not_connected_here(runner_id: str, facts: lease_service_pb2.RunnerFacts) -> Candidate:
-    """A runner that is connected to another scheduler, or to none, as its last heartbeat said."""
+    """A runner that is not connected here, with the state of its last heartbeat."""
     runner = facts.runner
     registration = runner.registration
     return Candidate(

@@ -1,4 +1,4 @@
-"""Who can take work now: the sessions of connected runners and the waiting claims of pull workers."""
+"""The claimants of work: the sessions of connected runners and the waiting claims of pull workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KIND_NAMES: dict[int, str] = {
 
 
 class Claimant(Protocol):
-    """Someone a plan can give work to."""
+    """A runner session or a pull worker's claim that a plan can assign work to."""
 
     @property
     def profile(self) -> RunnerProfile: ...
@@ -29,7 +29,7 @@ class Claimant(Protocol):
 
 
 class Fleet:
-    """All takers by key, and what each class makes of each of them."""
+    """All claimants by key, and which placement classes they match."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
@@ -38,7 +38,7 @@ class Fleet:
         self._refusals = RefusalBook()
 
     def add_session(self, session: Session, now: float) -> None:
-        """A runner said hello; of two sessions here the one with the older epoch is superseded."""
+        """Adds a session; of two sessions of a runner the one with the older epoch is superseded."""
         former = self.sessions.get(session.runner_id)
         if former is not None and former.epoch > session.epoch:
             session.finish(errors.SessionSuperseded(session.runner_id))
@@ -52,7 +52,7 @@ class Fleet:
             former.finish(errors.SessionSuperseded(former.runner_id))
 
     def remove_session(self, session: Session, now: float) -> None:
-        """Its stream is over; a newer session of the runner stays."""
+        """Removes a session after its stream ended; a newer session of the runner stays."""
         if self.sessions.get(session.runner_id) is session:
             del self.sessions[session.runner_id]
             self.remove_claimant(session.runner_id)
@@ -77,17 +77,17 @@ class Fleet:
         return self._claimants.get(key)
 
     def profile_changed(self, session: Session) -> None:
-        """Ask the classes again about this runner, unless a newer session speaks for it."""
+        """Matches this runner against the classes again, unless it has a newer session."""
         if self.sessions.get(session.runner_id) is session:
             self.matches.put(session.runner_id, session.profile)
 
     @property
     def capacity(self) -> int:
-        """Places on all runners connected here."""
+        """The total capacity of the runners connected here."""
         return sum(session.capacity.capacity for session in self.sessions.values())
 
     def offers(self, now: float, held_back: Collection[str] = ()) -> list[Offer]:
-        """What the takers could take now."""
+        """The free capacity of the claimants."""
         return list(self._offers(now, held_back))
 
     def _offers(self, now: float, held_back: Collection[str]) -> Iterator[Offer]:
@@ -96,17 +96,17 @@ class Fleet:
                 yield offer
 
     def executing(self, key: str) -> Collection[str]:
-        """The task types that a taker executes."""
+        """The task types that a claimant executes."""
         claimant = self._claimants.get(key)
         return claimant.capacity.executing() if isinstance(claimant, Session) else ()
 
     def accepts_work(self, key: str, now: float) -> bool:
-        """Whether a taker takes work at all, though it may be full."""
+        """Whether a claimant accepts work; it may be full."""
         claimant = self._claimants.get(key)
         return claimant.accepts_work(now) if isinstance(claimant, Session) else claimant is not None
 
     def permits(self, key: str, tenant: str, wanted: PlacementClass, now: float) -> bool:
-        """Whether a taker serves the tenant and has not refused the like of this a while ago."""
+        """Whether a claimant serves the tenant and has not recently refused tasks of this class."""
         claimant = self._claimants.get(key)
         if claimant is None or not claimant.profile.serves(tenant):
             return False
@@ -114,6 +114,6 @@ class Fleet:
 
 
 def refusal_seconds(session: Session, tenant: str, wanted: PlacementClass, now: float) -> float:
-    """How long the runner is not asked for the like of it, which it gave back as unsupported."""
+    """How long the runner is not offered tasks of this class, because it refused one as unsupported."""
     key = RefusalKey(tenant, _KIND_NAMES.get(wanted.kind, ""), wanted.task_type, wanted.function)
     return session.refusals.seconds(key, now)

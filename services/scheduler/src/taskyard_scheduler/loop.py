@@ -1,4 +1,4 @@
-"""The scheduling loop: woken by work and by free capacity, it plans, claims and hands out."""
+"""The scheduling loop: when work or free capacity appears, it plans, claims and assigns tasks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from taskyard_scheduler.metric_names import ASSIGNED, CLAIM_DURATION
 from taskyard_scheduler.pops import note_result, runner_pop
 from taskyard_scheduler.session import Session
 
-# How long a runner waits that was given nothing although its lanes are not empty: its budget is too small,
-# or the tasks are locked.
+# How long a runner is skipped after a claim returned nothing although its lanes are not empty: its budget is
+# too small, or the tasks are locked.
 HOLD_SECONDS = 1.0
 MAX_RUNNERS = 1000
 
@@ -51,9 +51,9 @@ GiveBack = Callable[[str, Sequence[lease_pb2.Assignment]], None]
 
 
 class Dispatcher:
-    """One claim of all runners is in flight at a time; what becomes free meanwhile is in the next.
+    """One claim for all runners is in flight at a time; capacity that becomes free meanwhile is in the next.
 
-    `available` is cleared while taskdb cannot be reached: nothing is granted then. `give_back` returns
+    `available` is cleared while taskdb cannot be reached; no claims are made then. `give_back` releases
     claimed tasks whose runner is gone.
     """
 
@@ -83,7 +83,7 @@ class Dispatcher:
         self._claim_pops: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Something may be possible that was not before."""
+        """Plan again: work or capacity may have changed."""
         self._woken.set()
 
     def lanes_changed(self) -> None:
@@ -95,7 +95,7 @@ class Dispatcher:
         self._woken.set()
 
     async def run(self) -> None:
-        """Dispatch for ever."""
+        """Dispatch until cancelled."""
         while True:
             await self._woken.wait()
             self._woken.clear()
@@ -137,7 +137,7 @@ class Dispatcher:
     async def _pop_for_sessions(self, group: Sequence[tuple[Session, RunnerPlan]]) -> None:
         version = self._board.version
         claim_time = self._clock()
-        # The heartbeats known before the claim is sent: a later one would stretch the first lease.
+        # The last heartbeats before the claim is sent: a later one would extend the first lease.
         heartbeats = [session.heartbeat_id for session, _ in group]
         states = [_planned_state(session) for session, _ in group]
         request = PopTasksRequest(
@@ -161,7 +161,7 @@ class Dispatcher:
     async def _claim_with_retries(
         self, request: PopTasksRequest, claim_time: float
     ) -> PopTasksResponse | None:
-        """The answer to a claim, repeated while the leases it may have granted can still be used."""
+        """Sends a claim and repeats it on errors while the leases it may have granted are still usable."""
         while True:
             try:
                 response = await self._taskdb.pop_tasks(request)
@@ -187,7 +187,7 @@ class Dispatcher:
         if result.error.code:
             session.lose(self._clock())
             return
-        # Each look at a repeated field makes its objects anew; one list serves all.
+        # Each access to a repeated field creates new objects; build the list once.
         assignments = list(result.assignments)
         if not assignments:
             return
@@ -197,14 +197,14 @@ class Dispatcher:
         _assigned.add(len(assignments), {"way": "link"})
         unfit: list[lease_pb2.Assignment] = []
         if doubtful:
-            # What changed while the claim was under way may rule a task out: it goes to another runner.
+            # A change of the runner during the claim may rule a task out: it is released to another runner.
             assignments, unfit = _split_by_fit(session, assignments, self._clock())
         unsent = session.assign(assignments, heartbeat_id, claim_time)
         if unfit or unsent:
             self._give_back(session.runner_id, [*unfit, *unsent])
 
     def _pass_over(self, moved: Sequence[tuple[RunnerPlan, Set[str]]]) -> None:
-        """Let tenants wait of whom nobody got anything, and runners that got nothing of what others did."""
+        """Stalls tenants of which nothing was claimed, and holds back runners that got nothing else."""
         given = {tenant for _, tenants in moved for tenant in tenants}
         for plan, tenants in moved:
             stuck = [found.tenant for found in plan.tenants if found.tenant not in given]
@@ -231,7 +231,7 @@ class Dispatcher:
         task.add_done_callback(self._claim_pops.discard)
 
     async def pop_for_claim(self, claim: Claim) -> None:
-        """Make the pop of a claim now, for whatever lanes are known to have work for it."""
+        """Makes the pop of a claim now, from the lanes that have work for it."""
         claim.pop_started()
         plans = self._plan([claim.whole_offer()], self._clock())
         await self._pop_for_claim(claim, plans[0] if plans else RunnerPlan(claim.whole_offer(), []))
@@ -260,14 +260,14 @@ class Dispatcher:
 
 
 def _planned_state(session: Session) -> tuple[RunnerProfile, int]:
-    """What a claim was planned with; another value says that the runner changed, or refused something."""
+    """The state a claim was planned with; it differs once the runner changed or refused a task."""
     return session.profile, session.refusals.count
 
 
 def _split_by_fit(
     session: Session, assignments: Sequence[lease_pb2.Assignment], now: float
 ) -> tuple[list[lease_pb2.Assignment], list[lease_pb2.Assignment]]:
-    """Those that the runner may still have and has room for, and the others."""
+    """Splits assignments into those that still fit the runner and the others."""
     fit: list[lease_pb2.Assignment] = []
     unfit: list[lease_pb2.Assignment] = []
     room, budget = session.capacity.room(now), session.capacity.budget
@@ -283,7 +283,7 @@ def _split_by_fit(
 
 
 def _fits(session: Session, assignment: lease_pb2.Assignment, now: float) -> bool:
-    """Whether the runner may still have the task."""
+    """Whether the runner is still eligible for the task."""
     tenant = convert.tenant_of(assignment.lease.task)
     wanted = convert.class_of(assignment.spec)
     if not session.profile.serves(tenant) or refusal_seconds(session, tenant, wanted, now) > 0:
@@ -292,7 +292,7 @@ def _fits(session: Session, assignment: lease_pb2.Assignment, now: float) -> boo
 
 
 def _trace(assignment: lease_pb2.Assignment, runner_id: str) -> None:
-    """A span for the dispatch, between the submission's and the runner's."""
+    """Adds a span for the dispatch, between the spans of the submission and of the runner."""
     with tracing.span(
         "dispatch",
         traceparent=assignment.traceparent,

@@ -1,4 +1,4 @@
-"""Plans turned into claims on taskdb, and what the claims tell about the lanes."""
+"""Turns plans into claims on taskdb, and applies the results of claims to the lanes."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _lane_pop(listed: ListedLane, accounted: bool) -> LanePop:
 
 
 def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, sent_version: int) -> set[str]:
-    """Take over what a claim says about the lanes it named; the tenants for whom asking again may give more.
+    """Applies the result of a claim to its lanes; returns the tenants of which more may be claimable.
 
-    A lane that was found empty is gone, or was heard of since the claim was sent and may have work again.
+    A lane that was found empty is removed, unless it was updated since the claim was sent.
     """
     if result.error.code:
-        # The session is over, which says nothing about the tenants.
+        # The session has ended; the result contains nothing about the tenants.
         return {tenant.tenant for tenant in plan.tenants}
     counts = _count_by_tenant(plan, result.assignments)
     for tenant in plan.tenants:

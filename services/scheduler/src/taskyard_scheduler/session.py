@@ -1,7 +1,7 @@
-"""One runner's session: what the link's rules say, without I/O and with the clock passed in.
+"""One runner's session: the rules of the link, without I/O and with the clock passed in.
 
-The stream handler feeds it messages and writes what its outbox holds; the flushes towards taskdb hand it
-their results. A session that is over has `over` set and, unless it ended well, `error`.
+The stream handler passes it messages and writes the messages of its outbox; the flushes to taskdb pass it
+their results. When a session has ended, `over` is set and, after a failure, `error`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from taskyard_scheduler.verdicts import Verdicts
 
 
 class Said(NamedTuple):
-    """A report of the runner, taken apart: its kind and the run it is about."""
+    """A parsed report of the runner: its kind and its run."""
 
     report: lease_pb2.RunReport
     kind: str
@@ -35,7 +35,7 @@ class Said(NamedTuple):
 
 
 class SessionHost(Protocol):
-    """What a session asks of the scheduler around it."""
+    """The scheduler's methods that a session calls."""
 
     def submit_reports(self, entries: Sequence[Entry]) -> None: ...
     def submit_renewal(self, session: Session) -> None: ...
@@ -44,7 +44,7 @@ class SessionHost(Protocol):
 
 
 class Session:
-    """The session of one runner on one stream; `wake` is called for its outbox and its end."""
+    """The session of one runner on one stream; calls `wake` when its outbox has messages and when it ends."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Session:
         self.heartbeat_id = 0
         self.heartbeat_time = now
         self.drain: runner_pb2.DrainRequest | None = None
-        # Those of the agent's earlier sessions too, once the fleet has admitted this one.
+        # Includes the refusals of the agent's earlier sessions once the fleet has admitted this one.
         self.refusals = Refusals()
-        # When the rate of logs allows more of them.
+        # The time from which the log rate limit allows more logs.
         self.log_time = 0.0
         self.outbox = Outbox(wake)
         self.capacity = Capacity(hello.registration.capacity, hello.registration.prefetch)
@@ -77,7 +77,7 @@ class Session:
         self._registration = hello.registration
         self._runner = opened.runner
         self._own_drain = hello.draining
-        # When taskdb last stored that the session lives, at the earliest.
+        # Lower bound of the time at which taskdb last renewed the session.
         self._renewed_time = now
         self._renewal = Renewal()
         self._mismatch = False
@@ -100,7 +100,7 @@ class Session:
         self.capacity.update(hello.free.tasks, convert.free_resources(hello.free), listed, full=True)
         for (task, _), run in self.capacity.held.items():
             run.task_type = opened.held_task_types.get(task, "")
-        # OpenSession took every held lease over that it did not refuse.
+        # OpenSession moved every held lease to this session unless it returned a verdict for it.
         self.capacity.follow(key for key, _ in listed if key not in lost)
         self._verdicts.add(opened.verdicts, now)
         self.drain = convert.drain_of(opened.runner)
@@ -123,7 +123,7 @@ class Session:
     # ---- heartbeats and renewal (rules 4, 5, 6)
 
     def receive_heartbeat(self, heartbeat: link.Heartbeat, now: float) -> None:
-        """Liveness, capacity and what changed; the ack follows once taskdb has stored the renewal."""
+        """Updates liveness, capacity and held runs; the ack follows once taskdb has stored the renewal."""
         if heartbeat.heartbeat_id <= self.heartbeat_id:
             raise self.violation(
                 f"heartbeat_id {heartbeat.heartbeat_id} came after {self.heartbeat_id}; ids count up"
@@ -168,7 +168,7 @@ class Session:
         self._refresh_profile()
 
     def take_renewal(self, now: float) -> tuple[Renewal, session_service_pb2.SessionRenewal]:
-        """What to renew now; `renewed` or `renewal_failed` says what became of it."""
+        """Returns the pending renewal; `renewed` or `renewal_failed` is called with its result."""
         taken, self._renewal = self._renewal, Renewal()
         taken.start_time = now
         request = session_service_pb2.SessionRenewal(
@@ -186,12 +186,12 @@ class Session:
         return taken, request
 
     def renewal_failed(self, taken: Renewal) -> None:
-        """taskdb could not be reached: the heartbeat is not acknowledged, the next renewal carries it."""
+        """taskdb could not be reached: the heartbeat stays unacknowledged and joins the next renewal."""
         taken.merge(self._renewal)
         self._renewal = taken
 
     def renewed(self, taken: Renewal, result: session_service_pb2.SessionRenewalResult, now: float) -> None:
-        """taskdb has stored the renewal, or says that the session is lost."""
+        """taskdb has stored the renewal, or reports that the session is lost."""
         if self.over:
             return
         if result.lost:
@@ -211,7 +211,7 @@ class Session:
             self.outbox.command(link.Command(drain=self.drain))
 
     def lose(self, now: float) -> None:
-        """taskdb does not know the session any more: it was superseded, or it expired unnoticed."""
+        """taskdb no longer has the session: it was superseded, or it expired."""
         limit = self._config.lease_duration
         if now - self._renewed_time >= limit:
             self.finish(errors.HeartbeatTimeout(self.runner_id, f"{limit:g} s"))
@@ -221,7 +221,7 @@ class Session:
     # ---- commands as desired state (rule 13)
 
     def send_verdicts(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
-        """Leases whose holder must act, as soon as taskdb says so; acks repeat them."""
+        """Sends verdicts on leases to the agent at once; heartbeat acks repeat them."""
         new = list(verdicts)
         self._verdicts.add(new, now)
         if new:
@@ -250,7 +250,7 @@ class Session:
             self._host.profile_changed(self)
 
     def _make_profile(self) -> RunnerProfile:
-        # As taskdb merges them, which may not have seen this registration yet.
+        # Merged as taskdb does it; taskdb may not have this registration yet.
         runner = self._runner
         labels = {**self._registration.labels, **runner.scope_labels, **runner.admin_labels}
         since = runner.register_time.seconds + runner.register_time.nanos / 1e9
@@ -261,7 +261,7 @@ class Session:
     # ---- reports (rules 7, 8, 11)
 
     def receive_reports(self, reports: Iterable[Said], size: int, now: float) -> None:
-        """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
+        """Accepts reports in order, and progress with seq 0; acks follow once taskdb has committed them."""
         entries = []
         freed = False
         for parsed in reports:
@@ -309,7 +309,7 @@ class Session:
             self._host.profile_changed(self)
 
     def reports_decided(self) -> None:
-        """taskdb decided some reports: acknowledge up to the first that it did not."""
+        """Acknowledges reports up to the first one that taskdb has not decided yet."""
         rejections = []
         through = self._acked_seq
         while self._in_flight and self._in_flight[0].decided:
@@ -332,12 +332,12 @@ class Session:
         return len(self._in_flight)
 
     def take_bulk(self, size: int) -> None:
-        """Log or checkpoint bytes arrived; `bulk_stored` follows."""
+        """Counts log or checkpoint bytes that arrived; `bulk_stored` follows."""
         self._unacked_bytes += size
         self._check_window()
 
     def bulk_stored(self, size: int) -> None:
-        """They left the scheduler's memory."""
+        """Counts bytes that left the scheduler's memory."""
         self._unacked_bytes -= size
 
     def _check_window(self) -> None:
@@ -350,7 +350,7 @@ class Session:
     # ---- assignments (rule 3)
 
     def offer(self, now: float) -> Offer | None:
-        """What the runner could take now; None if it takes nothing."""
+        """The free capacity of the runner; None if it accepts no work."""
         if not self.accepts_work(now):
             return None
         capacity = self.capacity
@@ -369,23 +369,23 @@ class Session:
         )
 
     def accepts_work(self, now: float) -> bool:
-        """Whether the runner takes work, though it may be full."""
+        """Whether the runner accepts work; it may be full."""
         if self.over or self.closing or self.draining:
             return False
         return now - self.heartbeat_time <= self._config.fresh_limit
 
     @property
     def draining(self) -> bool:
-        """Whether it takes no new work, by its own will or an administrator's."""
+        """Whether the agent or an administrator drains the runner."""
         return self._own_drain or self.drain is not None
 
     def assign(
         self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
     ) -> Sequence[lease_pb2.Assignment]:
-        """Send claimed tasks; returns those that cannot be sent any more.
+        """Sends claimed tasks; returns those that can no longer be sent.
 
-        `heartbeat_id` is the last heartbeat received when the claim was sent, at `claim_time`: the lease
-        counts from its sending, which is before the claim whatever the network does.
+        `heartbeat_id` is the last heartbeat received before the claim was sent, at `claim_time`: the agent
+        counts the lease from the sending of that heartbeat, which is always before the claim.
         """
         if self.over or self.closing or self.draining:
             return assignments
@@ -401,21 +401,21 @@ class Session:
     # ---- the end (rules 2, 6, 14)
 
     def send_goodbye(self, reason: link.ServerGoodbyeReason.ValueType, reconnect_after: float) -> None:
-        """Announce the end; reports are taken until the agent half-closes."""
+        """Announces the end of the session; reports are accepted until the agent half-closes."""
         if not (self.over or self.closing):
             self.closing = True
             wait = duration(reconnect_after)
             self.outbox.goodbye(link.ServerGoodbye(reason=reason, reconnect_after=wait))
 
     def finish(self, error: errors.TaskyardError | None = None) -> None:
-        """The session is over; the first reason stands."""
+        """Ends the session; only the first call sets the error."""
         if not self.over:
             self.over = True
             self.error = error
             self._wake()
 
     def check_silence(self, now: float) -> None:
-        """End the session of a runner that has not been heard of for three intervals."""
+        """Ends the session if no heartbeat arrived for three intervals."""
         limit = self._config.silence_limit
         if now - self.heartbeat_time >= limit:
             self.finish(errors.HeartbeatTimeout(self.runner_id, f"{limit:g} s"))

@@ -18,7 +18,7 @@ from taskyard.v1.session_service_pb2_grpc import SessionServiceStub
 
 T = TypeVar("T")
 
-# Generous for a database that works, short enough to notice one that does not.
+# Long enough for a working database, short enough to detect an outage.
 CALL_TIMEOUT = 10.0
 BULK_TIMEOUT = 60.0
 # A claim may return many tasks with payloads of up to 1 MiB each.
@@ -47,14 +47,14 @@ class Taskdb:
     async def write_checkpoint(
         self, requests: AsyncIterator[leases.WriteCheckpointRequest]
     ) -> leases.WriteCheckpointResponse:
-        # An iterator handed to gRPC would swallow what it raises; here that ends the call and is raised.
+        # gRPC swallows errors of a request iterator; writing the requests here raises them and ends the call.
         call = self._leases.WriteCheckpoint(timeout=BULK_TIMEOUT)
         try:
             async for request in requests:
                 await call.write(request)
             await call.done_writing()
         except (grpc.RpcError, asyncio.InvalidStateError):
-            # taskdb has answered before the end; the answer says why.
+            # taskdb has responded before the last piece; the response contains the reason.
             return await _call(call)
         except BaseException:
             call.cancel()
@@ -115,7 +115,7 @@ async def _stream(call: Any) -> AsyncIterator[Any]:
 
 def _translate(error: grpc.RpcError) -> errors.TaskyardError:
     found = from_rpc_error(error)
-    # Without a reason of ours they come from gRPC: taskdb was not reached, or went away meanwhile.
+    # Errors without a reason come from gRPC: taskdb was not reached, or the connection broke.
     if not found.reason and found.code in _UNREACHED:
         return errors.StorageUnavailable("unknown", message=f"taskdb did not answer: {found.message}")
     return found

@@ -1,4 +1,4 @@
-"""ExplainService: why a task is not running, from taskdb's facts and what the runners here can take."""
+"""ExplainService: why a task is not running, from taskdb's facts and the runners connected here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_RUNNERS = 200
 
 
 class ExplainServicer(ExplainServiceServicer):
-    """Users ask here."""
+    """Serves users."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -30,7 +30,7 @@ class ExplainServicer(ExplainServiceServicer):
     async def ExplainTask(
         self, request: explaining.ExplainTaskRequest, context: Context
     ) -> explaining.ExplainTaskResponse:
-        """Explain a task of the caller's tenant, or a spec; raises NotFound for what it does not see."""
+        """Explains a task of the caller's tenant, or a spec; raises NotFound if it is not visible."""
         facts = await self._scheduler.taskdb.read_explain_facts(_facts_request(request))
         found = explain(read_facts(facts, request.spec), candidates(facts, self._scheduler))
         return _response(found, facts)
@@ -42,7 +42,7 @@ def _facts_request(request: explaining.ExplainTaskRequest) -> ReadExplainFactsRe
         require_tenant(tenant, "tenant", request.parent)
         return ReadExplainFactsRequest(tenant=tenant, spec=request.spec)
     _, owner, _, task_id = request.name.split("/")
-    # The task's own tenant decides what the caller sees, whatever parent says.
+    # Visibility depends on the task's own tenant, not on parent.
     require_tenant(owner, "task", request.name)
     if tenant not in (owner, "-"):
         raise FieldInvalid.of("name", f"must be a task of {request.parent}, not {request.name!r}")

@@ -1,4 +1,4 @@
-"""What a runner's key lets it be."""
+"""The runner ids that a key may use."""
 
 from __future__ import annotations
 

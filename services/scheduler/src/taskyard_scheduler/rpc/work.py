@@ -24,9 +24,9 @@ from taskyard_scheduler.scheduler import Scheduler
 Context = grpc.aio.ServicerContext[Any, Any]
 
 DEFAULT_LEASE = 30.0
-# What is left of the caller's deadline for the way back.
+# Time reserved within the caller's deadline for the response.
 RESPONSE_MARGIN = 0.5
-# Pull workers are told soon that taskdb is away; a runner's stream waits instead.
+# Pull workers get an error soon if taskdb is unavailable; a runner's stream waits instead.
 REPORT_TIMEOUT = 10.0
 
 
@@ -57,7 +57,7 @@ class WorkServicer(WorkServiceServicer):
     # ---- held work
 
     async def RenewWork(self, request: work.RenewWorkRequest, context: Context) -> work.RenewWorkResponse:
-        """Renews leases; what the worker must do with others comes back as verdicts."""
+        """Renews leases; returns verdicts for leases that the worker must act on."""
         require_runner(request.worker_id)
         ttl = _seconds(request, "lease_duration", DEFAULT_LEASE)
         response = await self._scheduler.taskdb.renew_leases(
@@ -94,7 +94,7 @@ class WorkServicer(WorkServiceServicer):
     async def WriteWorkCheckpoint(
         self, requests: AsyncIterator[work.WriteWorkCheckpointRequest], context: Context
     ) -> work.WriteWorkCheckpointResponse:
-        """Passes the pieces on to taskdb, which stores them once they are complete."""
+        """Forwards the pieces to taskdb, which stores them once they are complete."""
         pieces = _pass_on(requests)
         response = await self._scheduler.taskdb.write_checkpoint(pieces)
         return work.WriteWorkCheckpointResponse(checkpoint=response.checkpoint)
