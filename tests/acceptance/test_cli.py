@@ -221,7 +221,7 @@ def test_the_same_request_id_makes_one_task(suite: Suite) -> None:
     first = suite.done("submit", "--request-id", request, "--", "true")
     again = suite.cli("submit", "--request-id", request, "--", "true")
     assert (again.code, again.out) == (0, first)
-    assert "made before" in again.err
+    assert "sent before" in again.err
 
 
 def test_status_tells_what_answers(suite: Suite) -> None:

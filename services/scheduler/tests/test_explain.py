@@ -53,7 +53,7 @@ def test_plain_spec_and_plain_task_pass_every_gate() -> None:
 @pytest.mark.parametrize(
     ("phase", "remedy"),
     [
-        ("SUCCEEDED", "create it anew: what has succeeded is not retried"),
+        ("SUCCEEDED", "create it again: a succeeded task cannot be retried"),
         *((phase, f"retry {NAME} to run it again") for phase in ("FAILED", "CANCELLED", "EXHAUSTED")),
     ],
 )
@@ -63,7 +63,7 @@ def test_ended_task_names_its_remedy(phase: str, remedy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "summary"), [("RUNNING", "it runs on runner r1"), ("SCHEDULED", "it was given to runner r1")]
+    ("phase", "summary"), [("RUNNING", "it runs on runner r1"), ("SCHEDULED", "it is assigned to runner r1")]
 )
 def test_held_task_is_explained_with_its_runner(phase: str, summary: str) -> None:
     found = explain(task(phase, holder="r1"), [])

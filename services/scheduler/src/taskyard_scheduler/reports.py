@@ -1,4 +1,4 @@
-"""Sends the reports of all runners to taskdb, one call at a time; those that arrive meanwhile form the next."""
+"""Sends the reports of all runners to taskdb, one call at a time; later ones form the next call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a task is not running: every gate between it and its start, what would open it, and when."""
+"""Why a task is not running: every gate before its start, the remedy of closed ones, and when they open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gate(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """What one gate says."""
+    """The result of one gate."""
 
     gate: Gate
     passed: bool
@@ -41,7 +41,7 @@ class GateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """A task that exists: its phase by name, and what it waits for."""
+    """An existing task: its phase by name, and what it waits for."""
 
     name: str
     phase: str
@@ -57,7 +57,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlotFacts:
-    """The slot it needs: the task that has it, until when that is leased, and how many wait before."""
+    """The slot it needs: the task that holds it, its lease expiry, and the number of tasks ahead."""
 
     slot: str
     head_task: str = ""
@@ -67,7 +67,7 @@ class SlotFacts:
 
 @dataclass(frozen=True, slots=True)
 class TenantFacts:
-    """Its tenant; limits of 0 are none."""
+    """Its tenant; a limit of 0 means unlimited."""
 
     tenant: str
     weight: int = 1
@@ -92,7 +92,7 @@ class TypeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that is known of a task, or of a spec (task None), and of the runners that may serve its tenant."""
+    """The facts about a task, or about a spec (task is None)."""
 
     now: datetime
     tenant: TenantFacts
@@ -110,13 +110,13 @@ class Facts:
 
     @property
     def external(self) -> bool:
-        """Whether its owner does it, and no runner."""
+        """Whether its owner executes it instead of a runner."""
         return self.task.external if self.task is not None else self.wanted.kind == EXTERNAL_KIND
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer."""
+    """The explanation."""
 
     runnable: bool
     summary: str
@@ -156,7 +156,7 @@ def explain(facts: Facts, candidates: Sequence[Candidate]) -> Explanation:
 def _summary(gates: Sequence[GateVerdict], closed: Sequence[GateVerdict]) -> str:
     if closed:
         return closed[0].message
-    return gates[0].message if len(gates) == 1 else f"nothing is in its way: {gates[-1].message}"
+    return gates[0].message if len(gates) == 1 else f"nothing blocks it: {gates[-1].message}"
 
 
 def _effective_priority(facts: Facts) -> float:
@@ -168,7 +168,7 @@ def _effective_priority(facts: Facts) -> float:
 def _gates(facts: Facts) -> Iterator[GateVerdict]:
     if facts.task is not None:
         if facts.quarantine and facts.quarantine_holds and facts.task.phase == "PAUSED":
-            yield GateVerdict(Gate.PHASE, True, "it is paused for as long as its spec is held back")
+            yield GateVerdict(Gate.PHASE, True, "it is paused while its spec is quarantined")
         else:
             yield _phase(facts.task)
     yield from _admission(facts)
@@ -183,7 +183,7 @@ def _gates(facts: Facts) -> Iterator[GateVerdict]:
 
 
 def _admission(facts: Facts) -> Iterator[GateVerdict]:
-    """What a spec has to pass before it is a task."""
+    """The gates that a spec has to pass at creation."""
     if facts.task is not None:
         return
     if facts.task_type is not None:
@@ -205,7 +205,7 @@ def _phase(task: TaskFacts) -> GateVerdict:
     if task.external:
         return _external(f"report the status of {task.name}")
     if task.phase in HELD:
-        word = "runs on" if task.phase == "RUNNING" else "was given to"
+        word = "runs on" if task.phase == "RUNNING" else "is assigned to"
         return GateVerdict(Gate.PHASE, True, f"it {word} runner {task.holder}")
     if task.phase == "PAUSED":
         return GateVerdict(Gate.PHASE, False, "it is paused", f"resume {task.name}")
@@ -222,7 +222,7 @@ def _phase(task: TaskFacts) -> GateVerdict:
 def _ended(task: TaskFacts) -> GateVerdict:
     message = f"it has ended: {task.phase}"
     if task.phase == "SUCCEEDED":
-        remedy = "create it anew: what has succeeded is not retried"
+        remedy = "create it again: a succeeded task cannot be retried"
     else:
         remedy = f"retry {task.name} to run it again"
     return GateVerdict(Gate.PHASE, False, message, remedy)
@@ -236,10 +236,10 @@ def _external(remedy: str) -> GateVerdict:
 def _delay(facts: Facts) -> GateVerdict:
     due, backoff = _due(facts)
     if due is None:
-        return GateVerdict(Gate.DELAY, True, "it waits for no time")
-    why = "it waits before its next attempt" if backoff else "not_before lies ahead"
+        return GateVerdict(Gate.DELAY, True, "it has no start delay")
+    why = "it is backing off before its next attempt" if backoff else "not_before is in the future"
     message = f"{why}: {_format_time(due)}, in {max(0.0, (due - facts.now).total_seconds()):.0f} s"
-    # Once it has started its spec is fixed; a retry after a cancel starts over without the back-off.
+    # A started task has a fixed spec; a retry after a cancel starts over without the back-off.
     sooner = "cancel it and retry it to start over at once" if backoff else "change spec.not_before"
     return GateVerdict(Gate.DELAY, False, message, f"wait until {_format_time(due)}, or {sooner}", "", due)
 
@@ -316,19 +316,19 @@ def _queue_depth(tenant: TenantFacts) -> GateVerdict:
 
 def _rate(tenant: TenantFacts, now: datetime) -> GateVerdict:
     due = tenant.rate_open_time
-    message = f"the tenant may submit {tenant.rate} tasks a second"
+    message = f"the tenant may submit {tenant.rate} task{'' if tenant.rate == 1 else 's'} a second"
     if due is None or due <= now:
         return GateVerdict(Gate.RATE, True, message)
     remedy = f"submit it after {_format_time(due)}, or raise quota.rate_limit_per_sec"
     return GateVerdict(
-        Gate.RATE, False, f"{message}, and has used them up", remedy, f"tenants/{tenant.tenant}", due
+        Gate.RATE, False, f"{message} and has reached that rate", remedy, f"tenants/{tenant.tenant}", due
     )
 
 
 def _quarantine(name: str) -> GateVerdict:
     if not name:
-        return GateVerdict(Gate.QUARANTINE, True, "its spec is not held back")
-    message = "its spec is held back, because it has cost too many runners"
+        return GateVerdict(Gate.QUARANTINE, True, "its spec is not quarantined")
+    message = "its spec is quarantined because it crashed too many runners"
     remedy = f"correct the spec, or have an administrator release {name}"
     return GateVerdict(Gate.QUARANTINE, False, message, remedy, name)
 
@@ -345,7 +345,9 @@ def _runner_gates(facts: Facts, runners: Sequence[RunnerVerdict]) -> Iterator[Ga
     yield GateVerdict(Gate.RUNNER, True, f"{count} {'runner' if len(runners) < 2 else 'runners'} may take it")
     free = [found for found in able if found.obstacle is None]
     ahead = facts.task.lane_position if facts.task is not None else 0
-    message = f"{ahead} tasks are ahead in its lane" if ahead else "it is first in its lane"
+    message = f"{ahead} task{'s are' if ahead != 1 else ' is'} ahead in its lane"
+    if not ahead:
+        message = "it is first in its lane"
     if free:
         best = free[0].runner_id
         yield GateVerdict(Gate.TURN, True, f"{message}, and runner {best} has room")

@@ -1,4 +1,4 @@
-"""Why a runner can or cannot take a task: its first obstacle and what would have to change."""
+"""Why a runner can or cannot take a task: its first obstacle and the remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskyard_scheduler.domain.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A runner as it is now. `free` places and `budget` are what it could take; executing is what it runs."""
+    """The state of a runner: free capacity, free resources (`budget`) and the task types it executes."""
 
     profile: RunnerProfile
     online: bool = True
@@ -29,24 +29,24 @@ class Candidate:
     used: int = 0
     budget: Resources | None = None
     executing: frozenset[str] = frozenset()
-    # It gave the like of it back as unsupported; seconds until it is asked again.
+    # Seconds until the runner is offered such a task again, after it refused one as unsupported.
     refused_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerVerdict:
-    """What one runner says."""
+    """The result of one runner."""
 
     runner_id: str
     obstacle: Obstacle | None
     message: str
     remedy: str = ""
     score: int = 0
-    # In how many seconds the obstacle is gone by itself, where that is known.
+    # Seconds until the obstacle ends without intervention, if known.
     open_seconds: float | None = None
 
 
-# From the least in the way to the most.
+# From the smallest obstacle to the largest.
 _ORDER = (
     None,
     Obstacle.CAPACITY,
@@ -66,7 +66,7 @@ _KINDS = {1: "command", 2: "script", 3: "container", 4: "wasm", 5: "function"}
 def explain_runners(
     wanted: PlacementClass, pinned: str, candidates: Iterable[Candidate]
 ) -> list[RunnerVerdict]:
-    """Every runner, those that could take the task first, best score first."""
+    """Every runner, sorted by obstacle and then by score."""
     found = [_explain(wanted, pinned, candidate) for candidate in candidates]
     return sorted(
         found, key=lambda verdict: (_ORDER.index(verdict.obstacle), -verdict.score, verdict.runner_id)
@@ -87,7 +87,7 @@ def _explain(wanted: PlacementClass, pinned: str, candidate: Candidate) -> Runne
 
 
 def _temporary_obstacle(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
-    """What keeps it off for now only."""
+    """An obstacle that passes with time."""
     if not candidate.online:
         return Obstacle.OFFLINE
     if candidate.draining:
@@ -105,7 +105,10 @@ def _describe(
     runner = candidate.profile
     match obstacle:
         case None:
-            return f"it could take the task: {candidate.free} free places", ""
+            return (
+                f"it could take the task: {candidate.free} free place{'' if candidate.free == 1 else 's'}",
+                "",
+            )
         case Obstacle.KIND:
             kind = _KINDS.get(wanted.kind, str(wanted.kind))
             return f"it does not run tasks of kind {kind}", f"set it up for kind {kind}"
@@ -126,7 +129,7 @@ def _describe(
             return "it is draining: it takes no new work", f"undrain runners/{runner.runner_id}"
         case Obstacle.REFUSED:
             left = f"{candidate.refused_seconds:.0f} s"
-            message = f"it gave the like of this task back as unsupported and is not asked again for {left}"
+            message = f"it refused a similar task as unsupported and gets no other for {left}"
             return message, "correct what the runner lacks, then restart its agent"
         case Obstacle.CAPACITY:
             return _describe_capacity(wanted, candidate)
@@ -145,7 +148,7 @@ def _describe_resources(wanted: PlacementClass, amount: Resources | None, verb: 
         return "it takes no tasks: its capacity is 0", "set its capacity to 1 or more"
     missing = list(_missing_resources(amount, wanted.resources))
     message = ", ".join(
-        f"{need} {name} are asked for and it {verb} {max(0, has)}" for name, need, has in missing
+        f"the task needs {need} {name} and it {verb} {max(0, has)}" for name, need, has in missing
     )
     return message, "lower spec.resources, or use a larger runner"
 
@@ -181,15 +184,15 @@ def _describe_requirement(requirement: Requirement, runner: RunnerProfile) -> tu
             wanted = (
                 f", not {_join_quoted(values)}"
                 if key in runner.labels
-                else f"; {_join_quoted(values)} is wanted"
+                else f"; {_join_quoted(values)} is required"
             )
             return has + wanted, f'set its label {key} to "{values[0] if values else ""}"'
         case Operator.NOT_IN:
-            return f"{has}, which the task does not want", f"change or remove its label {key}"
+            return f"{has}, which the task excludes", f"change or remove its label {key}"
         case Operator.EXISTS:
-            return has, f"give it a label {key}"
+            return has, f"add a label {key} to it"
         case Operator.DOES_NOT_EXIST:
-            return f"{has}, which the task does not want", f"remove its label {key}"
+            return f"{has}, which the task excludes", f"remove its label {key}"
 
 
 def _describe_avoid(avoid: Constraint, candidate: Candidate) -> tuple[str, str]:
@@ -197,7 +200,7 @@ def _describe_avoid(avoid: Constraint, candidate: Candidate) -> tuple[str, str]:
     if runner.runner_id in avoid.runner_ids:
         return "placement.avoid names it", "take it out of placement.avoid.runner_ids"
     if avoid.task_types and runner.running_types_unknown:
-        return "it is a pull worker, and nobody knows what it executes", "use a runner with a link"
+        return "it is a pull worker: the scheduler cannot see what it executes", "use a runner with a link"
     if not avoid.task_types.isdisjoint(candidate.executing):
         message = "it executes a task of a type that placement.avoid names"
         return message, "wait until that has ended, or take the type out of placement.avoid.task_types"
