@@ -169,7 +169,7 @@ async def test_unknown_error_is_one_line_with_its_correlation_id(launch: Launch)
     logged, message = err.splitlines()
     assert code == 1
     correlation_id = json.loads(logged)["correlation_id"]
-    assert message == f"taskyard-echo: internal error; the log has it under correlation id {correlation_id}"
+    assert message == f"taskyard-echo: internal error; see the log entry with correlation id {correlation_id}"
 
 
 async def test_a_failpoint_kills_the_process_at_its_third_hit(launch: Launch, tmp_path: Path) -> None:

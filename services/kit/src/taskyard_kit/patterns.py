@@ -1,4 +1,4 @@
-"""Regular expressions that users write: RE2, whose matching takes time in proportion to the text.
+"""User-supplied regular expressions: RE2, which matches in time linear in the length of the text.
 
 Needs the extra `server`.
 """
@@ -11,12 +11,12 @@ from typing import Any
 import re2
 
 MAX_LENGTH = 256
-# RE2's budget for one program; a pattern within it needs well below a millisecond for an id.
+# RE2's memory budget for one pattern; a pattern within it matches an id in well below a millisecond.
 MAX_BYTES = 256 * 1024
 
 
 class PatternInvalid(ValueError):
-    """`reason` says what is wrong with `pattern`, in words that fit behind a field's name."""
+    """`reason` describes the problem of `pattern`, to be appended to a field's name."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         self.pattern = pattern
@@ -25,7 +25,7 @@ class PatternInvalid(ValueError):
 
 
 class Pattern:
-    """A pattern that compiled; it matches anywhere in a text unless it has anchors of its own."""
+    """A compiled pattern; it matches anywhere in a text unless it is anchored."""
 
     def __init__(self, text: str, program: Any) -> None:
         self.text = text
