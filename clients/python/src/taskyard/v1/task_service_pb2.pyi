@@ -565,7 +565,7 @@ class UpdateTaskRequest(_message.Message):
     """See IDEMPOTENCY."""
     @_builtins.property
     def task(self) -> _task_pb2.Task:
-        """task.name says which; metadata.resource_version > 0 is a precondition."""
+        """task.name selects the task; metadata.resource_version > 0 is a precondition."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:

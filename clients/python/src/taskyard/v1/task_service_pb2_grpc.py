@@ -281,7 +281,7 @@ class TaskServiceServicer:
 
     def BatchRetryTasks(self, request, context):
         """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-        live and says PHASE_CONFLICT per task.
+        live and returns PHASE_CONFLICT per task.
         Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

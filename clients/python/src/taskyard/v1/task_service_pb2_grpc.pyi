@@ -132,7 +132,7 @@ class TaskServiceStub:
     """
     BatchRetryTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.BatchRetryTasksRequest, _task_service_pb2.BatchRetryTasksResponse]
     """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-    live and says PHASE_CONFLICT per task.
+    live and returns PHASE_CONFLICT per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
     """
     ReportTaskStatus: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.ReportTaskStatusRequest, _task_service_pb2.ReportTaskStatusResponse]
@@ -284,7 +284,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """
     BatchRetryTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.BatchRetryTasksRequest, _task_service_pb2.BatchRetryTasksResponse]  # type: ignore[assignment]
     """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-    live and says PHASE_CONFLICT per task.
+    live and returns PHASE_CONFLICT per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
     """
     ReportTaskStatus: _aio.UnaryUnaryMultiCallable[_task_service_pb2.ReportTaskStatusRequest, _task_service_pb2.ReportTaskStatusResponse]  # type: ignore[assignment]
@@ -498,7 +498,7 @@ class TaskServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.BatchRetryTasksResponse, _abc.Awaitable[_task_service_pb2.BatchRetryTasksResponse]]:
         """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-        live and says PHASE_CONFLICT per task.
+        live and returns PHASE_CONFLICT per task.
         Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
         """
 
