@@ -117,7 +117,7 @@ show 'taskyard submit --id endless --label tour=demo -- sleep 1000'
 show 'taskyard cancel --grace 2s --reason enough endless'
 expect 1 'taskyard wait --timeout 30s endless'
 
-title "A task is paused, and goes on from its checkpoint"
+title "A task is paused, and resumes from its checkpoint"
 cat >patient.py <<'END'
 import os, pathlib, signal, subprocess, sys, time
 saved = os.environ.get("TASKYARD_CHECKPOINT_FILE")

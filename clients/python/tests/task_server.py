@@ -1,4 +1,4 @@
-"""A small TaskService in memory, on a real socket: what the client is tested against without the services."""
+"""A small in-memory TaskService on a real socket, for tests of the client without the services."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         self.batch_responses: list[pb.BatchCancelTasksResponse] = []
 
     def requests(self, method: str) -> list[Any]:
-        """What was asked of one method, in order."""
+        """The requests of one method, in order."""
         return [request for name, request in self.calls if name == method]
 
     async def called(self, method: str, times: int = 1) -> None:
@@ -56,7 +56,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         async with self._called:
             self._called.notify_all()
         if headers.get("authorization") != f"Bearer {KEY}":
-            await refuse(context, errors.Unauthenticated("the key is not known"))
+            await refuse(context, errors.Unauthenticated("unknown key"))
         if self.faults:
             await refuse(context, self.faults.pop(0))
 

@@ -1,4 +1,4 @@
-"""What the builders put into the request."""
+"""The requests that the builders create."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta

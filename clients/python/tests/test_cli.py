@@ -58,7 +58,7 @@ def cli(address: str, tmp_path: Path) -> Cli:
 
 
 def fail_task(server: TaskServer, phase: int, exit_code: int | None) -> None:
-    """Every task has this phase and exit code once somebody waits for it."""
+    """Gives every task this phase and exit code when a call waits for it."""
     server.outcome = (phase, exit_code)
     server.ended.set()
 

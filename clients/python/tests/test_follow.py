@@ -1,4 +1,4 @@
-"""Watches, logs and waits go on over broken connections and restarts, without gap or repeat."""
+"""Watches, logs and waits resume after broken connections and restarts, without gaps or repeats."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files of tasks, task types and tenants: what they mean, and where their mistakes are."""
+"""Files of tasks, task types and tenants: parsing, and the position of mistakes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Many tasks at a time: waiting for all of them, steering by filter, being told how far it is; deadlines."""
+"""Many tasks at a time: waiting for all of them, control by filter, progress callbacks, deadlines."""
 
 import asyncio
 import inspect
@@ -15,7 +15,7 @@ from taskyard.v1 import task_service_pb2 as pb
 
 
 def ending(*names: str) -> pb.WatchTasksResponse:
-    """A watch that tells of the end of these tasks."""
+    """A watch response with the end of these tasks."""
     done = task_pb2.TaskStatus(phase=task_pb2.TASK_PHASE_SUCCEEDED)
     events = [
         pb.TaskEvent(

@@ -1,4 +1,4 @@
-"""A service made with the kit, as the tests run it: inside their process or as a process of its own."""
+"""A service built with the kit, which the tests run in their own process or as a separate one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["pb", "rpc"]
 
 SERVICE = "kit.test.v1.EchoService"
 
-# Fixed, so that a test knows the keys of a service in another process.
+# Fixed, so that a test has the keys of a service in another process.
 KEYS = {kind: ApiKey(f"{kind}key", "s" * 40 + kind) for kind in Kind}
 
 POLICIES: Mapping[str, Policy] = {
@@ -52,11 +52,11 @@ class EchoSettings(ServeSettings, TelemetrySettings):
 
 
 class Keys:
-    """The key store of the tests; counts how often it is asked."""
+    """The key store of the tests; counts its calls."""
 
     def __init__(self) -> None:
         self.call_count = 0
-        # During an outage it tells nothing; set when it was asked.
+        # Simulates an outage; the event is set when the store is called.
         self.outage: asyncio.Event | None = None
         self.principals = {
             KEYS[Kind.TENANT].id: Principal(Kind.TENANT, KEYS[Kind.TENANT].id, tenant="acme"),
@@ -82,7 +82,7 @@ class Keys:
 
 
 class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
-    """Does what the text of a request says."""
+    """Interprets the text of a request as a command."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
@@ -142,7 +142,7 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
 
 
 async def main(settings: EchoSettings) -> None:
-    """Serve until told to stop."""
+    """Serve until a signal."""
     if settings.greeting == "crash at start":
         raise RuntimeError(settings.greeting)
     servicer = EchoServicer()

@@ -1,4 +1,4 @@
-"""Keys, principals and what is remembered of them."""
+"""Keys, principals and the key cache."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskyard_kit.keys import ApiKey
 
 
 class Store:
-    """A key store whose answer each test sets."""
+    """A key store whose result each test sets."""
 
     def __init__(self, result: Principal | Exception | None) -> None:
         self.result = result

@@ -1,4 +1,4 @@
-"""What happens around a handler, over a real connection: keys, policies, validation, deadlines, errors."""
+"""The wrapper of handlers, over a real connection: keys, policies, validation, deadlines, errors."""
 
 from __future__ import annotations
 

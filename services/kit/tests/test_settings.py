@@ -1,4 +1,4 @@
-"""Settings: where values come from, what is refused and how it is told."""
+"""Settings: sources of values, validation and error messages."""
 
 from __future__ import annotations
 

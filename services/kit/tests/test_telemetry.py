@@ -125,9 +125,9 @@ async def test_a_failed_call_marks_its_spans_without_the_text_of_the_error(
 
 
 async def test_missing_collector_does_not_block_shutdown(launch: Launch, tmp_path: Path) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
         service = await launch("--listen", f"unix:{tmp_path}/e.sock", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
         await service.event("serving")
         async with connect(f"unix:{tmp_path}/e.sock") as channel:

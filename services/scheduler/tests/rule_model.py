@@ -1,4 +1,4 @@
-"""The hard rules of placement as a reader of the contract would put them, and runners as they really are."""
+"""An independent model of the hard placement rules of the contract, and of runners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def expression(key: str, operator: int, *values: str) -> task_pb2.RunnerConstrai
 
 @dataclass(frozen=True)
 class TaskClass:
-    """What a class of tasks asks for."""
+    """The requirements of a class of tasks."""
 
     task_type: str = ""
     placement: task_pb2.Placement = field(default_factory=task_pb2.Placement)
@@ -72,7 +72,7 @@ CLASSES: Sequence[TaskClass] = [
 
 @dataclass
 class Host:
-    """A runner as it really is, by the model."""
+    """A runner of the model."""
 
     runner_id: str
     own: dict[str, str] = field(default_factory=dict)
@@ -87,10 +87,10 @@ class Host:
     scope: tuple[str, ...] = ()
     epoch: int = 0
     instance: int = 1
-    # What it holds, by task name, and what of that came in this session.
+    # The tasks it holds by name, and those of them that were sent in this session.
     held: dict[str, TaskClass] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
-    # Until when it is not to be asked for the like of what it refused.
+    # The time until which it is not offered tasks similar to those it refused.
     refused: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
 
     @property

@@ -1,4 +1,4 @@
-"""How much a runner may be given: what it said, what was sent, what ended (rule 3)."""
+"""Free capacity of a runner: reported capacity, assignments sent, runs ended (rule 3)."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ async def test_work_published_while_a_claim_finds_its_lane_empty_is_kept(site: S
     with site.taskdb.held_back("PopTasks"):
         site.taskdb.publish(news)
         await site.taskdb.called("PopTasks")
-        # Queued after the claim looked, told before it answers.
+        # Queued after the claim read the lane, published before the claim returns.
         site.taskdb.publish(news)
         await runner.heartbeat_acked(await runner.heartbeat())
     site.taskdb.queue[lane].append(task)

@@ -1,4 +1,4 @@
-"""Verdicts from facts alone: what each gate says, what it says would open it, and when."""
+"""Explanations from facts alone: the message, remedy and opening time of each gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between tenants: turns by weight and use, bounded waits, nobody delayed by what cannot run."""
+"""Fairness between tenants: turns by weight and usage, bounded waits, no delay by unplaceable work."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def about(seconds: float) -> Callable[[random.Random], float]:
 @pytest.mark.parametrize(
     "durations",
     [(3.0, 3.0, 3.0), (1.0, 3.0, 10.0), (10.0, 3.0, 2.0), (0.4, 0.4, 0.4), (0.3, 1.0, 3.0)],
-    ids=["alike", "rising", "falling", "shorter than what is told", "the smallest shortest"],
+    ids=["equal", "rising", "falling", "shorter than the share interval", "the smallest shortest"],
 )
 def test_tenants_of_weight_1_10_and_100_get_capacity_seconds_by_weight(
     places: int, durations: tuple[float, float, float]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.scheduler.tests.rule_model import CLASSES, TENANTS
-from services.scheduler.tests.rule_world import RUNNERS, Simulation
+from services.scheduler.tests.rule_simulation import RUNNERS, Simulation
 
 names = st.sampled_from(RUNNERS)
 keys = st.sampled_from(
@@ -92,7 +92,7 @@ def test_simulation_hands_out_work_of_every_class() -> None:
                 simulation.do("finish", name)
         return set(simulation.handed_out)
 
-    # What wants the company of a heavy task may not find any.
+    # A task that requires a running heavy task may not find any.
     assert asyncio.run(play()) >= set(range(len(CLASSES))) - {9}
 
 

@@ -1,4 +1,4 @@
-"""What the lane board takes over from taskdb."""
+"""How the lane board applies updates of taskdb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runner may take which class, and how gladly: every filter, selector and score by itself."""
+"""Which runner may take which class, and its score: every filter, selector and preference by itself."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ REQUIRED: Sequence[tuple[Constraint, dict[str, str], set[str], bool]] = [
     (WORKED_EXAMPLE, {"zone": "eu", "gpu": "h100"}, set(), True),
     (WORKED_EXAMPLE, {"zone": "us", "gpu": "a100"}, set(), False),
     (WORKED_EXAMPLE, {"zone": "eu"}, set(), False),
-    # Nothing is asked for.
+    # No requirement.
     (Constraint(), {}, set(), True),
     (Constraint(), GPU, {"any"}, True),
     # In

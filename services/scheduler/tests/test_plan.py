@@ -1,4 +1,4 @@
-"""Plans of one tick: which runner asks for how many tasks of which lanes."""
+"""Plans of one tick: how many tasks of which lanes each runner claims."""
 
 from __future__ import annotations
 

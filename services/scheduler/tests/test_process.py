@@ -1,4 +1,4 @@
-"""The scheduler as a process: what it says and how it ends, for good and for bad input."""
+"""The scheduler as a process: output and exit codes for valid and invalid input."""
 
 from __future__ import annotations
 

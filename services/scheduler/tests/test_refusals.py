@@ -1,4 +1,4 @@
-"""What a runner gave back as unsupported: how long it counts, and what makes it forgotten."""
+"""Refusals of unsupported tasks: how long they last, and what clears them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_rule_03_a_reconnect_does_not_make_a_refusal_forgotten_and_another
     await runner.say_goodbye(keep_leases=True)
     await runner.ended()
     await runner.connect()
-    # What the runner may still have comes to it; the plan that gave it this looked at the other as well.
+    # The runner gets the other task; the plan that assigned it considered the refused one as well.
     site.taskdb.add_class(class_id=2, task_type="plain")
     (plain,) = site.taskdb.add_tasks(class_id=2, task_type="plain")
     assert (await runner.next_assignment()).lease.task == plain

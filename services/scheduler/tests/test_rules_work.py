@@ -94,7 +94,7 @@ async def test_rule_03_work_released_for_lack_of_capacity_is_not_offered_again_b
     runner = await site.runner(capacity=2, heartbeats=False)
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
-    # Its heartbeats tell that time passes; it takes nothing.
+    # Its heartbeats advance the time; it accepts nothing.
     await site.runner("beating", described=registration(task_types=["nothing"]))
     seq = await runner.released(assignment, lease_pb2.RELEASE_REASON_NO_CAPACITY)
     await runner.acked(seq)
@@ -318,7 +318,7 @@ async def test_rule_13_lost_lease_is_repeated_until_the_agent_drops_it(site: Sit
     held = dict(runner.held)
     site.taskdb.publish(lease_service_pb2.WatchQueueResponse(verdicts=[verdicts]))
     await runner.message("command")
-    # As if the agent had not heard it.
+    # As if the agent had not received it.
     runner.held.update(held)
     runner._dropped.clear()
     for _ in range(2):

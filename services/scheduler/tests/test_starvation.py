@@ -1,4 +1,4 @@
-"""Large or unsociable tasks beside a steady stream of small ones: within a bound, and at a bounded cost."""
+"""Large tasks, or tasks that avoid others, beside a stream of small ones: bounded wait at bounded cost."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Simulation:
     def _start(self, runner: str, found: Work) -> None:
         cost = found.wanted.resources
         assert self.budgets[runner].holds(cost), "more was given than is free"
-        assert found.wanted.avoid.task_types.isdisjoint(+self.types[runner]), "unwelcome company"
+        assert found.wanted.avoid.task_types.isdisjoint(+self.types[runner]), "an avoided type is running"
         found.waits.append(self.now - found.waiting.popleft())
         self.budgets[runner] = self.budgets[runner].less(cost)
         self.types[runner][found.wanted.task_type] += 1
@@ -193,7 +193,7 @@ def affords(budget: Resources, listed: ListedLane) -> bool:
 
 
 def bound(longest: float, *, ahead: int = 0, rounds: int = 1) -> float:
-    """Decision 0010: its turn, the patience, and twice the longest task per reservation up to its own."""
+    """Decision 0010: its turn, the delay, and twice the longest task per reservation up to its own."""
     return DEBT_SECONDS + 2 * longest + RESERVATION_DELAY_SECONDS + 2 * longest * rounds * (1 + ahead)
 
 

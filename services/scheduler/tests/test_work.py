@@ -29,7 +29,7 @@ async def stub_of(site: Site, key: str = "") -> Any:
 def claim_request(worker_id: str = "worker-1", **fields: Any) -> work_service_pb2.ClaimTasksRequest:
     fields.setdefault("request_id", uuid.uuid4().hex)
     fields.setdefault("registration", registration(1000))
-    # The news of a task may be on its way to the scheduler still.
+    # The update about a task may not have reached the scheduler yet.
     fields.setdefault("wait", timedelta(seconds=5))
     return work_service_pb2.ClaimTasksRequest(worker_id=worker_id, **fields)
 
@@ -41,7 +41,7 @@ async def failure(call: Any) -> errors.TaskyardError:
 
 
 async def until(owner: object, method: str, holds: Callable[[], bool]) -> None:
-    """Wait until something holds, which is looked at after each call of a method."""
+    """Wait until a condition holds, checked after each call of a method."""
     called = asyncio.Event()
     original = getattr(owner, method)
 

@@ -36,7 +36,7 @@ def container(
     network: bool = False,
     **options: Unpack[Options],
 ) -> NewTask:
-    """An OCI container; `args` go to its entry point, and it has no network unless asked for."""
+    """An OCI container; `args` go to its entry point, and it has no network unless `network` is set."""
     execution = pb.ContainerExecution(
         image=image, command=entrypoint, args=args, working_directory=working_directory, network=network
     )

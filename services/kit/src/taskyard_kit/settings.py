@@ -241,12 +241,12 @@ def _unknown_argument(arg: str, specs: Sequence[_Spec]) -> str:
 def _unknown_environment(
     cls: type[Settings], specs: Sequence[_Spec], environ: Mapping[str, str]
 ) -> Iterator[str]:
-    known = [spec.env for spec in specs]
+    variables = [spec.env for spec in specs]
     for name in sorted(environ):
-        if name.startswith(_prefix(cls)) and name not in known:
-            yield f"unknown environment variable {name}{_nearest(name, known)}"
+        if name.startswith(_prefix(cls)) and name not in variables:
+            yield f"unknown environment variable {name}{_nearest(name, variables)}"
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+def _nearest(name: str, candidates: Sequence[str]) -> str:
+    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
     return f"; did you mean {found[0]}?" if found else "; see --help"

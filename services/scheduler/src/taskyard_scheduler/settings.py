@@ -27,7 +27,7 @@ def _seconds(count: float) -> timedelta:
 
 
 class SchedulerSettings(ServeSettings, TelemetrySettings):
-    """Read once; what is below `server` gets plain values."""
+    """Read once; code below `server` gets plain values."""
 
     service = "scheduler"
     about = "Decides which task runs next, and on which runner."
@@ -58,18 +58,18 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
         _seconds(1), max=_seconds(10), help="how long heartbeats are gathered before they are stored together"
     )
     hello_timeout: timedelta = setting(
-        _seconds(10), min=_seconds(0.1), help="how long a new stream may take to say hello"
+        _seconds(10), min=_seconds(0.1), help="how long a new stream may take to send hello"
     )
     goodbye_timeout: timedelta = setting(
-        _seconds(10), min=_seconds(0.1), help="how long a goodbye of either side is waited for"
+        _seconds(10), min=_seconds(0.1), help="how long to wait after a goodbye of either side"
     )
     max_session_age: timedelta = setting(
         _seconds(3600),
         min=_seconds(1),
-        help="age at which a runner is asked to connect anew, give or take 10 %",
+        help="session age at which a runner is asked to reconnect, plus or minus 10 %",
     )
     reconnect_spread: timedelta = setting(
-        _seconds(2), max=_seconds(300), help="longest time a runner is asked to wait before it connects anew"
+        _seconds(2), max=_seconds(300), help="longest time a runner is asked to wait before it reconnects"
     )
     max_unacked_reports: int = setting(1000, min=1, help="reports a runner may have in flight")
     max_unacked_bytes: int = setting(
@@ -86,7 +86,7 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
         _seconds(RESERVATION_DELAY_SECONDS),
         min=_seconds(0.1),
         max=_seconds(86400),
-        help="how long work that fits no runner's free resources is passed over before one is held back",
+        help="how long work that fits no runner's free resources is passed over before a runner is reserved",
     )
 
     def check(self) -> Iterator[Problem]:
@@ -112,11 +112,11 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
             yield Problem("first_lease", format_duration(self.first_lease), f"must be at least {minimum}")
 
     def taskdb_target(self) -> str:
-        """taskdb as gRPC names it."""
+        """The gRPC target of taskdb."""
         return self.taskdb[0] if len(self.taskdb) == 1 else "ipv4:" + ",".join(self.taskdb)
 
     def instance_id(self) -> str:
-        """The id given, or one that no other process has."""
+        """The configured id, or a unique one."""
         if self.id:
             return self.id
         host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64] or "host"

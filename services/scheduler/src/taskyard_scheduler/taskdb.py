@@ -26,7 +26,7 @@ MAX_RECEIVE_BYTES = 1024 * 1024 * 1024
 
 
 class Taskdb:
-    """Every call the scheduler makes; each may be repeated, as the contract says."""
+    """Every call of the scheduler; all of them are safe to repeat."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._leases: Any = LeaseServiceStub(channel)

@@ -202,13 +202,13 @@ def _wanted(given: dict[str, Any]) -> tuple[tenant_pb2.Tenant, list[str]]:
 @yes_option
 @with_client
 async def delete(client: Client, tenants_: tuple[str, ...], force: bool, yes: bool) -> int:
-    """Delete tenants for good.
+    """Delete tenants permanently.
 
     \b
     Example:
       taskyard tenants delete acme
     """
-    confirm(f"Delete {', '.join(tenants_)}{' with all tasks' if force else ''} for good?", yes)
+    confirm(f"Delete {', '.join(tenants_)}{' with all tasks' if force else ''} permanently?", yes)
 
     async def remove(tenant: str) -> str:
         await client.admin.delete_tenant(tenant, force=force)

@@ -310,7 +310,7 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckFence(self, request, context):
-        """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+        """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
         that a workload can guard its own side effects.
         Errors: NOT_FOUND.
         """

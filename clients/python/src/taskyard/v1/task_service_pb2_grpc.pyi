@@ -149,7 +149,7 @@ class TaskServiceStub:
     Errors: NOT_FOUND.
     """
     CheckFence: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CheckFenceRequest, _task_service_pb2.CheckFenceResponse]
-    """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+    """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
     that a workload can guard its own side effects.
     Errors: NOT_FOUND.
     """
@@ -301,7 +301,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     Errors: NOT_FOUND.
     """
     CheckFence: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CheckFenceRequest, _task_service_pb2.CheckFenceResponse]  # type: ignore[assignment]
-    """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+    """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
     that a workload can guard its own side effects.
     Errors: NOT_FOUND.
     """
@@ -530,7 +530,7 @@ class TaskServiceServicer:
         request: _task_service_pb2.CheckFenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.CheckFenceResponse, _abc.Awaitable[_task_service_pb2.CheckFenceResponse]]:
-        """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+        """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
         that a workload can guard its own side effects.
         Errors: NOT_FOUND.
         """

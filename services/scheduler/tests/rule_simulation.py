@@ -32,7 +32,7 @@ REFUSED_SECONDS = 600.0
 
 
 class WatchedSession(Session):
-    """Checks every assignment at the moment it goes out."""
+    """Checks every assignment when it is sent."""
 
     host: Host
     simulation: Simulation
@@ -58,7 +58,7 @@ class WatchedSession(Session):
 
 
 class Simulation:
-    """Everything around the dispatcher."""
+    """Simulates everything around the dispatcher."""
 
     def __init__(self) -> None:
         self.hosts = {name: Host(name) for name in RUNNERS}
@@ -93,7 +93,7 @@ class Simulation:
     def clock(self) -> float:
         return self.now
 
-    # ---- what sessions ask for
+    # ---- called by sessions
 
     def submit_reports(self, entries: Sequence[Entry]) -> None:
         self.board.released(Counter(entry.ends for entry in entries if entry.ends))
@@ -111,7 +111,7 @@ class Simulation:
 
     async def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
         results = [self._pop(pop) for pop in request.runners]
-        # The answer is on its way; the world goes on.
+        # Other events happen while the response is in transit.
         while self.meanwhile:
             self.do(*self.meanwhile.pop(0))
         return leases.PopTasksResponse(results=results)
@@ -156,7 +156,7 @@ class Simulation:
         self._enqueue(f"tenants/{tenant}/tasks/{class_id}-{self.count - n}" for n in range(count))
 
     def do_later(self) -> None:
-        """Until what was refused may be asked again."""
+        """Advances the clock until refusals have expired."""
         self.now += REFUSED_SECONDS
         for host in self.hosts.values():
             self._beat(host)
@@ -181,7 +181,7 @@ class Simulation:
         self._beat(self.hosts[name], registration=self.hosts[name].registration())
 
     def do_become(self, name: str, what: str, value: Any) -> None:
-        """The agent describes itself anew: its kinds, types, functions, capacity or memory."""
+        """The agent registers again: with other kinds, types, functions, capacity or memory."""
         setattr(self.hosts[name], what, value)
         self._beat(self.hosts[name], registration=self.hosts[name].registration())
 
@@ -201,14 +201,14 @@ class Simulation:
         self.connect(self.hosts[name])
 
     def do_part(self, name: str) -> None:
-        """The stream breaks before the runner comes back."""
+        """The stream breaks before the runner reconnects."""
         session = self.sessions[name]
         session.finish()
         self.fleet.remove_session(session, self.now)
         self.connect(self.hosts[name])
 
     def do_restart(self, name: str) -> None:
-        """Another agent process: it is asked anew for what the former refused."""
+        """A new agent process, which is offered again what the former refused."""
         self.hosts[name].instance += 1
         self.hosts[name].refused.clear()
         self.connect(self.hosts[name])
@@ -241,8 +241,8 @@ class Simulation:
         self._end(self.hosts[name], "succeeded", lease_pb2.RunSucceeded())
 
     def do_refuse(self, name: str) -> None:
-        """It gives a task back as unsupported; of one that it has from an earlier session the scheduler does
-        not know the kind, and so cannot remember it."""
+        """The runner refuses a task as unsupported. The scheduler does not have the kind of a task from an
+        earlier session, so it cannot record that refusal."""
         host = self.hosts[name]
         reason = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_UNSUPPORTED)
         task = next(iter(host.held), "")
