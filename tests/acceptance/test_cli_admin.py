@@ -73,10 +73,7 @@ def test_runners_are_listed_shown_and_labelled(suite: Suite) -> None:
     assert suite.done("runners", "--filter", 'labels.zone = "c"', "-o", "name") == ""
     assert suite.done("runners", "label", "local", "zone=", "rack=") == "local  no labels\n"
     ended = suite.cli("runners", "show", "nobody")
-    assert (
-        ended.code == 5
-        and ended.err == 'taskyard: no runner "nobody"; to list them: `taskyard runners`\n'
-    )
+    assert ended.code == 5 and ended.err == 'taskyard: no runner "nobody"; to list them: `taskyard runners`\n'
 
 
 def test_a_drained_runner_finishes_and_takes_no_more_until_it_is_undrained(suite: Suite, gate: Path) -> None:
