@@ -53,7 +53,7 @@ RULES
    message; 4 MiB is the limit towards the scheduler, 8 MiB towards the agent.
 13 Commands are desired state, not events: the server repeats them in heartbeat acks and after
    a reconnect until the state is reached; repeating one is harmless.
-14 goodbye of the agent ends the session; with keep_leases the leases live on until they
+14 goodbye of the agent ends the session; with keep_leases the leases stay until they
    expire.  goodbye of the server: it acks what it has received, then half-closes; the
    agent finishes sending, half-closes and reconnects; no task is affected.
 15 Unknown oneof members are ignored.  The session uses min(agent, server) of the protocol
@@ -155,7 +155,7 @@ class _ServerGoodbyeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_S
     SERVER_GOODBYE_REASON_SESSION_AGE: _ServerGoodbyeReason.ValueType  # 2
     """max_session_age reached."""
     SERVER_GOODBYE_REASON_REBALANCE: _ServerGoodbyeReason.ValueType  # 3
-    """Load is spread anew."""
+    """Load is rebalanced."""
 
 class ServerGoodbyeReason(_ServerGoodbyeReason, metaclass=_ServerGoodbyeReasonEnumTypeWrapper):
     """Why a scheduler is going."""
@@ -167,7 +167,7 @@ SERVER_GOODBYE_REASON_SHUTDOWN: ServerGoodbyeReason.ValueType  # 1
 SERVER_GOODBYE_REASON_SESSION_AGE: ServerGoodbyeReason.ValueType  # 2
 """max_session_age reached."""
 SERVER_GOODBYE_REASON_REBALANCE: ServerGoodbyeReason.ValueType  # 3
-"""Load is spread anew."""
+"""Load is rebalanced."""
 Global___ServerGoodbyeReason: _TypeAlias = ServerGoodbyeReason  # noqa: Y015
 
 @_typing.final
@@ -358,7 +358,7 @@ Global___Hello: _TypeAlias = Hello  # noqa: Y015
 
 @_typing.final
 class Capacity(_message.Message):
-    """What a runner can take now."""
+    """The free capacity of a runner."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

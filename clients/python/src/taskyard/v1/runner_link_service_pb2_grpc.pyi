@@ -53,7 +53,7 @@ RULES
    message; 4 MiB is the limit towards the scheduler, 8 MiB towards the agent.
 13 Commands are desired state, not events: the server repeats them in heartbeat acks and after
    a reconnect until the state is reached; repeating one is harmless.
-14 goodbye of the agent ends the session; with keep_leases the leases live on until they
+14 goodbye of the agent ends the session; with keep_leases the leases stay until they
    expire.  goodbye of the server: it acks what it has received, then half-closes; the
    agent finishes sending, half-closes and reconnects; no task is affected.
 15 Unknown oneof members are ignored.  The session uses min(agent, server) of the protocol

@@ -73,7 +73,7 @@ class _RunnerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunnerSta
     RUNNER_STATE_HEALTHY: _RunnerState.ValueType  # 1
     """It has a session and accepts work."""
     RUNNER_STATE_DRAINING: _RunnerState.ValueType  # 2
-    """Finishes its work, takes none."""
+    """Finishes its work, accepts no new work."""
     RUNNER_STATE_DEAD: _RunnerState.ValueType  # 3
     """Its session has expired or was closed.  Soft-deleted after 7 d."""
 
@@ -85,7 +85,7 @@ RUNNER_STATE_UNSPECIFIED: RunnerState.ValueType  # 0
 RUNNER_STATE_HEALTHY: RunnerState.ValueType  # 1
 """It has a session and accepts work."""
 RUNNER_STATE_DRAINING: RunnerState.ValueType  # 2
-"""Finishes its work, takes none."""
+"""Finishes its work, accepts no new work."""
 RUNNER_STATE_DEAD: RunnerState.ValueType  # 3
 """Its session has expired or was closed.  Soft-deleted after 7 d."""
 Global___RunnerState: _TypeAlias = RunnerState  # noqa: Y015
@@ -361,7 +361,7 @@ class RunnerRegistration(_message.Message):
     FUNCTIONS_FIELD_NUMBER: _builtins.int
     PREFETCH_FIELD_NUMBER: _builtins.int
     capacity: _builtins.int
-    """Most tasks at a time (seeds: max_parallel_tasks, capacity_total)."""
+    """Maximum number of concurrent tasks (seeds: max_parallel_tasks, capacity_total)."""
     backend_type: _builtins.str
     """Backend configuration type (seed: backend_type)."""
     version: _builtins.str

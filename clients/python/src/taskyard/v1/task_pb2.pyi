@@ -100,7 +100,7 @@ class _RunnerLostPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Runn
     """PAUSED once the lease has expired; an operator resumes or cancels."""
 
 class RunnerLostPolicy(_RunnerLostPolicy, metaclass=_RunnerLostPolicyEnumTypeWrapper):
-    """What becomes of a task whose runner is lost."""
+    """What happens to a task whose runner is lost."""
 
 RUNNER_LOST_POLICY_UNSPECIFIED: RunnerLostPolicy.ValueType  # 0
 """Same as WAIT."""
@@ -1131,7 +1131,7 @@ class TaskStatus(_message.Message):
     """Resolved tenants/{tenant}/taskTypes/{task_type}; empty for a mere classification."""
     @_builtins.property
     def requested_action(self) -> Global___RequestedAction:
-        """Cancel or pause that has been asked for and not yet taken effect."""
+        """Cancel or pause that was requested and has not taken effect yet."""
 
     @_builtins.property
     def lease_expire_time(self) -> _timestamp_pb2.Timestamp:
@@ -1220,7 +1220,7 @@ class RequestedAction(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     ACTOR_FIELD_NUMBER: _builtins.int
     action: Global___TaskAction.ValueType
-    """What was asked for."""
+    """The requested action."""
     reason: _builtins.str
     """Given by the caller."""
     @_builtins.property

@@ -195,7 +195,7 @@ class CreateTaskRequest(_message.Message):
     parent: _builtins.str
     """tenants/{tenant}.  Required for CreateTask; may be empty inside a batch."""
     task_id: _builtins.str
-    """Id to use; empty = server makes a UUIDv7."""
+    """Id to use; empty = the server creates a UUIDv7."""
     request_id: _builtins.str
     """See IDEMPOTENCY.  A UUID is recommended.  Seed limit 64."""
     validate_only: _builtins.bool

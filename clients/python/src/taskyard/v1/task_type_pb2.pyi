@@ -102,7 +102,7 @@ class TaskType(_message.Message):
     task_id_pattern: _builtins.str
     """Pattern (RE2) that ids of its tasks must match; empty = any."""
     task_id_prefix: _builtins.str
-    """Prefix of ids the server makes, e.g. "wl_"."""
+    """Prefix of ids that the server creates, e.g. "wl_"."""
     runner_id_pattern: _builtins.str
     """Pattern (RE2) that ids of its runners must match; empty = any."""
     min_priority: _builtins.int
