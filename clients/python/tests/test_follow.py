@@ -92,7 +92,7 @@ async def test_a_watch_until_terminal_ends_with_the_server(client: Client, serve
     assert [event.version async for event in client.watch("a", until_terminal=True)] == [1]
 
 
-async def test_bookmarks_are_given_when_asked_for(client: Client, server: TaskServer) -> None:
+async def test_bookmarks_are_delivered_on_request(client: Client, server: TaskServer) -> None:
     server.scripts = [[changes("k1"), changes("k2", 1)]]
     events = await take(client.watch(bookmarks=True), 2)
     assert [(event.type, event.resume_token) for event in events] == [

@@ -44,7 +44,7 @@ async def test_wait_all_of_a_missing_task_is_an_error(client: Client) -> None:
         [task async for task in client.wait_all(["nope"])]
 
 
-async def test_cancel_by_filter_goes_on_until_nothing_is_left(client: Client, server: TaskServer) -> None:
+async def test_cancel_by_filter_continues_until_nothing_is_left(client: Client, server: TaskServer) -> None:
     fine = status_pb2.Status()
     refused = to_status(errors.TaskTerminal("b", "FAILED"))
     first = pb.BatchCancelTasksResponse(results=[pb.BatchTaskResult(name="a", status=fine)], more=True)

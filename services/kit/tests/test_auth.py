@@ -76,7 +76,7 @@ async def test_refused_key_is_cached_too() -> None:
     assert store.call_count == 1
 
 
-async def test_unavailable_key_store_is_asked_again() -> None:
+async def test_unavailable_key_store_is_called_again() -> None:
     store = Store(StorageUnavailable())
     authenticator = Authenticator(store)
     with pytest.raises(StorageUnavailable):

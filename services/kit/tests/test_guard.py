@@ -71,7 +71,7 @@ async def test_another_tenants_object_is_not_found_and_admins_see_all(echo: Runn
     assert (await echo.stub(KEYS[Kind.ADMIN].text).Echo(pb.EchoRequest(text="tenant:rival"))).text
 
 
-async def test_concurrent_calls_with_one_key_ask_the_key_store_once(echo: Running) -> None:
+async def test_concurrent_calls_with_one_key_verify_it_once(echo: Running) -> None:
     stub = echo.stub()
     await asyncio.gather(*(stub.Echo(pb.EchoRequest(text="x")) for _ in range(20)))
     assert echo.keys.call_count == 1
@@ -86,7 +86,7 @@ async def test_revoked_key_is_refused_after_invalidation(echo: Running) -> None:
         await stub.Echo(pb.EchoRequest())
 
 
-async def test_open_streams_of_a_revoked_key_end_and_those_of_others_go_on(start_server: StartServer) -> None:
+async def test_open_streams_of_a_revoked_key_end_and_others_continue(start_server: StartServer) -> None:
     interval = timedelta(milliseconds=100)
     echo = await start_server(key_cache_ttl=timedelta(0), key_check_interval=interval)
     mine, theirs = echo.stub(), echo.stub(KEYS[Kind.RUNNER].text)
@@ -105,7 +105,7 @@ async def test_open_streams_of_a_revoked_key_end_and_those_of_others_go_on(start
     other.cancel()
 
 
-async def test_streams_go_on_while_the_key_store_does_not_answer(start_server: StartServer) -> None:
+async def test_streams_continue_while_the_key_store_does_not_answer(start_server: StartServer) -> None:
     interval = timedelta(milliseconds=100)
     echo = await start_server(key_cache_ttl=timedelta(0), key_check_interval=interval)
     stream = echo.stub().Chat()

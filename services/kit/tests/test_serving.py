@@ -129,7 +129,7 @@ async def test_a_drain_ends_at_its_deadline_although_a_call_hangs(start_server: 
         await call
 
 
-async def test_a_connection_that_floods_the_server_with_pings_is_closed_and_others_go_on(
+async def test_connection_that_floods_the_server_with_pings_is_closed_without_affecting_others(
     echo: Running,
 ) -> None:
     stub = echo.stub()
@@ -167,7 +167,7 @@ async def test_port_in_use_is_reported_with_its_address(start_server: StartServe
         await start_server(listen=first.server.address)
 
 
-async def test_two_servers_share_a_port_only_when_asked_to(start_server: StartServer) -> None:
+async def test_two_servers_share_a_port_only_with_reuse_port(start_server: StartServer) -> None:
     first = await start_server(listen="127.0.0.1:0", reuse_port=True)
     second = await start_server(listen=first.server.address, reuse_port=True)
     assert second.server.port == first.server.port

@@ -85,7 +85,7 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         # A task whose report makes the whole call INVALID_ARGUMENT.
         self.poison = ""
         # So many answers to PopTasks get lost after the claim was made.
-        self.lose_answers = 0
+        self.lose_responses = 0
         self.address = ""
         self._pops: dict[str, dict[str, list[str]]] = {}
         self._watchers: set[asyncio.Queue[leases.WatchQueueResponse]] = set()
@@ -240,8 +240,8 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
                 result.assignments.extend(self._assignment(task, pop) for task in standing if task.runner_id)
                 continue
             response.results.append(self._pop(pop, seen))
-        if self.lose_answers > 0:
-            self.lose_answers -= 1
+        if self.lose_responses > 0:
+            self.lose_responses -= 1
             error = errors.StorageUnavailable("unknown")
             await context.abort(GRPC_CODE[error.code], error.message, trailing_metadata(error))
         return response

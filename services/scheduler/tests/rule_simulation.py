@@ -71,7 +71,7 @@ class Simulation:
         self.config = config
         self.dispatcher = Dispatcher(self, self.board, self.fleet, config, self.give_back, clock=self.clock)
         self.dispatcher.available = True
-        self.meanwhile: list[tuple[Any, ...]] = []
+        self.during_claim: list[tuple[Any, ...]] = []
         self.count = 0
         self.handed_out: Counter[int] = Counter()
         for host in self.hosts.values():
@@ -112,8 +112,8 @@ class Simulation:
     async def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
         results = [self._pop(pop) for pop in request.runners]
         # Other events happen while the response is in transit.
-        while self.meanwhile:
-            self.do(*self.meanwhile.pop(0))
+        while self.during_claim:
+            self.do(*self.during_claim.pop(0))
         return leases.PopTasksResponse(results=results)
 
     def _pop(self, pop: leases.RunnerPop) -> leases.PopResult:
@@ -180,9 +180,9 @@ class Simulation:
         _put(self.hosts[name].own, key, value)
         self._beat(self.hosts[name], registration=self.hosts[name].registration())
 
-    def do_become(self, name: str, what: str, value: Any) -> None:
+    def do_become(self, name: str, attribute: str, value: Any) -> None:
         """The agent registers again: with other kinds, types, functions, capacity or memory."""
-        setattr(self.hosts[name], what, value)
+        setattr(self.hosts[name], attribute, value)
         self._beat(self.hosts[name], registration=self.hosts[name].registration())
 
     def _beat(self, host: Host, **fields: Any) -> None:

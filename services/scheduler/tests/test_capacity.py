@@ -48,7 +48,7 @@ def test_an_assignment_never_listed_frees_its_place_when_its_first_lease_is_over
     assert capacity.room(15.0) == 1
 
 
-def test_a_budget_follows_what_is_sent_and_ends() -> None:
+def test_budget_follows_assignments_sent_and_runs_ended() -> None:
     capacity = Capacity(10, 0)
     capacity.update(10, Resources(2000), [])
     capacity.send(key(1), Run(cost=Resources(600), expire_time=9))

@@ -29,7 +29,7 @@ async def test_one_claim_serves_all_runners(site: Site) -> None:
     assert [pop.max_tasks for pop in request.runners] == [2, 2, 2, 2]
 
 
-async def test_an_idle_scheduler_asks_taskdb_nothing_but_renewals(site: Site) -> None:
+async def test_idle_scheduler_calls_taskdb_only_for_renewals(site: Site) -> None:
     runners = [await site.runner(f"runner-{n}") for n in range(3)]
     site.taskdb.add_tasks(3)
     for runner in runners:
@@ -131,13 +131,13 @@ async def test_work_published_while_a_claim_finds_its_lane_empty_is_kept(site: S
     runner = await site.runner()
     site.taskdb.add_tasks(publish=False)
     lane, (task,) = next(iter(site.taskdb.queue.items()))
-    news = lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(lane)])
+    update = lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(lane)])
     site.taskdb.queue[lane].clear()
     with site.taskdb.held_back("PopTasks"):
-        site.taskdb.publish(news)
+        site.taskdb.publish(update)
         await site.taskdb.called("PopTasks")
         # Queued after the claim read the lane, published before the claim returns.
-        site.taskdb.publish(news)
+        site.taskdb.publish(update)
         await runner.heartbeat_acked(await runner.heartbeat())
     site.taskdb.queue[lane].append(task)
     assert await runner.next_assignment(timeout=0.8)
@@ -165,7 +165,7 @@ async def test_two_schedulers_hand_out_each_task_once_and_strand_none(make_site:
     assert {task.generation for task in sites[0].taskdb.tasks.values()} == {1}
 
 
-async def test_without_taskdb_nothing_is_granted_streams_stay_and_work_goes_on_afterwards(site: Site) -> None:
+async def test_without_taskdb_nothing_is_granted_and_work_continues_afterwards(site: Site) -> None:
     runner = await site.runner()
     port = site.taskdb.port
     await site.taskdb.stop()
@@ -189,9 +189,9 @@ async def test_a_hello_without_taskdb_is_answered_unavailable(site: Site) -> Non
         raise AssertionError("welcome without a session")
 
 
-async def test_a_claim_whose_answer_was_lost_is_repeated_under_its_own_id(site: Site) -> None:
+async def test_claim_whose_response_was_lost_is_repeated_under_its_own_id(site: Site) -> None:
     runner = await site.runner()
-    site.taskdb.lose_answers = 1
+    site.taskdb.lose_responses = 1
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
     assert assignment.lease.generation == 1, "the repeat got the lease of the first"

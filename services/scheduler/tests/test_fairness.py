@@ -46,12 +46,12 @@ def divide(free: int, accounts: dict[str, Account], demands: dict[str, int]) -> 
     left, parts = dict(demands), dict.fromkeys(demands, 0)
     while turns and free > 0:
         tenant, count = turns.next()
-        asked = min(count, free)
-        given = min(asked, left[tenant])
+        requested = min(count, free)
+        given = min(requested, left[tenant])
         parts[tenant] += given
         left[tenant] -= given
         free -= given
-        if given < asked:
+        if given < requested:
             turns.drop()
         else:
             turns.served(given)
@@ -95,7 +95,7 @@ def test_old_usage_does_not_delay_a_tenant_for_long() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_turns_from_kept_standings_are_those_from_fresh_ones(seed: int) -> None:
+def test_turns_from_cached_standings_equal_those_from_new_ones(seed: int) -> None:
     rng = random.Random(seed)
     kept, accounts, now = Standings(), dict[str, Account](), 0.0
     for _ in range(200):
@@ -126,7 +126,7 @@ def order(turns: Turns, count: int) -> list[tuple[str, int]]:
     return found
 
 
-def test_a_stalled_tenant_has_its_turn_again_when_its_time_has_come() -> None:
+def test_stalled_tenant_gets_a_turn_after_its_stall() -> None:
     agenda = Agenda()
     agenda.put(lane(1, tenant="a"), 0.0)
     agenda.tenants["a"].stall(5.0)

@@ -66,13 +66,13 @@ steps = st.lists(st.tuples(before, st.lists(changes, max_size=3)), min_size=1, m
 def test_no_assignment_breaks_a_hard_rule(history: list[tuple[list[Any], list[Any]]]) -> None:
     async def play() -> None:
         simulation = Simulation()
-        for before, meanwhile in history:
+        for before, during_claim in history:
             for event in before:
                 simulation.do(*event)
-            simulation.meanwhile = list(meanwhile)
+            simulation.during_claim = list(during_claim)
             await simulation.dispatch()
-            while simulation.meanwhile:
-                simulation.do(*simulation.meanwhile.pop(0))
+            while simulation.during_claim:
+                simulation.do(*simulation.during_claim.pop(0))
 
     asyncio.run(play())
 

@@ -320,8 +320,8 @@ def test_the_highest_score_wins_over_the_least_load() -> None:
 
 
 def test_the_named_runner_wins_over_the_one_with_more_tags() -> None:
-    wish = need(("a", IN, {"1"}), ("b", IN, {"1"}), runner_ids=frozenset({"named"}))
-    class_ = wanted(preferred=(Preference(1, wish),))
+    preference = need(("a", IN, {"1"}), ("b", IN, {"1"}), runner_ids=frozenset({"named"}))
+    class_ = wanted(preferred=(Preference(1, preference),))
     people = {"tagged": profile("tagged", labels={"a": "1", "b": "1"})}
     assert counts(planned([offer("tagged"), offer("named")], [lane()], [class_], people)) == {"named": 1}
 

@@ -21,7 +21,7 @@ def test_many_tasks_fill_every_runner() -> None:
     assert counts(planned([offer("a", 3), offer("b", 5)], [lane(backlog=100)])) == {"a": 3, "b": 5}
 
 
-def test_a_preferred_runner_gets_the_task_and_others_do_not_ask_for_it() -> None:
+def test_preferred_runner_gets_the_task_and_others_do_not_claim_it() -> None:
     class_ = wanted(preferred=(Preference(10, labels(zone="eu")),))
     plans = planned([offer("a"), offer("b")], [lane()], [class_], {"b": profile("b", labels={"zone": "eu"})})
     assert counts(plans) == {"b": 1}

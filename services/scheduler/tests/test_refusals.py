@@ -12,9 +12,9 @@ from tests.harness.link_runner import LinkRunner
 ODD = RefusalKey("t", "command", "odd")
 
 
-def refused(alike: RefusalKey = ODD, now: float = 0.0) -> Refusals:
+def refused(key: RefusalKey = ODD, now: float = 0.0) -> Refusals:
     made = Refusals()
-    made.add(alike, now)
+    made.add(key, now)
     return made
 
 
@@ -87,7 +87,7 @@ async def test_rule_03_a_reconnect_does_not_make_a_refusal_forgotten_and_another
     assert (await runner.next_assignment()).lease.task == refused_task
 
 
-async def test_rule_03_a_refusal_holds_for_a_claim_that_is_under_way(site: Site) -> None:
+async def test_rule_03_refusal_applies_to_a_claim_in_flight(site: Site) -> None:
     runner = await site.runner(capacity=2)
     site.taskdb.add_tasks()
     first = await runner.next_assignment()

@@ -69,7 +69,7 @@ async def test_rule_02_a_new_session_of_the_same_agent_supersedes_the_old_stream
     assert await new.next_assignment()
 
 
-async def test_rule_02_another_live_instance_is_refused_and_the_first_goes_on(site: Site) -> None:
+async def test_rule_02_another_live_instance_is_refused_and_the_first_continues(site: Site) -> None:
     first = await site.runner()
     second = await site.agent()
     with pytest.raises(errors.RunnerIdInUse):
@@ -227,7 +227,7 @@ async def test_rule_14_after_the_servers_goodbye_nothing_new_is_sent(site: Site)
     assert [site.taskdb.phase(name) for name in site.taskdb.tasks] == ["PENDING", "PENDING"]
 
 
-async def test_rule_14_an_old_session_is_sent_elsewhere_and_may_come_back(make_site: SiteMaker) -> None:
+async def test_rule_14_old_session_is_redirected_and_may_reconnect(make_site: SiteMaker) -> None:
     site = await make_site(max_session_age=timedelta(seconds=1))
     runner = await site.runner()
     assert runner.welcome is not None and runner.welcome.max_session_age.seconds == 1
@@ -266,7 +266,7 @@ async def test_rule_15_without_a_common_version_the_agent_is_refused(site: Site)
         await runner.connect(runner.hello(protocol_version=0))
 
 
-async def test_a_key_for_another_runner_id_is_refused_before_taskdb_is_asked(site: Site) -> None:
+async def test_key_for_another_runner_id_is_refused_without_a_call_to_taskdb(site: Site) -> None:
     key = site.taskdb.add_key(api_key_pb2.PRINCIPAL_KIND_RUNNER, runner_id="edge-*")
     runner = await site.agent("runner-1", key=key)
     with pytest.raises(errors.PermissionDenied, match="edge-"):

@@ -208,13 +208,13 @@ LARGE = wanted(2, resources=cores(4))
 APART = wanted(3, avoid=Constraint(task_types=frozenset({"small"})))
 
 
-@pytest.mark.parametrize("asked", [LARGE, APART], ids=["needs all cores", "avoids the type of the stream"])
+@pytest.mark.parametrize("large", [LARGE, APART], ids=["needs all cores", "avoids the type of the stream"])
 @pytest.mark.parametrize("tenant", ["t", "u"], ids=["of the same tenant", "of another tenant"])
 def test_a_task_that_no_gap_is_large_enough_for_starts_within_the_bound(
-    asked: PlacementClass, tenant: str
+    large: PlacementClass, tenant: str
 ) -> None:
     def simulation(reservation_delay: float) -> tuple[Simulation, Work]:
-        rare = Work(tenant, asked, 3.0, count=3, start=20.0)
+        rare = Work(tenant, large, 3.0, count=3, start=20.0)
         return Simulation(
             {"a": cores(4), "b": cores(4)}, [stream(), rare], reservation_delay=reservation_delay
         ), rare

@@ -93,7 +93,7 @@ async def test_claim_returns_at_most_max_tasks_with_the_requested_lease(site: Si
     assert (pop.runner_id, pop.session_epoch) == ("worker-1", 0)
 
 
-async def test_without_work_a_claim_answers_empty_at_once_or_after_its_wait(site: Site) -> None:
+async def test_claim_without_work_returns_empty_at_once_or_after_its_wait(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     assert list((await stub.ClaimTasks(claim_request(wait=timedelta(0)))).assignments) == []

@@ -60,10 +60,10 @@ def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, sent_vers
     changed = {tenant for tenant, count in counts.items() if count}
     # A key names a lane within its tenant. One that several tenants list counts once all of them report it.
     reported = Counter((key.class_id, key.priority, key.pinned_runner) for key in result.drained_lanes)
-    asked = Counter(listed.lane.id for tenant in plan.tenants for listed in tenant.lanes)
+    listed_counts = Counter(listed.lane.id for tenant in plan.tenants for listed in tenant.lanes)
     for tenant in plan.tenants:
         ids = [listed.lane.id for listed in tenant.lanes]
-        empty = [lane_id for lane_id in ids if asked[lane_id] <= reported[lane_id]]
+        empty = [lane_id for lane_id in ids if listed_counts[lane_id] <= reported[lane_id]]
         if empty:
             board.drained(tenant.tenant, empty, sent_version)
             changed.add(tenant.tenant)

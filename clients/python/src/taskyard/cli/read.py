@@ -57,7 +57,7 @@ async def get(client: Client, task: str, output: str, exact: bool) -> None:
 def _fields(task: Task, exact: bool) -> Iterator[tuple[str, str]]:
     status, spec = task.proto.status, task.proto.spec
     yield "task", task.id
-    yield "runs", screen.shorten(screen.what(task), 200)
+    yield "runs", screen.shorten(screen.describe_execution(task), 200)
     yield "type", spec.task_type
     yield "phase", str(task.phase)
     yield "waiting for", _pending_reason(task)
@@ -160,7 +160,7 @@ def _row(task: Task, exact: bool, wide: bool) -> tuple[str, ...]:
         screen.format_time(task.create_time, exact),
         screen.span(screen.duration_of(task)),
         *extra,
-        screen.shorten(screen.what(task), 200 if wide else 60),
+        screen.shorten(screen.describe_execution(task), 200 if wide else 60),
     )
 
 

@@ -225,7 +225,7 @@ def duration_of(task: Task) -> timedelta | None:
     return (task.end_time or datetime.now(UTC)) - task.start_time
 
 
-def what(task: Task) -> str:
+def describe_execution(task: Task) -> str:
     """A short description of what a task executes."""
     spec = task.proto.spec
     execution = spec.execution

@@ -210,5 +210,5 @@ def _task_row(task: Task) -> tuple[str, ...]:
         screen.span(screen.duration_of(task)),
         task.runner,
         screen.shorten(screen.clean(text), 24),
-        screen.shorten(screen.what(task), 60),
+        screen.shorten(screen.describe_execution(task), 60),
     )

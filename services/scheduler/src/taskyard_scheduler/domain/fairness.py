@@ -69,8 +69,8 @@ class Account:
 
 def decay(usage: float, held: float, seconds: float) -> float:
     """Usage after some time in which `held` places were used, as taskdb keeps it."""
-    kept: float = 0.5 ** (seconds / HALF_LIFE_SECONDS)
-    return usage * kept + held * (1.0 - kept) * HALF_LIFE_SECONDS / 0.6931471805599453
+    factor: float = 0.5 ** (seconds / HALF_LIFE_SECONDS)
+    return usage * factor + held * (1.0 - factor) * HALF_LIFE_SECONDS / 0.6931471805599453
 
 
 def lane_offset(priority: int, weight: int, *, strict: bool = False) -> float:

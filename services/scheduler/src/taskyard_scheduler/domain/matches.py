@@ -67,8 +67,8 @@ class Matches:
 
     def keep(self, class_ids: Iterable[int]) -> None:
         """Drops every class except these."""
-        kept = set(class_ids)
-        for class_id in [class_id for class_id in self._found if class_id not in kept]:
+        retained = set(class_ids)
+        for class_id in [class_id for class_id in self._found if class_id not in retained]:
             del self._found[class_id], self._read[class_id]
             self._unmatched.pop(class_id, None)
             self._matched.discard(class_id)
@@ -82,10 +82,10 @@ class Matches:
         else:
             found = self._found[class_id]
             changed = dict.fromkeys(self._journal[read - self._begin :])
-        asked = without_running_types(wanted)
+        static_class = without_running_types(wanted)
         for key in changed:
             profile = self._profiles.get(key)
-            score = None if profile is None else _score(profile, asked)
+            score = None if profile is None else _score(profile, static_class)
             if score is None:
                 found.pop(key, None)
             else:

@@ -100,12 +100,12 @@ def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now
     turns = Turns(standings, max(situation.capacity, placing.free), now)
     while turns and placing.free > 0 and placing.open:
         tenant, count = turns.next()
-        asked = min(count, placing.free)
-        given = placing.give(tenant, asked)
-        if given < asked:
+        requested = min(count, placing.free)
+        count_placed = placing.give(tenant, requested)
+        if count_placed < requested:
             turns.drop()
         else:
-            turns.served(given)
+            turns.served(count_placed)
     return placing.plans()
 
 
@@ -167,13 +167,13 @@ class _Placing:
         placed = 0
         while placed < count and queue.position < len(queue.lanes):
             index = queue.position
-            wish = min(queue.left[index], count - placed)
-            found = self._place(tenant, index, queue.lanes[index], wish)
+            requested = min(queue.left[index], count - placed)
+            found = self._place(tenant, index, queue.lanes[index], requested)
             queue.left[index] -= found
             placed += found
-            if wish:
+            if requested:
                 self._note(tenant, queue.lanes[index], found)
-            if found < wish or not queue.left[index]:
+            if found < requested or not queue.left[index]:
                 queue.position += 1
         queue.allowed -= placed
         self.free -= placed
@@ -205,9 +205,9 @@ class _Placing:
             elif room.load > load:
                 heapq.heapreplace(heap, (rank, room.load, order, key))
             else:
-                given = min(step, fits, left)
-                room.take(wanted, tenant, index, given)
-                left -= given
+                count_placed = min(step, fits, left)
+                room.take(wanted, tenant, index, count_placed)
+                left -= count_placed
         if left and not lane.pinned and not (self._limited and self._reachable(lane.class_id)):
             self.open.discard(lane.class_id)
         return count - left
