@@ -7,11 +7,11 @@ from typing import Protocol
 
 from taskyard import errors
 from taskyard.v1 import runner_pb2
-from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile
 from taskyard_scheduler.domain.refusals import RefusalBook, RefusalKey
 from taskyard_scheduler.domain.rooms import Offer
+from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.session import Session
 
 _KIND_NAMES: dict[int, str] = {
@@ -69,9 +69,9 @@ class Fleet:
         self._claimants.pop(key, None)
         self.matches.remove(key)
 
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[PullClaim]:
         """The waiting claims of pull workers."""
-        return [claimant for claimant in self._claimants.values() if isinstance(claimant, Claim)]
+        return [claimant for claimant in self._claimants.values() if isinstance(claimant, PullClaim)]
 
     def claimant(self, key: str) -> Claimant | None:
         return self._claimants.get(key)

@@ -20,12 +20,12 @@ from taskyard_scheduler.domain.refusals import RefusalKey, Refusals
 from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
-from taskyard_scheduler.renewals import Renewal
+from taskyard_scheduler.renewals import PendingRenewal
 from taskyard_scheduler.reports import OUTCOMES, Entry
 from taskyard_scheduler.verdicts import Verdicts
 
 
-class Said(NamedTuple):
+class ParsedReport(NamedTuple):
     """A parsed report of the runner: its kind and its run."""
 
     report: lease_pb2.RunReport
@@ -79,7 +79,7 @@ class Session:
         self._own_drain = hello.draining
         # Lower bound of the time at which taskdb last renewed the session.
         self._renewed_time = now
-        self._renewal = Renewal()
+        self._renewal = PendingRenewal()
         self._mismatch = False
         self._verdicts = Verdicts()
         self._in_flight: deque[Entry] = deque()
@@ -167,9 +167,9 @@ class Session:
         self.capacity.prefetch = registration.prefetch
         self._refresh_profile()
 
-    def take_renewal(self, now: float) -> tuple[Renewal, session_service_pb2.SessionRenewal]:
+    def take_renewal(self, now: float) -> tuple[PendingRenewal, session_service_pb2.SessionRenewal]:
         """Returns the pending renewal; `renewed` or `renewal_failed` is called with its result."""
-        taken, self._renewal = self._renewal, Renewal()
+        taken, self._renewal = self._renewal, PendingRenewal()
         taken.start_time = now
         request = session_service_pb2.SessionRenewal(
             runner_id=self.runner_id,
@@ -185,12 +185,14 @@ class Session:
             request.free_resources.CopyFrom(convert.resources_message(budget))
         return taken, request
 
-    def renewal_failed(self, taken: Renewal) -> None:
+    def renewal_failed(self, taken: PendingRenewal) -> None:
         """taskdb could not be reached: the heartbeat stays unacknowledged and joins the next renewal."""
         taken.merge(self._renewal)
         self._renewal = taken
 
-    def renewed(self, taken: Renewal, result: session_service_pb2.SessionRenewalResult, now: float) -> None:
+    def renewed(
+        self, taken: PendingRenewal, result: session_service_pb2.SessionRenewalResult, now: float
+    ) -> None:
         """taskdb has stored the renewal, or reports that the session is lost."""
         if self.over:
             return
@@ -260,7 +262,7 @@ class Session:
 
     # ---- reports (rules 7, 8, 11)
 
-    def receive_reports(self, reports: Iterable[Said], size: int, now: float) -> None:
+    def receive_reports(self, reports: Iterable[ParsedReport], size: int, now: float) -> None:
         """Accepts reports in order, and progress with seq 0; acks follow once taskdb has committed them."""
         entries = []
         freed = False
@@ -279,7 +281,7 @@ class Session:
         if freed:
             self._host.capacity_changed(self)
 
-    def _entry(self, parsed: Said) -> Entry:
+    def _entry(self, parsed: ParsedReport) -> Entry:
         seq = parsed.seq
         entry = Entry(self, self.runner_id, parsed.report, seq=seq)
         if seq == 0:
@@ -292,7 +294,7 @@ class Session:
         self._in_flight.append(entry)
         return entry
 
-    def _end(self, parsed: Said, now: float) -> None:
+    def _end(self, parsed: ParsedReport, now: float) -> None:
         if parsed.kind == "released":
             reason = parsed.report.released.reason
             if reason == lease_pb2.RELEASE_REASON_NO_CAPACITY:

@@ -69,7 +69,7 @@ async def test_a_lane_is_told_as_it_is_once_its_tasks_were_claimed(yard: Yard, b
     runner, _ = await yard.hello()
     await yard.create(3)
     await board.hear(lambda backlogs: list(backlogs.values()) == [3])
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     await yard.pop(runner, 2, lanes=lanes)
     await board.hear(lambda backlogs: list(backlogs.values()) == [1])
     await yard.pop(runner, 2, lanes=lanes)

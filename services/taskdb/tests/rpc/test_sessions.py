@@ -168,7 +168,7 @@ async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None
         assert defined.class_id == lane.key.class_id
         assert defined.kind == runner_pb2.EXECUTION_KIND_COMMAND
         runner, _ = await yard.hello()
-        result = await yard.pop(runner, lanes=[lease_service_pb2.LanePop(lane=lane.key)])
+        result = await yard.pop(runner, lanes=[lease_service_pb2.LaneClaim(lane=lane.key)])
         assert [key.class_id for key in result.drained_lanes] == [lane.key.class_id]
         while lane.HasField("head_ready_time"):
             (lane,) = (await call.read()).lanes
@@ -195,7 +195,7 @@ async def test_a_queue_watch_says_that_it_is_closing(yard: Yard, taskdb: Running
     await drain
     # A new watch is refused: this server is going.
     with pytest.raises(Unavailable):
-        await yard.scheduler.leases.PopTasks(lease_service_pb2.PopTasksRequest())
+        await yard.scheduler.leases.ClaimForRunners(lease_service_pb2.ClaimForRunnersRequest())
 
 
 async def test_other_replicas_hear_of_new_work_at_once(

@@ -1,4 +1,4 @@
-"""Pops over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
+"""Claims over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from taskyard_taskdb.storage.lane import LaneKey
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.queue import Queue, claim_id
-from taskyard_taskdb.storage.reports import Report, Reports, Said
+from taskyard_taskdb.storage.reports import Report, ReportKind, ReportWriter
 from taskyard_taskdb.storage.steps import Steps
 from taskyard_taskdb.storage.transitions import load_for_update, write
 
@@ -170,15 +170,15 @@ async def test_claims_and_plain_successes_decided_in_sql_are_those_of_the_lifecy
     async with pool.transaction() as tx:
         await insert_created(tx, made)
     lanes = Lanes()
-    reports = Reports(pool, lanes, lambda old, new: new)
+    reports = ReportWriter(pool, lanes, lambda old, new: new)
     claimed = await claim_all(pool, lanes, tasks)
     assert claimed == len(tasks)
     # Every second one has started before its outcome comes.
     early = [key for n, key in enumerate(sorted(tasks)) if n % 2]
-    await tell(pool, reports, tasks, early, (Said.STARTED,), rng)
-    await tell(pool, reports, tasks, early, (Said.SUCCEEDED,), rng)
+    await tell(pool, reports, tasks, early, (ReportKind.STARTED,), rng)
+    await tell(pool, reports, tasks, early, (ReportKind.SUCCEEDED,), rng)
     late = [key for key in tasks if key not in set(early)]
-    await tell(pool, reports, tasks, late, (Said.STARTED, Said.SUCCEEDED), rng)
+    await tell(pool, reports, tasks, late, (ReportKind.STARTED, ReportKind.SUCCEEDED), rng)
     await pool.close()
 
 
@@ -215,10 +215,10 @@ async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskS
 
 async def tell(
     pool: Pool,
-    reports: Reports,
+    reports: ReportWriter,
     tasks: dict[tuple[str, str], TaskState],
     keys: list[tuple[str, str]],
-    kinds: tuple[Said, ...],
+    kinds: tuple[ReportKind, ...],
     rng: Random,
 ) -> None:
     """Report, and compare what is stored with what the pure function makes of the events at that time."""
@@ -228,7 +228,7 @@ async def tell(
         assert lease is not None
         for said in kinds:
             time = rng.choice((None, lease.schedule_time - timedelta(hours=1), datetime.now(UTC)))
-            result, code = (b"42", rng.choice((None, 0))) if said is Said.SUCCEEDED else (None, None)
+            result, code = (b"42", rng.choice((None, 0))) if said is ReportKind.SUCCEEDED else (None, None)
             told.append(
                 Report(
                     key, lease.runner_id, tasks[key].generation, lease.lease_id, said, time, 0, result, code

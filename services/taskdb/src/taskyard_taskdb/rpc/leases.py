@@ -22,7 +22,7 @@ from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage import renewals
 from taskyard_taskdb.storage.lanes import Lanes
-from taskyard_taskdb.storage.leased import Lease, Verdict
+from taskyard_taskdb.storage.leased import Lease, LeaseVerdict
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.queue import Queue
 from taskyard_taskdb.storage.renewals import Return
@@ -61,7 +61,7 @@ class RenewMethods:
 
     async def _renew(
         self, runner_id: str, leases: tuple[Lease, ...], duration: timedelta
-    ) -> dict[Lease, Verdict]:
+    ) -> dict[Lease, LeaseVerdict]:
         doubtful = await self._pool.run(
             lambda tx: renewals.renew_leases(tx, runner_id, leases, duration), reserve=True
         )

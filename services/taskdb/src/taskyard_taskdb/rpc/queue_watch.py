@@ -21,7 +21,7 @@ from taskyard_taskdb.storage import lanes as lane_reads
 from taskyard_taskdb.storage import runners, shares
 from taskyard_taskdb.storage.lane import Filling, LaneKey
 from taskyard_taskdb.storage.lanes import LaneHead, Lanes, News
-from taskyard_taskdb.storage.leased import Verdict
+from taskyard_taskdb.storage.leased import LeaseVerdict
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runners import RunnerRecord
 from taskyard_taskdb.storage.shares import Share
@@ -249,7 +249,7 @@ def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str
         )
 
 
-def _add_verdicts(response: Response, verdicts: dict[str, list[Verdict]]) -> None:
+def _add_verdicts(response: Response, verdicts: dict[str, list[LeaseVerdict]]) -> None:
     for runner_id, found in verdicts.items():
         told = response.verdicts.add(runner_id=runner_id)
         for verdict in found:

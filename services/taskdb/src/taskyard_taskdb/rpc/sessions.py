@@ -21,10 +21,10 @@ from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
 from taskyard_taskdb.storage import keys, renewals, runners, sessions
 from taskyard_taskdb.storage.lanes import Lanes, News
-from taskyard_taskdb.storage.leased import Verdict
+from taskyard_taskdb.storage.leased import LeaseVerdict
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.renewals import Renewal, Renewed, Return
-from taskyard_taskdb.storage.reports import Report, Said
+from taskyard_taskdb.storage.renewals import Renewed, Return, SessionHeartbeat
+from taskyard_taskdb.storage.reports import Report, ReportKind
 from taskyard_taskdb.storage.sessions import Hello, Opened
 from taskyard_taskdb.watch.hub import Hub
 
@@ -91,7 +91,9 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                     fill_verdict(told.verdicts.add(), judged[lease])
         return response
 
-    async def _judge(self, wanted: Sequence[Renewal], results: Sequence[Renewed]) -> dict[Any, Verdict]:
+    async def _judge(
+        self, wanted: Sequence[SessionHeartbeat], results: Sequence[Renewed]
+    ) -> dict[Any, LeaseVerdict]:
         returns = [
             Return(lease, renewal.runner_id, renewal.epoch, renewal.lease_duration)
             for renewal, result in zip(wanted, results, strict=True)
@@ -185,14 +187,14 @@ def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
     )
 
 
-def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[Renewal]:
+def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[SessionHeartbeat]:
     if len(request.sessions) > MAX_SESSIONS:
         told = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
         raise FieldInvalid.of("sessions", told)
     return [_renewal(told, f"sessions[{n}]") for n, told in enumerate(request.sessions)]
 
 
-def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
+def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> SessionHeartbeat:
     if not told.runner_id:
         raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
     if told.session_epoch < 1:
@@ -200,7 +202,7 @@ def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
     duration = to_timedelta(told.lease_duration) if told.HasField("lease_duration") else SESSION_LEASE
     if not timedelta(seconds=1) <= duration <= timedelta(hours=1):
         raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
-    return Renewal(
+    return SessionHeartbeat(
         runner_id=told.runner_id,
         epoch=told.session_epoch,
         lease_duration=duration,
@@ -222,7 +224,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
         time=to_datetime(observed) if item.progress.HasField("observe_time") else None,
         progress=item.progress.SerializeToString(),
     )
-    return Report(lease.key, runner_id, lease.generation, lease.lease_id, Said.OTHER, other=event)
+    return Report(lease.key, runner_id, lease.generation, lease.lease_id, ReportKind.OTHER, other=event)
 
 
 def _key_answer(found: keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:

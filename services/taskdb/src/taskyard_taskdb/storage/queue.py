@@ -44,7 +44,7 @@ MAX_BYTES = 3 * 1024 * 1024
 
 
 class Queue:
-    """Pops of this process, one at a time: two at once would choose the same heads."""
+    """Claims of this process, one at a time: two at once would choose the same heads."""
 
     def __init__(self, pool: Pool, lanes: Lanes) -> None:
         self._pool = pool

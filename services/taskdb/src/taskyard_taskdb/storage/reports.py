@@ -52,7 +52,7 @@ from taskyard_taskdb.storage.transitions import StateMoved, Written, free_slots,
 MergeDetails = Callable[[bytes | None, bytes], bytes]
 
 
-class Said(IntEnum):
+class ReportKind(IntEnum):
     """What a report says, as far as the common path has to know."""
 
     STARTED = 1
@@ -70,7 +70,7 @@ class Report(NamedTuple):
     runner_id: str
     generation: int
     lease_id: int
-    said: Said
+    kind: ReportKind
     time: datetime | None = None
     checkpoint_sequence: int = 0
     result: bytes | None = None
@@ -90,7 +90,7 @@ class Report(NamedTuple):
             "lease_id": self.lease_id,
             "time": self.time,
         }
-        if self.said is Said.STARTED:
+        if self.kind is ReportKind.STARTED:
             return Started(checkpoint_sequence=self.checkpoint_sequence, **holder)
         return Succeeded(result=self.result, exit_code=self.exit_code, **holder)
 
@@ -118,7 +118,7 @@ _RUN_STATES = {
 _REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
 
 
-class Reports:
+class ReportWriter:
     """Applies reports and tells the lanes what came of them."""
 
     def __init__(self, pool: Pool, lanes: Lanes, merge_details: MergeDetails) -> None:
@@ -245,12 +245,12 @@ def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
 def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
     """A success, alone or right after its start, that says nothing else."""
     last = reports[group[-1]]
-    if last.said is not Said.SUCCEEDED or last.details is not None or len(group) > 2:
+    if last.kind is not ReportKind.SUCCEEDED or last.details is not None or len(group) > 2:
         return False
     if len(group) == 1:
         return True
     first = reports[group[0]]
-    return first.said is Said.STARTED and first.details is None and first.lease_id == last.lease_id
+    return first.kind is ReportKind.STARTED and first.details is None and first.lease_id == last.lease_id
 
 
 async def _complete_plain(
@@ -284,7 +284,7 @@ def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequenc
     changes: list[ChangeRow] = []
     for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
         report = last[n - 1]
-        starts = first[n - 1].said is Said.STARTED
+        starts = first[n - 1].kind is ReportKind.STARTED
         # What the two have in common, then what each says: by position, as this is the hottest loop there is.
         ids = (*report.key, report.runner_id, report.runner_id, None, None, None)
         counts = (None, attempt, retry_count, runner_loss_count)
@@ -316,7 +316,7 @@ _SUCCESS = (
 
 
 def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:
-    starts = [report if report.said is Said.STARTED else None for report in first]
+    starts = [report if report.kind is ReportKind.STARTED else None for report in first]
     return {
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "task_ids": arrays.texts([key[1] for key in keys]),

@@ -23,7 +23,7 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, ReleaseReason
 from taskyard_taskdb.storage import runners
 from taskyard_taskdb.storage.changes import ChangeRow, insert_changes, resource_change
-from taskyard_taskdb.storage.leased import Lease, Verdict
+from taskyard_taskdb.storage.leased import Lease, LeaseVerdict
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runners import Registration
 from taskyard_taskdb.storage.statements import statement
@@ -51,7 +51,7 @@ class Opened:
 
     session_id: UUID
     epoch: int
-    verdicts: list[Verdict]
+    verdicts: list[LeaseVerdict]
     written: Written
 
 
@@ -96,9 +96,9 @@ async def _load_leases(tx: Tx, hello: Hello) -> tuple[Loaded, dict[Key, Lease]]:
 
 def _settle(
     loaded: Loaded, hello: Hello, held: Mapping[Key, Lease], epoch: int, expire_time: datetime
-) -> tuple[list[Transition], list[Verdict]]:
+) -> tuple[list[Transition], list[LeaseVerdict]]:
     transitions: list[Transition] = []
-    verdicts: list[Verdict] = []
+    verdicts: list[LeaseVerdict] = []
     rng = Random()
     for key in sorted(loaded.tasks.keys() | held.keys()):
         task, lease = loaded.tasks.get(key), held.get(key)
@@ -137,18 +137,20 @@ def _returned(hello: Hello, lease: Lease, epoch: int, expire_time: datetime) -> 
 
 def _judge(
     task: TaskState | None, lease: Lease, event: HolderReturned, now: datetime, rng: Random
-) -> tuple[Verdict | None, Transition | None]:
+) -> tuple[LeaseVerdict | None, Transition | None]:
     """What the holder of a listed lease must know, and what its return changes."""
     if task is None:
-        return Verdict.abort(lease, NotFound("task", lease.name).reason), None
+        return LeaseVerdict.abort(lease, NotFound("task", lease.name).reason), None
     try:
         transition = lifecycle.apply(task, event, now, rng)
     except TaskyardError as error:
-        return Verdict.abort(lease, error.reason), None
+        return LeaseVerdict.abort(lease, error.reason), None
     asked = transition.task.lease.action if transition.task.lease else None
     if asked is None:
         return None, transition
-    return Verdict(lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))), transition
+    return LeaseVerdict(
+        lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))
+    ), transition
 
 
 async def _log(tx: Tx, hello: Hello, is_new: bool, now: datetime) -> None:
