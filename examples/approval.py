@@ -1,4 +1,4 @@
-"""An external task: no runner executes it, its owner reports how it stands. Here a person approves."""
+"""An external task: no runner executes it; its owner reports its status. Here a person approves."""
 
 from taskyard import SyncClient, external
 

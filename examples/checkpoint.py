@@ -1,4 +1,4 @@
-"""A workload that counts, writes a checkpoint when it is asked to stop, and goes on from it afterwards."""
+"""A workload that counts, writes a checkpoint when it is stopped, and resumes from that checkpoint."""
 
 from taskyard import SyncClient, script
 
@@ -27,7 +27,7 @@ print(f"done at {count}", flush=True)
 
 with SyncClient() as client:
     task = client.create(script.python(COUNTER, retry=0))
-    # It runs; a moment later it is paused, for as long as anybody likes.
+    # Wait until it runs, then pause it.
     for entry in client.logs(task, follow=True):
         print(entry.message)
         break

@@ -1,4 +1,4 @@
-"""Creates a task, waits for its end, and prints what it wrote."""
+"""Creates a task, waits until it has ended, and prints its output."""
 
 from taskyard import SyncClient, command
 

@@ -1,11 +1,11 @@
-"""What goes wrong: a task that fails is data, a call that fails is an exception."""
+"""Failures: a failed task is returned as data, a failed call raises an exception."""
 
 from taskyard import SyncClient, command, errors
 
 FLAKY = 'echo "attempt $TASKYARD_ATTEMPT"; [ "$TASKYARD_ATTEMPT" -ge 3 ]'
 
 with SyncClient() as client:
-    # Two failures, then a success: the runs tell the story.
+    # Two failed attempts, then a success; the list of runs shows all three.
     task = client.create(
         command("sh", "-c", FLAKY, retry={"max_retries": 4, "initial": 0.1, "jitter": "full"})
     )
@@ -13,12 +13,12 @@ with SyncClient() as client:
     for run in client.runs(task):
         print(f"attempt {run.attempt}: {run.state.name}", run.error.code if run.error else "")
 
-    # A failure that another attempt cannot mend ends the task at once.
+    # A permanent failure ends the task at once, without further attempts.
     broken = client.wait(client.create(command("sh", "-c", "echo no such table >&2; exit 65")), timeout=60)
     assert broken.error is not None and broken.error.permanent
     print(broken.phase, broken.exit_code, broken.error.message)
 
-    # Errors of calls are classes by reason, with their data on them.
+    # Each error reason is a class of its own, with the error's data as fields.
     try:
         client.create(command("true", slot="not a slot"))
     except errors.InvalidArgument as error:

@@ -1,4 +1,4 @@
-"""Many tasks at a time: created in batches as fast as the server takes them, then awaited together."""
+"""Many tasks at a time: created in batches as fast as the server accepts them, then awaited together."""
 
 import asyncio
 import sys
@@ -11,15 +11,15 @@ COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 
 async def main() -> None:
     async with Client() as client:
-        # A generator is enough: it is read only as fast as the server takes the tasks.
-        wanted = (
+        # A generator is enough: it is read only as fast as the server accepts tasks.
+        tasks = (
             command("sh", "-c", f"echo thumbnail {n}", labels={"album": "holidays"}, priority=5)
             for n in range(COUNT)
         )
         made = [
             one
             async for one in client.create_many(
-                wanted, progress=lambda count: print(f"{count} of {COUNT} created")
+                tasks, progress=lambda count: print(f"{count} of {COUNT} created")
             )
             if isinstance(one, Created)
         ]

@@ -1,4 +1,4 @@
-"""Follows every change of every task; the token tells where to go on after a restart of this program."""
+"""Follows every change of every task; the resume token continues the watch after a restart."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from taskyard import Client, command
 
 
 async def follow(client: Client, token: str, until: str) -> str:
-    """Prints changes until a task has ended; returns the token from which to go on."""
+    """Prints changes until a task has ended; returns the token to resume from."""
     async for event in client.watch(resume_token=token, bookmarks=True):
         token = event.resume_token
         if event.task.id:
@@ -18,12 +18,12 @@ async def follow(client: Client, token: str, until: str) -> str:
 
 async def main() -> None:
     async with Client() as client:
-        # A watch without a token begins now; the first bookmark says where now is.
+        # A watch without a token begins now; the first bookmark carries the token of this moment.
         bookmarks = client.watch(bookmarks=True)
         token = (await anext(aiter(bookmarks))).resume_token
         await bookmarks.aclose()
         for name in ("first", "second"):
-            # Nobody watches while this task is created, and still none of its changes is missed.
+            # No watch is open while this task is created, and still none of its changes is missed.
             task = await client.create(command("echo", name))
             token = await follow(client, token, task.id)
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what some tests need of the system, where that is possible without asking: root and apt. Without it those
-# tests are skipped, for the reasons that tests/allowed_skips.txt names.
+# Installs system packages that some tests need, if run as root on a system with apt. Without them those
+# tests are skipped; tests/allowed_skips.txt lists the accepted reasons.
 set -u
 packages="podman runc busybox-static bubblewrap systemd"
 

@@ -1,9 +1,9 @@
 #!/bin/sh
-# An unattended tour: a Taskyard of its own in a temporary directory, a few tasks, and everything gone afterwards.
+# An unattended demo: starts Taskyard in a temporary directory, runs a few tasks and removes everything afterwards.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 PATH="$root/.venv/bin:$PATH"
-# Nothing of the user's set-up takes part.
+# The user's own settings are ignored.
 unset TASKYARD_ADDRESS TASKYARD_SCHEDULER TASKYARD_KEY TASKYARD_ADMIN_KEY TASKYARD_TENANT TASKYARD_DATABASE_URL
 work=$(mktemp -d)
 up=
@@ -24,10 +24,10 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-say() { printf '\n# %s\n' "$*"; }
-# Shows a command as it is typed, then does it.
+title() { printf '\n# %s\n' "$*"; }
+# Prints a command, then runs it.
 show() { printf '$ %s\n' "$1"; eval "$1"; }
-# The same for one that has to end with a certain exit code.
+# Prints and runs a command that must exit with the given code.
 expect() {
     got=0; show "$2" || got=$?
     if [ "$got" -ne "$1" ]; then echo "exit code $got, not $1"; exit 1; fi
@@ -36,7 +36,7 @@ expect() {
 
 exec 2>&1
 cd "$work"
-say "Everything starts on this machine: PostgreSQL, taskdb, scheduler, runner"
+title "Everything starts on this machine: PostgreSQL, taskdb, scheduler, runner"
 taskyard up --data-dir .taskyard --taskdb-port 0 --scheduler-port 0 >up.log 2>&1 &
 up=$!
 tries=0
@@ -46,43 +46,43 @@ until grep -q '^Ready' up.log; do
 done
 show 'taskyard status'
 
-say "A command, its output, its exit code"
+title "A command, its output, its exit code"
 show 'taskyard run -- echo hello'
 expect 3 'taskyard run -- sh -c "echo this one fails; exit 3"'
 
-say "A script is sent along"
+title "A script is sent along"
 printf 'import sys\nprint("the sum is", sum(map(int, sys.argv[1:])))\n' >sum.py
 show 'taskyard run --script sum.py -- 20 22'
 
-say "What the runner has proved to work"
+title "What the runner has proved to work"
 show 'taskyard runners show local'
-about=$(taskyard runners show local)
-# Whether the runner offers a kind; if not, the tour goes on without it and says so, here and at its end.
+runner_info=$(taskyard runners show local)
+# Whether the runner offers a kind; if not, the demo skips it and reports that here and at its end.
 offers() {
-    case $(printf '%s\n' "$about" | grep '^kinds') in *"$1"*) return 0;; esac
+    case $(printf '%s\n' "$runner_info" | grep '^kinds') in *"$1"*) return 0;; esac
     skipped="${skipped:+$skipped, }$1"
-    echo "Skipped: $1: the runner could not run one on this host. It needs $2. What it met:"
+    echo "Skipped: $1: the runner could not run one on this host. It needs $2. Reported errors:"
     grep "\"kind\": \"$1\"" .taskyard/logs/runner.log | tail -n 3 || true
     return 1
 }
 
-say "A WASI module is sent along, and runs in a sandbox"
+title "A WASI module is sent along, and runs in a sandbox"
 if offers wasm "wasmtime"; then
     python "$root/tools/demo_module.py" >hello.wasm
     show 'taskyard run --wasm hello.wasm'
 fi
 
-say "A container has an image of its own, no network and no rights"
+title "A container has an image of its own, no network and no rights"
 if offers container "podman or runc"; then
     python "$root/tools/demo_image.py" .taskyard/runner/images/taskyard-demo
-    if printf '%s\n' "$about" | grep -q '^containers *podman'; then
+    if printf '%s\n' "$runner_info" | grep -q '^containers *podman'; then
         image=localhost/taskyard-demo-$$:1
         tar -C .taskyard/runner/images/taskyard-demo -c . | podman import - "$image" >/dev/null 2>&1
     fi
     show "taskyard run --image ${image:-taskyard-demo} -- /bin/hello"
 fi
 
-say "A function of an application, on a runner of its own"
+title "A function of an application, on a runner of its own"
 cat >greetings.py <<'END'
 from taskyard_runner.functions import App
 
@@ -100,24 +100,24 @@ worker=$!
 show "taskyard run --id greeted --function greet --payload '{\"name\": \"you\"}'"
 show 'taskyard get greeted | grep output'
 
-say "A failure is tried again"
+title "A failure is tried again"
 cat >flaky.sh <<'END'
 echo "attempt $TASKYARD_ATTEMPT"
 [ "$TASKYARD_ATTEMPT" -ge 2 ]
 END
 show 'taskyard run --retries 2 --script flaky.sh'
 
-say "A task is created, and every change of it watched"
+title "A task is created, and every change of it watched"
 show 'taskyard submit --id counting --label tour=demo -- sh -c "for n in 1 2 3; do echo \$n; sleep 0.2; done"'
 show 'taskyard watch counting'
 show 'taskyard logs counting'
 
-say "A task is cancelled"
+title "A task is cancelled"
 show 'taskyard submit --id endless --label tour=demo -- sleep 1000'
 show 'taskyard cancel --grace 2s --reason enough endless'
 expect 1 'taskyard wait --timeout 30s endless'
 
-say "A task is paused, and goes on from its checkpoint"
+title "A task is paused, and resumes from its checkpoint"
 cat >patient.py <<'END'
 import os, pathlib, signal, subprocess, sys, time
 saved = os.environ.get("TASKYARD_CHECKPOINT_FILE")
@@ -128,7 +128,7 @@ def stop(*_):
     subprocess.run(["taskyard-task", "checkpoint", "state", "--wait", "10"], check=True, stdout=subprocess.DEVNULL)
     sys.exit(1)
 signal.signal(signal.SIGTERM, stop)
-# The first run goes on until it is stopped, however long that takes; the second has ten steps left.
+# The first run continues until it is stopped; the second runs ten more steps.
 end = count + 10 if saved else float("inf")
 while count < end:
     time.sleep(0.1)
@@ -143,20 +143,20 @@ show 'taskyard resume patient'
 show 'taskyard wait --timeout 40s patient'
 show 'taskyard logs patient'
 
-say "Why does it not run?"
+title "Why does it not run?"
 show 'taskyard submit --id moonshot --label tour=demo --runner-label zone=moon -- true'
 expect 1 'taskyard explain moonshot'
 show 'taskyard runners label local zone=moon'
 show 'taskyard wait --timeout 30s moonshot'
 
-say "Many at a time"
+title "Many at a time"
 show 'seq 100 | taskyard submit --each - --label tour=many -- echo >ids'
 show "taskyard wait --timeout 60s \$(cat ids) | tail -n 1"
 
-say "What happened"
+title "What happened"
 show "taskyard list --filter 'metadata.labels.tour = \"demo\"'"
 show 'taskyard runs patient'
 show 'taskyard stats'
 show 'taskyard audit moonshot'
 
-say "The end${skipped:+; skipped here: $skipped}"
+title "The end${skipped:+; skipped here: $skipped}"

@@ -1,4 +1,4 @@
-"""Writes the files of a container image with one small program that says hello, for the tour."""
+"""Writes the files of a container image with one small program that prints hello, for the demo."""
 
 import platform
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from taskyard_runner.executors.container import static_program
 
 HELLO = b"hello from a container\n"
-# write(1, HELLO, length), exit(0); what is written follows the instructions.
+# write(1, HELLO, length), exit(0); the text follows the instructions.
 _PROGRAMS = {
     "x86_64": (62, "b801000000 bf01000000 488d3510000000 ba{length:02x}000000 0f05 31ff b83c000000 0f05"),
     "aarch64": (183, "200080d2 e1000010 e20280d2 080880d2 010000d4 000080d2 a80b80d2 010000d4"),

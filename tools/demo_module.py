@@ -1,4 +1,4 @@
-"""Writes a small WASI module that says hello, for the tour."""
+"""Writes a small WASI module that prints hello, for the demo."""
 
 import sys
 

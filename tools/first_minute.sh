@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The README's first minute as a newcomer has it: `make up` in an environment with nothing in it, then the first command.
-# Ends with 0 if that printed the output of a real task and Ctrl-C ended everything cleanly.
+# The README's first minute for a new user: `make up` in an empty environment, then the first command.
+# Exits with 0 if the command printed the output of a real task and Ctrl-C stopped everything cleanly.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 home=$(mktemp -d)
@@ -21,12 +21,12 @@ for _ in $(seq 120); do
     sleep 0.5
 done
 
-said=$("${clean[@]}" .venv/bin/taskyard run -- echo hello)
-[ "$said" = hello ] || { echo "first minute: the first command printed '$said', not 'hello'"; cat "$log"; exit 1; }
+output=$("${clean[@]}" .venv/bin/taskyard run -- echo hello)
+[ "$output" = hello ] || { echo "first minute: the first command printed '$output', not 'hello'"; cat "$log"; exit 1; }
 kill -INT -- "-$up"
-# make itself says that it was interrupted; Taskyard says that it stopped.
+# make reports the interrupt; Taskyard prints Stopped.
 wait "$up"
 grep -q '^Stopped' "$log" || { echo "first minute: make up did not end cleanly after Ctrl-C"; cat "$log"; exit 1; }
 trap - EXIT
 rm -rf "$home"
-echo "first minute: make up, the first task and Ctrl-C are well"
+echo "first minute: make up, the first task and Ctrl-C work"

@@ -1,4 +1,4 @@
-"""Generates the Python stubs from the protos, or with --check says which committed stubs differ from them."""
+"""Generates the Python stubs from the protos, or with --check lists committed stubs that differ."""
 
 import argparse
 import os
@@ -49,7 +49,7 @@ def committed(root: Path) -> dict[Path, bytes]:
 
 
 def check(root: Path) -> int:
-    """Print each stub that is not what the protos say; return the exit status."""
+    """Print each stub that differs from the protos; return the exit status."""
     wanted, present = render(root), committed(root)
     for path in sorted(wanted.keys() | present.keys()):
         if path not in present:
@@ -62,7 +62,7 @@ def check(root: Path) -> int:
 
 
 def write(root: Path) -> int:
-    """Make the committed stubs equal to what the protos say; leave files alone that do not change."""
+    """Write the stubs generated from the protos; leave unchanged files untouched."""
     wanted, present = render(root), committed(root)
     for path in present.keys() - wanted.keys():
         (root / SOURCE / path).unlink()

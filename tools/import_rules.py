@@ -21,13 +21,13 @@ class MayImport(Contract):
     allowed: Any = fields.ListField(subfield=fields.StringField(), required=False, default=[])
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        strangers = sorted(
+        violations = sorted(
             (importer, imported)
             for importer in self.bound_modules(graph)
             for imported in graph.find_modules_directly_imported_by(importer)
             if not self.permits(imported)
         )
-        return ContractCheck(kept=not strangers, metadata={"strangers": strangers, "graph": graph})
+        return ContractCheck(kept=not violations, metadata={"violations": violations, "graph": graph})
 
     def bound_modules(self, graph: ImportGraph) -> set[str]:
         inside = {name for name in graph.modules if any(within(name, rule) for rule in self.modules)}
@@ -41,7 +41,7 @@ class MayImport(Contract):
 
     def render_broken_contract(self, check: ContractCheck) -> None:
         graph: Any = check.metadata["graph"]
-        for importer, imported in check.metadata["strangers"]:
+        for importer, imported in check.metadata["violations"]:
             details = graph.get_import_details(importer=importer, imported=imported)
             lines = ", ".join(str(detail["line_number"]) for detail in details)
             output.print_error(f"{importer} must not import {imported} (line {lines})", bold=False)

@@ -1,4 +1,4 @@
-"""Writes requirements.lock, or with --check says whether it still fits what the pyproject files require."""
+"""Writes requirements.lock, or with --check reports whether it still matches the pyproject files."""
 
 import argparse
 import hashlib
@@ -18,7 +18,7 @@ def package_files(root: Path) -> list[Path]:
 
 
 def requirements(root: Path) -> list[str]:
-    """Return what the packages, their extras and the developers need from outside the workspace."""
+    """Return the external requirements of the packages, their extras and the developer tools."""
     wanted = set(tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]["dev"])
     for path in package_files(root):
         project = tomllib.loads(path.read_text())["project"]

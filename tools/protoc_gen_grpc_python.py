@@ -31,5 +31,5 @@ def generate(request: CodeGeneratorRequest) -> CodeGeneratorResponse:
 
 
 if __name__ == "__main__":
-    answer = generate(CodeGeneratorRequest.FromString(sys.stdin.buffer.read()))
-    sys.stdout.buffer.write(answer.SerializeToString())
+    response = generate(CodeGeneratorRequest.FromString(sys.stdin.buffer.read()))
+    sys.stdout.buffer.write(response.SerializeToString())

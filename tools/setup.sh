@@ -4,11 +4,11 @@ set -eu
 cd "$(dirname "$0")/.."
 venv=.venv/bin/python
 
-say() { printf 'setup: %s\n' "$*"; }
+log() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
-# A pyenv shim can exist for a version that is not installed, so each candidate is run before it is believed.
+# A pyenv shim can exist for a version that is not installed, so each candidate is executed before it is used.
 find_python() {
     for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3 python}; do
         if recent "$candidate"; then echo "$candidate"; return; fi
@@ -19,7 +19,7 @@ find_python() {
 
 make_venv() {
     python=$(find_python)
-    say "creating .venv with $("$python" --version)"
+    log "creating .venv with $("$python" --version)"
     "$python" -m venv --clear .venv ||
         fail "$python cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv"
 }
@@ -33,7 +33,7 @@ bootstrap_uv() {
         fail "pip cannot download packages; see its message above and \`$venv -m pip config list\`"
 }
 
-# uv does not read pip's configuration: an index that pip is told to use is passed on.
+# uv does not read pip's configuration, so the index configured for pip is passed to uv.
 uv() {
     index=${PIP_INDEX_URL:-$("$venv" -m pip config get global.index-url 2>/dev/null || true)}
     ${index:+env "UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$index}"} \
@@ -42,17 +42,17 @@ uv() {
 
 add() {
     uv install "$@" || {
-        say "uv could not do it; trying pip, which takes longer"
+        log "uv failed; trying pip, which takes longer"
         pip install "$@"
     }
 }
 
 recent "$venv" || make_venv
 bootstrap_uv
-say "installing $(grep -c '^[^ #]*==' requirements.lock) locked dependencies"
+log "installing $(grep -c '^[^ #]*==' requirements.lock) locked dependencies"
 add --require-hashes -r requirements.lock
-say "installing the packages of the workspace"
+log "installing the packages of the workspace"
 # shellcheck disable=SC2046
 add --no-deps --no-build-isolation $(printf -- '-e %s ' clients/python services/*/)
 touch .venv/.setup-done
-say "done"
+log "done"

@@ -1,6 +1,6 @@
-"""Writes docs/state_machine.md from the table that decides every transition of a task.
+"""Writes docs/state_machine.md from the transition table of tasks.
 
-`render` gives the page; `--check` compares it with the one in the checkout and ends with 1 when they differ.
+`render` returns the page; `--check` compares it with the one in the checkout and exits with 1 if they differ.
 """
 
 import argparse
@@ -31,11 +31,11 @@ INTRO = """\
 
 A task is always in one of ten phases. Live: {live}. Terminal: {terminal}.
 
-A run is one claim, an attempt is a run that started. Every claim adds one to the generation; what a
-holder says counts only with the current generation and lease id. The version of a task grows by one
-with every change that is recorded; a row without a record changes nothing that a user sees. Where
-several rows fit, the first one is taken; where none fits, the call is refused with PHASE_CONFLICT, or
-TASK_TERMINAL on an ended task, and a timer that comes too late changes nothing.
+A run is one claim; an attempt is a run that started. Every claim increments the generation, and taskdb
+accepts a holder's message only with the current generation and lease id. Every recorded change
+increments the version of the task; a row without a record changes nothing that a user can see. If
+several rows match, the first one applies. If none matches, the call is rejected with PHASE_CONFLICT, or
+TASK_TERMINAL if the task has ended; a timer that fires too late changes nothing.
 
 A new task is PENDING: claimable at once, or waiting for `not_before` (DELAYED), behind its slot
 (SLOT_BUSY) or for its owner (EXTERNAL).
@@ -51,21 +51,22 @@ for a statement without such a test.
 """
 
 NOTES = """\
-## What holds throughout
+## Invariants
 
-- A terminal phase is left by RetryTask only, and SUCCEEDED never.
+- Only RetryTask leaves a terminal phase; nothing leaves SUCCEEDED.
 - After a cancel is acknowledged no new attempt starts. A run that succeeds before it was stopped stays
   SUCCEEDED; a failure becomes CANCELLED.
-- Retries and runner losses are separate budgets: `retry_count` grows by failures of the workload,
-  `runner_loss_count` by lost runners of started runs, and what was not started uses up neither. A
-  holder that comes back, or reports an outcome before the next claim, gives the loss back.
+- Retries and runner losses are separate budgets: a failure of the workload increments `retry_count`, the
+  loss of the runner of a started run increments `runner_loss_count`, and a run that did not start counts
+  towards neither. If the holder returns, or reports an outcome before the next claim, its loss is
+  subtracted again.
 - `max_retries` counts attempts after the first. With restart ALWAYS it only bounds the growth of the
   back-off: such a task ends by CancelTask, a permanent failure, a timeout, or too many lost runners.
 - Work with overlap FORBID, or with a slot, is never claimable, nor is its slot free, before its lease
-  has expired or been given back. What taskdb forces on such a run waits for that; its lease is then not
-  renewed any more.
-- The holder enforces timeouts. taskdb ends a run itself only 15 s after the holder's grace, and judges
-  silence only for pull workers, because most signs of a workload do not reach it.
+  has expired or been released. If taskdb has to end such a run, it stops renewing the lease and waits
+  until it expires.
+- The holder enforces timeouts. taskdb ends a run itself only 15 s after the holder's grace period, and
+  checks the silence timeout only for pull workers, because most heartbeats of a workload do not reach it.
 """
 
 
@@ -83,7 +84,7 @@ def _names(phases: Iterable[Phase]) -> str:
 
 
 def _picture(rows: Sequence[Row]) -> str:
-    """A Mermaid diagram: one arrow per pair of phases, labelled with the rows that lead along it."""
+    """A Mermaid diagram with one arrow per pair of phases, labelled with its table rows."""
     arrows: dict[tuple[Phase, Phase], list[str]] = {}
     for row in rows:
         for source in sorted(row.source):
@@ -142,11 +143,11 @@ def write(root: Path) -> int:
 
 
 def check(root: Path) -> int:
-    """0 if the page of a checkout is what the table says, else 1 with a message."""
+    """Returns 0 if the page of a checkout matches the table, else prints a message and returns 1."""
     path = root / PAGE
     if path.exists() and path.read_text() == render():
         return 0
-    print(f"{PAGE} is not what the table says; run `make generate`", file=sys.stderr)
+    print(f"{PAGE} does not match the transition table; run `make generate`", file=sys.stderr)
     return 1
 
 

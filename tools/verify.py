@@ -1,4 +1,4 @@
-"""Runs the checks of `make verify`, all or those named, and ends with the command that fixes each failure."""
+"""Runs the checks of `make verify`, all or those named, and prints the command that fixes each failure."""
 
 import argparse
 import os
@@ -46,7 +46,7 @@ CHECKS = (
 
 
 def environment(root: Path) -> dict[str, str]:
-    """Return an environment in which the tools of this Python come first, and the sources of `root`."""
+    """Return an environment that prefers the tools of this Python and the sources of `root`."""
     sources = [root / "tools", root / "clients/python/src", *sorted(root.glob("services/*/src"))]
     path = [str(Path(PYTHON).parent), os.environ.get("PATH", os.defpath)]
     return os.environ | {

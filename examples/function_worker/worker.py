@@ -9,7 +9,7 @@ from taskyard_runner.functions import App, AsyncContext, Child, Context, Permane
 app = App()
 
 
-# Fields of the payload are parameters. Type hints are checked: what does not fit fails for good, by name.
+# Fields of the payload are parameters. Type hints are checked: an invalid field fails the task permanently.
 @app.task("greet")
 async def greet(name: str, greeting: str = "Hello") -> str:
     return f"{greeting}, {name}!"
@@ -32,12 +32,12 @@ async def charge(ctx: AsyncContext, payload: Order) -> dict[str, str]:
         raise Permanent(f"no account in {payload.currency}", code="NO_ACCOUNT")
     if ctx.attempt == 1:
         raise Transient("the bank is busy", code="BANK_BUSY", retry_after=0.2)
-    # The fence lets the bank tell a run that was replaced from the one that counts.
+    # The fence lets the bank reject a run that was replaced by a newer one.
     return {"receipt": f"{payload.id}/{ctx.attempt}", "fence": ctx.fence}
 
 
-# A plain function has a process to itself, so that it may block, and can be killed. This one saves where it
-# is: after a pause, a drain or a crash the next run goes on from there.
+# A plain function runs in a process of its own, so it may block and can be killed. This one saves
+# checkpoints: after a pause, a drain or a crash the next run resumes from the latest one.
 @app.task("hash")
 def hash_rounds(ctx: Context, text: str, rounds: int = 1000) -> str:
     state = ctx.load_checkpoint() or {"done": 0, "digest": text}
@@ -54,7 +54,7 @@ def hash_rounds(ctx: Context, text: str, rounds: int = 1000) -> str:
     return str(state["digest"])
 
 
-# Tasks that a task creates belong to it. With a key there is one of each, however often the parent is run.
+# Tasks that a task creates are its children. With a key each child is created once, however often it runs.
 @app.task("campaign")
 async def campaign(ctx: AsyncContext, names: list[str]) -> int:
     await ctx.create_all([Child("greet", {"name": name}, key=name) for name in names])

@@ -183,7 +183,7 @@ def test_cancel_stops_a_running_task(suite: Suite) -> None:
 def test_pause_and_resume(suite: Suite, gate: Path) -> None:
     task = submit(suite, "paused", "--", *until_open(gate))
     watch_until(suite, task, "RUNNING")
-    assert "asked to pause" in suite.done("pause", "--grace", "1s", task)
+    assert "pause requested" in suite.done("pause", "--grace", "1s", task)
     watch_until(suite, task, "PAUSED")
     assert suite.done("resume", task).startswith(f"{task}  ")
     gate.touch()
@@ -221,7 +221,7 @@ def test_the_same_request_id_makes_one_task(suite: Suite) -> None:
     first = suite.done("submit", "--request-id", request, "--", "true")
     again = suite.cli("submit", "--request-id", request, "--", "true")
     assert (again.code, again.out) == (0, first)
-    assert "made before" in again.err
+    assert "sent before" in again.err
 
 
 def test_status_tells_what_answers(suite: Suite) -> None:

@@ -73,10 +73,7 @@ def test_runners_are_listed_shown_and_labelled(suite: Suite) -> None:
     assert suite.done("runners", "--filter", 'labels.zone = "c"', "-o", "name") == ""
     assert suite.done("runners", "label", "local", "zone=", "rack=") == "local  no labels\n"
     ended = suite.cli("runners", "show", "nobody")
-    assert (
-        ended.code == 5
-        and ended.err == 'taskyard: no runner "nobody"; `taskyard runners` shows what there is\n'
-    )
+    assert ended.code == 5 and ended.err == 'taskyard: no runner "nobody"; to list them: `taskyard runners`\n'
 
 
 def test_a_drained_runner_finishes_and_takes_no_more_until_it_is_undrained(suite: Suite, gate: Path) -> None:
@@ -218,7 +215,7 @@ def test_task_types_are_listed_checked_and_deleted(suite: Suite) -> None:
     suite.done("apply", "-f", "type.yaml")
     assert rows(suite.done("types"))[m][1:4] == ["open", "command", "1"]
     assert "5m00s" in suite.done("types", "show", m)
-    assert suite.done("types", "check", m, '{"width": 1}') == "It matches.\n"
+    assert suite.done("types", "check", m, '{"width": 1}') == "The payload matches.\n"
     wrong = suite.cli("types", "check", m, '{"width": "x"}')
     assert wrong.code == 1 and "width" in wrong.out
     refused = suite.cli("submit", "--type", m, "--payload", "{}")

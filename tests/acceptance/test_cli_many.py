@@ -76,7 +76,7 @@ def test_a_refused_task_of_a_batch_does_not_stop_the_others(suite: Suite) -> Non
     assert ended.code == 1 and len(ended.out.split()) == 1
     told, count = ended.err.splitlines()
     assert told.startswith("taskyard: task 1: ") and "slot" in told
-    assert count == "Created 1 tasks; 1 were refused."
+    assert count == "Created 1 task; 1 refused."
 
 
 def test_a_mistake_in_a_file_is_told_with_line_and_column(suite: Suite) -> None:

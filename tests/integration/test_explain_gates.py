@@ -71,7 +71,7 @@ async def test_phase_running_and_succeeded(place: Tenancy) -> None:
     response = await place.explain(task)
     assert closed(response) == ["PHASE"]
     assert "SUCCEEDED" in response.summary
-    assert "create it anew" in gate(response).remedy and "retry " not in gate(response).remedy
+    assert "create it again" in gate(response).remedy and "retry " not in gate(response).remedy
     with pytest.raises(TaskyardError):
         await place.client.retry(task)
     await place.runs(runner, await place.create(command("true")))

@@ -198,7 +198,7 @@ async def test_runner_without_free_memory(place: Tenancy, scheduler: int) -> Non
     assert closed(response) == ["TURN"]
     (said,) = response.runners
     assert said.obstacle == OBSTACLES.RUNNER_OBSTACLE_CAPACITY
-    assert said.message == "4096 memory_mb are asked for and it has free 1024"
+    assert said.message == "the task needs 4096 memory_mb and it has free 1024"
     await runner.heartbeat_acked(await runner.heartbeat(free=memory_free(runner, 8192)))
     await place.runs(runner, task)
 

@@ -1,4 +1,4 @@
-"""A small TaskService in memory, on a real socket: what the client is tested against without the services."""
+"""A small in-memory TaskService on a real socket, for tests of the client without the services."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         self.outcome: tuple[int, int | None] = (task_pb2.TASK_PHASE_SUCCEEDED, 0)
         self.gate: asyncio.Event | None = None
         self.batch_limit = 1000
-        self.batch_answers: list[pb.BatchCancelTasksResponse] = []
+        self.batch_responses: list[pb.BatchCancelTasksResponse] = []
 
     def requests(self, method: str) -> list[Any]:
-        """What was asked of one method, in order."""
+        """The requests of one method, in order."""
         return [request for name, request in self.calls if name == method]
 
     async def called(self, method: str, times: int = 1) -> None:
@@ -56,7 +56,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
         async with self._called:
             self._called.notify_all()
         if headers.get("authorization") != f"Bearer {KEY}":
-            await refuse(context, errors.Unauthenticated("the key is not known"))
+            await refuse(context, errors.Unauthenticated("unknown key"))
         if self.faults:
             await refuse(context, self.faults.pop(0))
 
@@ -110,7 +110,7 @@ class TaskServer(task_service_pb2_grpc.TaskServiceServicer):
 
     async def BatchCancelTasks(self, request: Any, context: Any) -> Any:
         await self._enter("BatchCancelTasks", request, context)
-        return self.batch_answers.pop(0)
+        return self.batch_responses.pop(0)
 
     async def ListTasks(self, request: Any, context: Any) -> Any:
         await self._enter("ListTasks", request, context)

@@ -1,4 +1,4 @@
-"""What the builders put into the request."""
+"""The requests that the builders create."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -119,7 +119,7 @@ def test_wasm_is_sent_with_its_digest(tmp_path: Path) -> None:
         wasm("/opt/m.wasm")
 
 
-def test_mistakes_are_told_where_they_are_made() -> None:
+def test_invalid_builder_arguments_raise() -> None:
     with pytest.raises(TypeError, match="prio"):
         command("true", prio=3)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="queue"):
@@ -129,7 +129,7 @@ def test_mistakes_are_told_where_they_are_made() -> None:
 
 
 @pytest.mark.parametrize("value", [{"a": [1, None, "x"]}, [], "text", 0, b"\x00\xff"])
-def test_payloads_come_back_as_they_went(value: object) -> None:
+def test_payloads_round_trip(value: object) -> None:
     assert from_payload(to_payload(value)) == value
 
 

@@ -58,7 +58,7 @@ def cli(address: str, tmp_path: Path) -> Cli:
 
 
 def fail_task(server: TaskServer, phase: int, exit_code: int | None) -> None:
-    """Every task has this phase and exit code once somebody waits for it."""
+    """Gives every task this phase and exit code when a call waits for it."""
     server.outcome = (phase, exit_code)
     server.ended.set()
 
@@ -94,7 +94,7 @@ async def test_run_passes_on_the_exit_code(
     assert ended.err.count("\n") == 1
 
 
-async def test_ctrl_c_cancels_and_a_second_one_leaves(
+async def test_ctrl_c_cancels_and_a_second_one_detaches(
     address: str, server: TaskServer, tmp_path: Path
 ) -> None:
     server.scripts = [[lines("k1", 1), asyncio.Event()]]
@@ -147,7 +147,7 @@ async def test_list_for_programs(cli: Cli, client: Client) -> None:
     assert (await cli("list", "-o", "name")).out == "a\nb\n"
 
 
-async def test_a_list_longer_than_the_limit_says_so(cli: Cli, client: Client) -> None:
+async def test_list_longer_than_the_limit_prints_a_note(cli: Cli, client: Client) -> None:
     for name in ("a", "b"):
         await client.create(command("true", id=name))
     assert "--all" in (await cli("list", "-n", "1")).err
@@ -177,7 +177,7 @@ async def test_watch_prints_each_change(cli: Cli, server: TaskServer, client: Cl
     assert [line.split()[1:] for line in ended.out.splitlines()] == [["a", "RUNNING"]] * 2
 
 
-async def test_get_leaves_out_what_there_is_not(cli: Cli, client: Client) -> None:
+async def test_get_omits_empty_fields(cli: Cli, client: Client) -> None:
     await client.create(command("echo", "x\x1b[2Jy", id="a", payload={"n": 1}))
     ended = await cli("get", "a")
     shown = dict(line.split(None, 1) for line in ended.out.splitlines() if line)
@@ -194,14 +194,14 @@ async def test_several_tasks_with_one_missing(cli: Cli, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
-        (["get", "nope"], 5, 'no task "nope"; `taskyard list`'),
+        (["get", "nope"], 5, 'no task "nope"; to list them: `taskyard list`'),
         (["--key", "ty_wrong_key", "list"], 4, "TASKYARD_KEY"),
         (["--address", "127.0.0.1:1", "list"], 3, "start one with `make up`"),
         (["lst"], 2, "Did you mean 'list'"),
         (["list", "--fitler", "x"], 2, "--filter"),
-        (["run"], 2, "say what to run"),
+        (["run"], 2, "nothing to run"),
         (["run", "--timeout", "soon", "--", "a"], 2, "1m30s"),
         (["submit", "--function", "f", "--payload", "{'a'", "--"], 2, "line 1, column 2"),
         (["submit", "--label", "x", "--", "a"], 2, "name=value"),
@@ -209,22 +209,22 @@ async def test_several_tasks_with_one_missing(cli: Cli, client: Client) -> None:
     ],
 )
 async def test_errors_are_one_line_with_a_remedy(
-    cli: Cli, arguments: list[str], code: int, told: str
+    cli: Cli, arguments: list[str], code: int, message: str
 ) -> None:
     ended = await cli(*arguments)
     assert ended.code == code
-    assert told in ended.err
+    assert message in ended.err
     assert ended.err.startswith("taskyard: ") and ended.err.count("\n") == 1
     assert ended.out == ""
 
 
-async def test_without_a_context_the_remedy_is_told(tmp_path: Path) -> None:
+async def test_missing_context_prints_the_remedy(tmp_path: Path) -> None:
     ended = await end(await start("list", cwd=tmp_path))
     assert (ended.code, ended.out) == (3, "")
     assert "make up" in ended.err and ended.err.count("\n") == 1
 
 
-async def test_a_refusal_of_the_server_is_passed_on(cli: Cli, server: TaskServer) -> None:
+async def test_server_error_is_printed_with_its_exit_code(cli: Cli, server: TaskServer) -> None:
     server.item_fault = lambda request: errors.FieldInvalid.of("task.spec.slot", '"a b" has a space')
     ended = await cli("submit", "--slot", "a b", "--", "true")
     assert ended == Ended(1, "", 'taskyard: task.spec.slot: "a b" has a space\n')
@@ -246,7 +246,7 @@ def every_command() -> Iterator[tuple[str, click.Command]]:
             yield from ((f"{name} {inner}", command) for inner, command in one.commands.items())
 
 
-def test_the_overview_says_what_each_command_says_of_itself() -> None:
+def test_overview_shows_the_help_of_each_command() -> None:
     for name, entry in ENTRIES.items():
         one = taskyard.get_command(click.Context(taskyard), name)
         assert one is not None and one.name == name
@@ -259,12 +259,12 @@ def test_the_overview_loads_neither_grpc_nor_protobuf() -> None:
         "import sys; from taskyard.cli.main import run; run(['--help']); "
         "print([name for name in ('grpc', 'google.protobuf', 'yaml') if name in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines()[-1] == "[]"
+    message = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert message.stdout.splitlines()[-1] == "[]"
 
 
 async def test_shells_can_complete(tmp_path: Path) -> None:
     assert "_TASKYARD_COMPLETE" in (await end(await start("completion", "zsh", cwd=tmp_path))).out
-    asked = {"_TASKYARD_COMPLETE": "bash_complete", "COMP_WORDS": "taskyard wa", "COMP_CWORD": "1"}
-    ended = await end(await start(cwd=tmp_path, **asked))
+    requested = {"_TASKYARD_COMPLETE": "bash_complete", "COMP_WORDS": "taskyard wa", "COMP_CWORD": "1"}
+    ended = await end(await start(cwd=tmp_path, **requested))
     assert ended.out.split() == ["plain,watch", "plain,wait"]

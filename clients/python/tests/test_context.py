@@ -60,8 +60,8 @@ def test_an_administrators_key_goes_with_the_key_of_its_own_layer(tmp_path: Path
     write(tmp_path / ".taskyard/context.toml", file)
     assert find_context({}, home(tmp_path), tmp_path).admin_key == "a-here"
     assert find_context({"key": "k-arg"}, home(tmp_path), tmp_path).admin_key == ""
-    told = home(tmp_path) | {"TASKYARD_ADMIN_KEY": "a-env"}
-    assert find_context({}, told, tmp_path).admin_key == "a-env"
+    expected = home(tmp_path) | {"TASKYARD_ADMIN_KEY": "a-env"}
+    assert find_context({}, expected, tmp_path).admin_key == "a-env"
 
 
 def test_the_key_is_not_shown(tmp_path: Path) -> None:
@@ -69,17 +69,17 @@ def test_the_key_is_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [("address = ", "cannot be read"), ('adress = "a"', "'adress'"), ("address = 5", "text in quotes")],
 )
-def test_a_damaged_file_is_named(tmp_path: Path, text: str, told: str) -> None:
+def test_a_damaged_file_is_named(tmp_path: Path, text: str, expected: str) -> None:
     write(tmp_path / ".taskyard/context.toml", text)
     with pytest.raises(ContextError) as caught:
         find_context({}, home(tmp_path), tmp_path)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "context.toml" in str(caught.value)
 
 
-def test_without_any_server_the_remedy_is_told(tmp_path: Path) -> None:
+def test_missing_server_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(ContextError, match="make up"):
         find_context({}, home(tmp_path), tmp_path)

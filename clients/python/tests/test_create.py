@@ -40,7 +40,7 @@ async def test_creates_at_the_same_time_share_calls(client: Client, server: Task
     assert len(server.calls) <= 3
 
 
-async def test_one_refused_create_does_not_harm_its_neighbours(client: Client, server: TaskServer) -> None:
+async def test_refused_create_leaves_its_batch_alone(client: Client, server: TaskServer) -> None:
     server.item_fault = lambda request: (
         errors.FieldInvalid.of("requests[1].task.spec.priority", "1001 is above 1000")
         if request.task_id == "bad"
@@ -56,7 +56,7 @@ async def test_one_refused_create_does_not_harm_its_neighbours(client: Client, s
     assert {"tenants/default/tasks/a", "tenants/default/tasks/c"} == set(server.tasks)
 
 
-async def test_a_caller_that_gives_up_leaves_the_others_alone(client: Client, server: TaskServer) -> None:
+async def test_cancelled_create_leaves_its_batch_alone(client: Client, server: TaskServer) -> None:
     server.gate = asyncio.Event()
     calls = [asyncio.ensure_future(client.create(command("echo", id=f"n{i}"))) for i in range(3)]
     await server.called("BatchCreateTasks")
@@ -109,7 +109,7 @@ async def test_create_many_takes_an_async_source(client: Client) -> None:
     assert [task.id for task in made if isinstance(task, Created)] == ["a0", "a1", "a2"]
 
 
-async def test_create_many_obeys_a_server_that_asks_to_slow_down(client: Client, server: TaskServer) -> None:
+async def test_create_many_honours_retry_after(client: Client, server: TaskServer) -> None:
     refusals = 0
 
     def refuse_once(request: CreateTaskRequest) -> errors.TaskyardError | None:
@@ -127,7 +127,7 @@ async def test_create_many_obeys_a_server_that_asks_to_slow_down(client: Client,
     assert len(set(ids)) == 1
 
 
-async def test_create_many_splits_what_the_server_calls_too_large(client: Client, server: TaskServer) -> None:
+async def test_create_many_splits_batches_rejected_as_too_large(client: Client, server: TaskServer) -> None:
     server.batch_limit = 50
     made = [task async for task in client.create_many(command("echo", id=f"n{i}") for i in range(120))]
     assert [task.id for task in made if isinstance(task, Created)] == [f"n{i}" for i in range(120)]

@@ -53,7 +53,7 @@ every_reason = pytest.mark.parametrize("cls", BY_REASON.values(), ids=lambda cls
 
 
 @every_reason
-def test_an_error_comes_back_as_it_was_sent(cls: type[TaskyardError]) -> None:
+def test_errors_round_trip_over_the_wire(cls: type[TaskyardError]) -> None:
     sent = sample(cls)
     got = over_the_wire(sent)
     assert type(got) is cls
@@ -63,7 +63,7 @@ def test_an_error_comes_back_as_it_was_sent(cls: type[TaskyardError]) -> None:
 
 
 @every_reason
-def test_a_message_names_every_value_it_is_about(cls: type[TaskyardError]) -> None:
+def test_error_message_includes_every_field(cls: type[TaskyardError]) -> None:
     error = sample(cls)
     hidden = {"rule", "size", "limit"} if isinstance(error, errors.InvalidArgument) else set()
     named = [f.name for f in dataclasses.fields(cls) if f"{{{f.name}}}" in cls.sentence]
@@ -123,7 +123,7 @@ def test_domain_code_may_import_the_module_because_it_needs_the_standard_library
     assert {str(name).split(".")[0] for name in imported} <= sys.stdlib_module_names
 
 
-def test_an_unknown_reason_is_known_by_its_code_and_keeps_its_data() -> None:
+def test_unknown_reason_maps_to_its_code_and_keeps_its_data() -> None:
     status = Status(code=Code.FAILED_PRECONDITION, message="the moon is full")
     status.details.add().Pack(
         details.ErrorInfo(reason="MOON_FULL", domain=errors.DOMAIN, metadata={"phase_angle": "180"})
@@ -148,7 +148,7 @@ def test_the_text_of_a_message_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize("code", [c for c in grpc.StatusCode if c is not grpc.StatusCode.OK])
-def test_an_error_that_grpc_made_itself_is_known_by_its_code(code: grpc.StatusCode) -> None:
+def test_grpc_error_without_details_keeps_its_code(code: grpc.StatusCode) -> None:
     nothing = grpc.aio.Metadata()
     error = from_rpc_error(grpc.aio.AioRpcError(code, nothing, nothing, details="broken"))
     assert (error.code, error.reason, str(error)) == (code.value[0], "", "broken")
@@ -162,14 +162,14 @@ def test_damaged_details_leave_code_and_message() -> None:
     assert type(error) is errors.Aborted and str(error) == "broken"
 
 
-def test_only_what_may_be_repeated_is_retryable() -> None:
+def test_only_repeatable_calls_are_retryable() -> None:
     assert errors.StorageUnavailable().retryable
     assert errors.RateLimited("tenants/a", "10", retry_after=timedelta(seconds=1)).retryable
     assert not errors.RateLimited("tenants/a", "10").retryable
     assert not errors.StaleGeneration("t", 1, 2).retryable
 
 
-def test_the_pushback_tells_grpc_when_to_retry() -> None:
+def test_pushback_trailer_carries_the_retry_delay() -> None:
     error = errors.ServerDraining(retry_after=timedelta(seconds=2))
     assert (PUSHBACK_KEY, "2000") in trailing_metadata(error)
     assert error.message.endswith("; retry in 2 s")

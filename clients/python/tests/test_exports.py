@@ -17,5 +17,5 @@ def test_every_public_name_can_be_imported() -> None:
 
 def test_the_package_alone_loads_nothing_heavy() -> None:
     program = "import sys, taskyard, taskyard.errors; print('grpc' in sys.modules, 'google' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["False", "False"]
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == ["False", "False"]

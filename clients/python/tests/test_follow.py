@@ -1,4 +1,4 @@
-"""Watches, logs and waits go on over broken connections and restarts, without gap or repeat."""
+"""Watches, logs and waits resume after broken connections and restarts, without gaps or repeats."""
 
 import asyncio
 from typing import Any
@@ -76,7 +76,7 @@ async def test_tokens_of_events_lose_nothing_of_a_half_read_response(
     assert [event.resume_token for event in events] == ["k1", "k1", "k2"]
 
 
-async def test_a_snapshot_is_asked_for_again_only_without_a_token(client: Client, server: TaskServer) -> None:
+async def test_snapshot_is_requested_again_only_without_a_token(client: Client, server: TaskServer) -> None:
     server.scripts = [
         [changes("", 1), errors.ServerDraining()],
         [changes("k1", 1, 2), errors.ServerDraining()],
@@ -92,7 +92,7 @@ async def test_a_watch_until_terminal_ends_with_the_server(client: Client, serve
     assert [event.version async for event in client.watch("a", until_terminal=True)] == [1]
 
 
-async def test_bookmarks_are_given_when_asked_for(client: Client, server: TaskServer) -> None:
+async def test_bookmarks_are_delivered_on_request(client: Client, server: TaskServer) -> None:
     server.scripts = [[changes("k1"), changes("k2", 1)]]
     events = await take(client.watch(bookmarks=True), 2)
     assert [(event.type, event.resume_token) for event in events] == [
@@ -107,21 +107,21 @@ async def test_lost_history_is_an_error_never_a_gap(client: Client, server: Task
         await take(client.watch(), 2)
 
 
-async def test_a_stalled_reader_goes_on(client: Client, server: TaskServer) -> None:
+async def test_stalled_reader_resumes(client: Client, server: TaskServer) -> None:
     server.scripts = [[changes("k1", 1), errors.ConsumerStalled("the watch", "60 s")], [changes("k2", 2)]]
     assert [event.version for event in await take(client.watch(), 2)] == [1, 2]
 
 
-async def test_a_watch_that_never_worked_fails_at_once() -> None:
+async def test_watch_that_never_connected_fails_at_once() -> None:
     async with Client("127.0.0.1:1", key=KEY) as client:
         with pytest.raises(errors.Unavailable):
             await asyncio.wait_for(take(client.watch(), 1), 20)
 
 
-async def test_patience_ends() -> None:
+async def test_outage_timeout_raises() -> None:
     server = TaskServer()
     server.scripts = [[changes("k1", 1), errors.ServerDraining()]]
-    async with serving(server) as address, Client(address, key=KEY, patience=0.3) as client:
+    async with serving(server) as address, Client(address, key=KEY, outage_timeout=0.3) as client:
         server.faults = []
         events = aiter(client.watch())
         await anext(events)
@@ -134,7 +134,7 @@ async def test_a_watch_survives_a_restart_of_the_server() -> None:
     first, second = TaskServer(), TaskServer()
     first.scripts, second.scripts = [[changes("k1", 1), asyncio.Event()]], [[changes("k2", 2)]]
     async with serving(first) as address:
-        client = Client(address, key=KEY, patience=20)
+        client = Client(address, key=KEY, outage_timeout=20)
         events = aiter(client.watch())
         assert (await anext(events)).version == 1
     following = asyncio.ensure_future(anext(events))
@@ -176,14 +176,14 @@ async def test_wait_returns_the_ended_task(client: Client, server: TaskServer) -
     assert (await waiting).phase is Phase.SUCCEEDED
 
 
-async def test_wait_sits_out_an_outage(client: Client, server: TaskServer) -> None:
+async def test_wait_retries_during_an_outage(client: Client, server: TaskServer) -> None:
     task = await client.create(command("echo"))
     server.faults = [errors.StorageUnavailable()] * 8
     server.ended.set()
     assert (await client.wait(task)).phase.terminal
 
 
-async def test_wait_says_when_time_is_up(client: Client) -> None:
+async def test_wait_raises_timeout(client: Client) -> None:
     task = await client.create(command("echo"))
     with pytest.raises(TimeoutError, match="PENDING"):
         await client.wait(task, timeout=0.2)
@@ -196,24 +196,24 @@ async def test_wait_for_an_unknown_task_fails(client: Client, server: TaskServer
 
 
 @pytest.mark.parametrize("rounds", range(6))
-async def test_a_cancellation_that_meets_an_answer_is_not_lost(rounds: int) -> None:
+async def test_cancellation_that_races_with_a_response_is_not_lost(rounds: int) -> None:
     """Whichever comes first by how many rounds of the loop: Ctrl-C ends a watch of a busy server."""
-    answer: asyncio.Future[pb.WatchTasksResponse] = asyncio.get_running_loop().create_future()
+    response: asyncio.Future[pb.WatchTasksResponse] = asyncio.get_running_loop().create_future()
 
-    asked = asyncio.Event()
+    read_started = asyncio.Event()
 
     class Call:
         async def read(self) -> pb.WatchTasksResponse:
-            asked.set()
-            return await answer
+            read_started.set()
+            return await response
 
         def cancel(self) -> None:
             """Nothing is under way."""
 
-    source: Any = responses(lambda token: Call(), "", endless=True, silence=60, patience=0)
+    source: Any = responses(lambda token: Call(), "", endless=True, silence=60, outage_timeout=0)
     reading = asyncio.ensure_future(anext(source))
-    await asked.wait()
-    answer.set_result(changes("k1", 1))
+    await read_started.wait()
+    response.set_result(changes("k1", 1))
     for _ in range(rounds):
         await asyncio.sleep(0)
     if reading.cancel():

@@ -1,4 +1,4 @@
-"""Files of tasks, task types and tenants: what they mean, and where their mistakes are."""
+"""Files of tasks, task types and tenants: parsing, and the position of mistakes."""
 
 import pytest
 
@@ -30,7 +30,7 @@ spec: {max_steps: 9, overlap: forbid}
 """
 
 
-def test_a_task_in_the_words_of_the_command_line() -> None:
+def test_task_with_the_option_names_of_the_command_line() -> None:
     (new,) = new_tasks(EVERYTHING, "tasks.yaml")
     task, spec = new.request.task, new.request.task.spec
     assert new.request.task_id == "encode-17"
@@ -71,7 +71,7 @@ def test_several_documents_and_lines_of_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("command: [a\nid: b", "t.yaml:2:3: "),
         ("command: a\n\tid: b", "t.yaml:2:1: "),
@@ -82,7 +82,7 @@ def test_several_documents_and_lines_of_json() -> None:
         ("command: a\npriority: high", "t.yaml:2:1: 'high' must be a whole number"),
         ("command: a\nscript: b", "t.yaml:2:1: command and script exclude each other"),
         ("command: a\ncommand: b", "t.yaml:2:1: 'command' is given twice"),
-        ("id: a", "t.yaml:1:1: nothing to run; say command"),
+        ("id: a", "t.yaml:1:1: nothing to run; use command"),
         ("- command: a", "t.yaml:1:1: a mapping is expected here, not list"),
         (
             "command: a\nspec:\n  max_stebs: 1",
@@ -95,14 +95,14 @@ def test_several_documents_and_lines_of_json() -> None:
         ("command: \x00", "t.yaml:1:1: "),
     ],
 )
-def test_a_mistake_is_told_with_line_and_column(text: str, told: str) -> None:
+def test_mistake_is_reported_with_line_and_column(text: str, message: str) -> None:
     with pytest.raises(YamlError) as caught:
         list(new_tasks(text, "t.yaml"))
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
-def test_a_broken_line_of_json_is_told_with_its_number() -> None:
+def test_invalid_json_line_is_reported_with_its_number() -> None:
     with pytest.raises(YamlError, match=r"^t\.jsonl:2:13: "):
         list(json_lines(iter(['{"command": "a"}\n', '{"command": }\n']), "t.jsonl"))
 
@@ -136,7 +136,7 @@ def test_tenants_and_task_types() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("id: a", "y.yaml:1:1: kind is missing"),
         ("kind: Pod\nid: a", "y.yaml:1:1: 'Pod' is not one of Tenant, TaskType, Task"),
@@ -146,13 +146,13 @@ def test_tenants_and_task_types() -> None:
         ("kind: TaskType\nid: a\nentity_types: b", "y.yaml:3:1: 'b' must be a list"),
     ],
 )
-def test_mistakes_in_what_is_applied(text: str, told: str) -> None:
+def test_mistakes_in_applied_files_are_reported(text: str, message: str) -> None:
     with pytest.raises(YamlError) as caught:
         list(resources(text, "y.yaml"))
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
-def test_only_what_a_file_names_is_compared() -> None:
+def test_only_fields_named_in_a_file_are_compared() -> None:
     quota = tenant_pb2.TenantQuota(max_concurrent_tasks=5, weight=10)
     current = tenant_pb2.Tenant(
         name="tenants/a", display_name="A", tier=tenant_pb2.TENANT_TIER_FREE, quota=quota

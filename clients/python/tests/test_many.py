@@ -1,4 +1,4 @@
-"""Many tasks at a time: waiting for all of them, steering by filter, being told how far it is; deadlines."""
+"""Many tasks at a time: waiting for all of them, control by filter, progress callbacks, deadlines."""
 
 import asyncio
 import inspect
@@ -15,7 +15,7 @@ from taskyard.v1 import task_service_pb2 as pb
 
 
 def ending(*names: str) -> pb.WatchTasksResponse:
-    """A watch that tells of the end of these tasks."""
+    """A watch response with the end of these tasks."""
     done = task_pb2.TaskStatus(phase=task_pb2.TASK_PHASE_SUCCEEDED)
     events = [
         pb.TaskEvent(
@@ -44,25 +44,26 @@ async def test_wait_all_of_a_missing_task_is_an_error(client: Client) -> None:
         [task async for task in client.wait_all(["nope"])]
 
 
-async def test_cancel_by_filter_goes_on_until_nothing_is_left(client: Client, server: TaskServer) -> None:
+async def test_cancel_by_filter_continues_until_nothing_is_left(client: Client, server: TaskServer) -> None:
     fine = status_pb2.Status()
     refused = to_status(errors.TaskTerminal("b", "FAILED"))
     first = pb.BatchCancelTasksResponse(results=[pb.BatchTaskResult(name="a", status=fine)], more=True)
     # More, but nothing changes any more: it must not go round in circles.
     last = pb.BatchCancelTasksResponse(results=[pb.BatchTaskResult(name="b", status=refused)], more=True)
-    server.batch_answers = [first, last]
+    server.batch_responses = [first, last]
     results = [result async for result in client.cancel_all("status.phase = LIVE")]
     assert [name for name, _ in results] == ["a", "b"]
     assert results[0][1] is None and isinstance(results[1][1], errors.TaskTerminal)
 
 
-async def test_create_many_tells_how_far_it_is(client: Client) -> None:
-    told: list[int] = []
+async def test_create_many_reports_progress(client: Client) -> None:
+    reported: list[int] = []
     made = [
-        one async for one in client.create_many((command("true") for _ in range(2100)), progress=told.append)
+        one
+        async for one in client.create_many((command("true") for _ in range(2100)), progress=reported.append)
     ]
     assert len(made) == 2100
-    assert told == [1000, 2000, 2100]
+    assert reported == [1000, 2000, 2100]
 
 
 async def test_every_call_has_the_deadline_of_the_service_config(address: str, server: TaskServer) -> None:
@@ -74,7 +75,7 @@ async def test_every_call_has_the_deadline_of_the_service_config(address: str, s
     )
 
 
-async def test_explain_without_a_scheduler_says_what_to_set(client: Client) -> None:
+async def test_explain_without_a_scheduler_names_the_setting(client: Client) -> None:
     with pytest.raises(ValueError, match="TASKYARD_SCHEDULER"):
         await client.explain("a")
 

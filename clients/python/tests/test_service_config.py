@@ -46,9 +46,9 @@ def test_every_method_is_named_exactly_once() -> None:
 
 
 def test_unary_methods_have_a_timeout_and_streams_have_neither_timeout_nor_retry() -> None:
-    known = methods()
+    declared = methods()
     for name, config in entries():
-        streams = known[name].client_streaming or known[name].server_streaming
+        streams = declared[name].client_streaming or declared[name].server_streaming
         assert ("timeout" in config) != streams, name
         assert not (streams and "retryPolicy" in config), name
 
@@ -60,7 +60,7 @@ async def call(channel: grpc.aio.Channel, method: str, **options: Any) -> bytes:
 
 
 class Flaky(grpc.GenericRpcHandler):
-    """Answers CreateTask and CreateApiKey with UNAVAILABLE as often as it is told to, then with success."""
+    """Fails CreateTask and CreateApiKey with UNAVAILABLE a given number of times, then succeeds."""
 
     def __init__(self) -> None:
         self.failures = 0

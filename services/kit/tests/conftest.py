@@ -32,7 +32,7 @@ __all__ = ["echo_service"]
 
 
 def health_stub(channel: grpc.aio.Channel) -> Any:
-    """A stub of the standard health service; its type stubs do not know its methods."""
+    """A stub of the standard health service; its type stubs lack its methods."""
     return health_pb2_grpc.HealthStub(channel)
 
 

@@ -1,4 +1,4 @@
-"""A service made with the kit, as the tests run it: inside their process or as a process of its own."""
+"""A service built with the kit, which the tests run in their own process or as a separate one."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["pb", "rpc"]
 
 SERVICE = "kit.test.v1.EchoService"
 
-# Fixed, so that a test knows the keys of a service in another process.
+# Fixed, so that a test has the keys of a service in another process.
 KEYS = {kind: ApiKey(f"{kind}key", "s" * 40 + kind) for kind in Kind}
 
 POLICIES: Mapping[str, Policy] = {
-    f"/{SERVICE}/Say": allow(Kind.TENANT, Kind.ADMIN, Kind.SCHEDULER),
+    f"/{SERVICE}/Echo": allow(Kind.TENANT, Kind.ADMIN, Kind.SCHEDULER),
     f"/{SERVICE}/Wait": allow(Kind.TENANT, waits=True),
     f"/{SERVICE}/Count": allow(Kind.TENANT),
     f"/{SERVICE}/Join": allow(Kind.TENANT),
@@ -36,8 +36,8 @@ POLICIES: Mapping[str, Policy] = {
     f"/{SERVICE}/Missing": allow(Kind.TENANT),
 }
 
-SAY_BEFORE_ANSWER = failpoint.declare("say.before_answer")
-SAY_BEFORE_ANSWER_ASYNC = failpoint.declare("say.before_answer.async")
+ECHO_BEFORE_RESPONSE = failpoint.declare("echo.before_response")
+ECHO_BEFORE_RESPONSE_ASYNC = failpoint.declare("echo.before_response.async")
 
 
 class EchoSettings(ServeSettings, TelemetrySettings):
@@ -52,11 +52,11 @@ class EchoSettings(ServeSettings, TelemetrySettings):
 
 
 class Keys:
-    """The key store of the tests; counts how often it is asked."""
+    """The key store of the tests; counts its calls."""
 
     def __init__(self) -> None:
-        self.asked = 0
-        # During an outage it tells nothing; set when it was asked.
+        self.call_count = 0
+        # Simulates an outage; the event is set when the store is called.
         self.outage: asyncio.Event | None = None
         self.principals = {
             KEYS[Kind.TENANT].id: Principal(Kind.TENANT, KEYS[Kind.TENANT].id, tenant="acme"),
@@ -70,26 +70,26 @@ class Keys:
         }
 
     async def verify(self, key: ApiKey) -> Principal | None:
-        self.asked += 1
+        self.call_count += 1
         if self.outage is not None:
             self.outage.set()
             raise errors.StorageUnavailable("not applied")
         await asyncio.sleep(0)
-        known = {held.id: held.digest for held in KEYS.values()}
-        if key.id not in known or not key.matches(known[key.id]):
+        digests = {held.id: held.digest for held in KEYS.values()}
+        if key.id not in digests or not key.matches(digests[key.id]):
             return None
         return self.principals.get(key.id)
 
 
 class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
-    """Does what the text of a request says."""
+    """Interprets the text of a request as a command."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
         self.release = asyncio.Event()
         self.goodbye = asyncio.Event()
 
-    async def Say(self, request: Any, context: Any) -> Any:
+    async def Echo(self, request: Any, context: Any) -> Any:
         verb, _, argument = request.text.partition(":")
         if verb == "raise":
             raise self.error
@@ -99,27 +99,27 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
             self.entered.set()
             await self.release.wait()
         if verb == "who":
-            return pb.SayResponse(text=str(current_principal()))
+            return pb.EchoResponse(text=str(current_principal()))
         if verb == "trace":
-            return pb.SayResponse(text=telemetry.current_traceparent())
+            return pb.EchoResponse(text=telemetry.current_traceparent())
         if verb == "tenant":
             require_tenant(argument, "task", f"tenants/{argument}/tasks/1")
         if verb == "held":
             await self.entered.wait()
-        SAY_BEFORE_ANSWER.hit()
-        await SAY_BEFORE_ANSWER_ASYNC.reach()
-        return pb.SayResponse(text=request.text)
+        ECHO_BEFORE_RESPONSE.hit()
+        await ECHO_BEFORE_RESPONSE_ASYNC.reach()
+        return pb.EchoResponse(text=request.text)
 
     error: errors.TaskyardError = errors.ServerDraining()
 
     async def Wait(self, request: Any, context: Any) -> Any:
         self.entered.set()
         await self.release.wait()
-        return pb.SayResponse(text="waited")
+        return pb.EchoResponse(text="waited")
 
     async def Count(self, request: Any, context: Any) -> AsyncIterator[Any]:
         for number in range(3):
-            yield pb.SayResponse(text=str(number))
+            yield pb.EchoResponse(text=str(number))
         if request.text == "raise":
             raise self.error
         if request.text == "crash":
@@ -127,22 +127,22 @@ class EchoServicer(rpc.EchoServiceServicer):  # type: ignore[misc]
         if request.text == "forever":
             self.entered.set()
             await self.goodbye.wait()
-            yield pb.SayResponse(text="goodbye")
+            yield pb.EchoResponse(text="goodbye")
             await asyncio.Event().wait()
 
     async def Join(self, requests: Any, context: Any) -> Any:
-        return pb.SayResponse(text=" ".join([request.text async for request in requests]))
+        return pb.EchoResponse(text=" ".join([request.text async for request in requests]))
 
     async def Chat(self, requests: Any, context: Any) -> None:
         # The reader and writer form of a handler, beside the generator of Count.
         while (request := await context.read()) is not grpc.aio.EOF:
             if request.text == "raise":
                 raise self.error
-            await context.write(pb.SayResponse(text=request.text))
+            await context.write(pb.EchoResponse(text=request.text))
 
 
 async def main(settings: EchoSettings) -> None:
-    """Serve until told to stop."""
+    """Serve until a signal."""
     if settings.greeting == "crash at start":
         raise RuntimeError(settings.greeting)
     servicer = EchoServicer()

@@ -1,4 +1,4 @@
-"""Keys, principals and what is remembered of them."""
+"""Keys, principals and the key cache."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from taskyard_kit.keys import ApiKey
 
 
 class Store:
-    """A key store whose answer each test sets."""
+    """A key store whose result each test sets."""
 
-    def __init__(self, answer: Principal | Exception | None) -> None:
-        self.answer = answer
-        self.asked = 0
+    def __init__(self, result: Principal | Exception | None) -> None:
+        self.result = result
+        self.call_count = 0
 
     async def verify(self, key: ApiKey) -> Principal | None:
-        self.asked += 1
+        self.call_count += 1
         await asyncio.sleep(0)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
 
 
 HEADER = f"Bearer {ApiKey.make().text}"
@@ -50,42 +50,42 @@ def test_a_key_is_read_as_it_was_made_and_hides_its_secret() -> None:
 @pytest.mark.parametrize(
     "text", ["", "ty_", "ty_id_short", "xx_abcd_" + "s" * 43, "ty_AB.D_" + "s" * 43, "ty_a\n"]
 )
-def test_what_is_no_key_is_refused_without_being_repeated(text: str) -> None:
+def test_invalid_key_is_refused_without_echoing_it(text: str) -> None:
     with pytest.raises(ValueError, match=r"a key has the form ty_<id>_<secret>$"):
         ApiKey.parse(text)
 
 
-async def test_a_verified_key_is_remembered_for_its_time() -> None:
+async def test_verified_key_is_cached_for_its_ttl() -> None:
     store = Store(ADMIN)
-    remembering = Authenticator(store, timedelta(minutes=1))
+    caching = Authenticator(store, timedelta(minutes=1))
     for _ in range(3):
-        assert await remembering.authenticate(HEADER) == ADMIN
-    assert store.asked == 1
-    forgetful = Authenticator(store, timedelta(0))
+        assert await caching.authenticate(HEADER) == ADMIN
+    assert store.call_count == 1
+    uncached = Authenticator(store, timedelta(0))
     for _ in range(3):
-        assert await forgetful.authenticate(HEADER) == ADMIN
-    assert store.asked == 4
+        assert await uncached.authenticate(HEADER) == ADMIN
+    assert store.call_count == 4
 
 
-async def test_a_refusal_is_remembered_too() -> None:
+async def test_refused_key_is_cached_too() -> None:
     store = Store(None)
     authenticator = Authenticator(store)
     for _ in range(3):
         with pytest.raises(Unauthenticated, match="unknown, expired or revoked"):
             await authenticator.authenticate(HEADER)
-    assert store.asked == 1
+    assert store.call_count == 1
 
 
-async def test_a_key_store_that_cannot_tell_is_asked_again() -> None:
+async def test_unavailable_key_store_is_called_again() -> None:
     store = Store(StorageUnavailable())
     authenticator = Authenticator(store)
     with pytest.raises(StorageUnavailable):
         await authenticator.authenticate(HEADER)
-    store.answer = ADMIN
+    store.result = ADMIN
     assert await authenticator.authenticate(HEADER) == ADMIN
 
 
-async def test_a_caller_that_gives_up_does_not_spoil_the_answer_for_the_others() -> None:
+async def test_cancelled_caller_does_not_cancel_a_shared_verification() -> None:
     authenticator = Authenticator(Store(ADMIN))
     first = asyncio.create_task(authenticator.authenticate(HEADER))
     second = asyncio.create_task(authenticator.authenticate(HEADER))
@@ -94,13 +94,13 @@ async def test_a_caller_that_gives_up_does_not_spoil_the_answer_for_the_others()
     assert await second == ADMIN
 
 
-async def test_what_is_remembered_is_bounded() -> None:
+async def test_key_cache_is_bounded() -> None:
     store = Store(ADMIN)
     authenticator = Authenticator(store, capacity=2)
     headers = [f"Bearer {ApiKey.make().text}" for _ in range(3)]
     for header in (*headers, headers[0]):
         await authenticator.authenticate(header)
-    assert store.asked == 4
+    assert store.call_count == 4
 
 
 @pytest.mark.parametrize("header", ["Basic dTpw", "Bearer", "ty_abcd_" + "s" * 43])

@@ -27,7 +27,7 @@ def test_nothing_happens_while_unset() -> None:
     ONE.hit()
 
 
-def test_only_the_hit_that_was_asked_for_acts() -> None:
+def test_failpoint_acts_only_at_the_configured_hit() -> None:
     failpoint.configure("test.one=raise@2")
     ONE.hit()
     with pytest.raises(failpoint.FailpointError, match=r"failpoint test\.one"):
@@ -65,7 +65,7 @@ def test_a_name_is_declared_once() -> None:
     assert {"test.one", "test.two"} <= set(failpoint.declared())
 
 
-def test_a_pause_tells_that_it_is_reached_and_waits(tmp_path: Path) -> None:
+def test_pause_writes_its_name_and_waits(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     failpoint.configure(f"test.two=pause:{fifo}")

@@ -1,4 +1,4 @@
-"""What a runner gets of the kit: its base must load without the packages of the extras."""
+"""The base of the kit must load without the packages of the extras."""
 
 from __future__ import annotations
 

@@ -100,14 +100,16 @@ async def test_a_signal_drains_with_a_call_in_flight_and_ends_with_zero(
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     address = f"unix:{tmp_path}/echo.sock"
-    service = await launch("--listen", address, TASKYARD_FAILPOINTS=f"say.before_answer.async=pause:{fifo}")
+    service = await launch(
+        "--listen", address, TASKYARD_FAILPOINTS=f"echo.before_response.async=pause:{fifo}"
+    )
     await service.event("serving")
     async with connect(address) as channel:
         stub, health = rpc.EchoServiceStub(channel), health_stub(channel)
         watched = health.Watch(health_pb2.HealthCheckRequest(service=SERVICE))
         await watched.read()
-        in_flight = asyncio.ensure_future(stub.Say(pb.SayRequest(text="hello")))
-        assert await asyncio.to_thread(fifo.read_text) == "say.before_answer.async"
+        in_flight = asyncio.ensure_future(stub.Echo(pb.EchoRequest(text="hello")))
+        assert await asyncio.to_thread(fifo.read_text) == "echo.before_response.async"
         service.process.send_signal(signum)
         assert (await watched.read()).status == NOT_SERVING
         await asyncio.to_thread(fifo.write_text, "go on")
@@ -120,8 +122,8 @@ async def test_the_second_signal_stops_at_once(launch: Launch, tmp_path: Path) -
     service = await launch("--listen", address, "--drain-timeout", "10m")
     await service.event("serving")
     async with connect(address) as channel:
-        call = asyncio.ensure_future(rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="hold")))
-        await rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="held:wait"))
+        call = asyncio.ensure_future(rpc.EchoServiceStub(channel).Echo(pb.EchoRequest(text="hold")))
+        await rpc.EchoServiceStub(channel).Echo(pb.EchoRequest(text="held:wait"))
         service.process.terminate()
         await service.event("draining")
         service.process.terminate()
@@ -162,37 +164,37 @@ async def test_print_config_prints_and_ends_with_zero(launch: Launch) -> None:
     assert "token = ********" in out
 
 
-async def test_an_unknown_error_is_one_line_with_the_id_under_which_the_log_has_it(launch: Launch) -> None:
+async def test_unknown_error_is_one_line_with_its_correlation_id(launch: Launch) -> None:
     code, _, err = await output(await launch("--listen", "unix:/x", TASKYARD_ECHO_GREETING="crash at start"))
-    logged, told = err.splitlines()
+    logged, message = err.splitlines()
     assert code == 1
     correlation_id = json.loads(logged)["correlation_id"]
-    assert told == f"taskyard-echo: internal error; the log has it under correlation id {correlation_id}"
+    assert message == f"taskyard-echo: internal error; see the log entry with correlation id {correlation_id}"
 
 
 async def test_a_failpoint_kills_the_process_at_its_third_hit(launch: Launch, tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/echo.sock"
     service = await launch(
-        "--listen", address, TASKYARD_FAILPOINTS="echo/say.before_answer=kill@3;other/x=kill"
+        "--listen", address, TASKYARD_FAILPOINTS="echo/echo.before_response=kill@3;other/x=kill"
     )
     await service.event("serving")
     async with connect(address) as channel:
         stub = rpc.EchoServiceStub(channel)
         for text in ("one", "two"):
-            assert (await stub.Say(pb.SayRequest(text=text))).text == text
+            assert (await stub.Echo(pb.EchoRequest(text=text))).text == text
         with pytest.raises(errors.Unavailable), translated():
-            await stub.Say(pb.SayRequest(text="three"))
+            await stub.Echo(pb.EchoRequest(text="three"))
     assert await service.end() == -signal.SIGKILL
 
 
 async def test_an_unknown_failpoint_is_refused_at_start(launch: Launch) -> None:
     code, _, err = await output(
-        await launch("--listen", "unix:/x", TASKYARD_FAILPOINTS="say.before_anser=kill")
+        await launch("--listen", "unix:/x", TASKYARD_FAILPOINTS="echo.before_respnse=kill")
     )
     assert code == 1
     assert err == (
-        "taskyard-echo: TASKYARD_FAILPOINTS: unknown failpoint 'say.before_anser'; "
-        "did you mean say.before_answer?\n"
+        "taskyard-echo: TASKYARD_FAILPOINTS: unknown failpoint 'echo.before_respnse'; "
+        "did you mean echo.before_response?\n"
     )
 
 

@@ -31,7 +31,7 @@ async def test_health_is_open_overall_and_per_service(echo: Running, service: st
     assert (await stub.Check(health_pb2.HealthCheckRequest(service=service))).status == SERVING
 
 
-async def test_a_service_may_say_that_it_cannot_serve_for_now(echo: Running) -> None:
+async def test_service_can_report_not_serving(echo: Running) -> None:
     stub = health_stub(echo.channel(""))
     await echo.server.set_health(serving=False)
     assert (await stub.Check(health_pb2.HealthCheckRequest(service=SERVICE))).status == NOT_SERVING
@@ -60,7 +60,7 @@ async def test_a_drain_turns_health_finishes_calls_and_refuses_new_ones(start_se
     stub, health = echo.stub(), health_stub(echo.channel(""))
     watched = health.Watch(health_pb2.HealthCheckRequest(service=SERVICE))
     assert (await watched.read()).status == SERVING
-    in_flight = asyncio.ensure_future(stub.Say(pb.SayRequest(text="hold")))
+    in_flight = asyncio.ensure_future(stub.Echo(pb.EchoRequest(text="hold")))
     await echo.servicer.entered.wait()
 
     drain = asyncio.create_task(echo.server.drain())
@@ -69,7 +69,7 @@ async def test_a_drain_turns_health_finishes_calls_and_refuses_new_ones(start_se
     with pytest.raises(errors.ServerDraining), translated():
         await watched.read()
     with pytest.raises(errors.Unavailable), translated():
-        await echo.stub().Say(pb.SayRequest(text="late"), timeout=5)
+        await echo.stub().Echo(pb.EchoRequest(text="late"), timeout=5)
     assert not drain.done()
 
     echo.servicer.release.set()
@@ -83,27 +83,27 @@ async def test_new_calls_are_taken_during_the_lame_duck_time(start_server: Start
     drain = asyncio.create_task(echo.server.drain())
     await echo.server.draining.wait()
     assert (await health.Check(health_pb2.HealthCheckRequest())).status == NOT_SERVING
-    assert (await echo.stub().Say(pb.SayRequest(text="late"))).text == "late"
+    assert (await echo.stub().Echo(pb.EchoRequest(text="late"))).text == "late"
     drain.cancel()
 
 
-async def test_a_drain_lets_services_say_goodbye_and_then_ends_their_streams(
+async def test_drain_runs_drain_hooks_and_then_ends_open_streams(
     start_server: StartServer,
 ) -> None:
     echo = await start_server()
 
     async def goodbye() -> None:
         echo.servicer.goodbye.set()
-        await heard.wait()
+        await received.wait()
 
-    heard = asyncio.Event()
+    received = asyncio.Event()
     echo.server.on_drain(goodbye)
-    call = echo.stub().Count(pb.SayRequest(text="forever"))
+    call = echo.stub().Count(pb.EchoRequest(text="forever"))
     assert [(await call.read()).text for _ in range(3)] == ["0", "1", "2"]
     await echo.servicer.entered.wait()
     drain = asyncio.create_task(echo.server.drain())
     assert (await call.read()).text == "goodbye"
-    heard.set()
+    received.set()
     with pytest.raises(errors.ServerDraining), translated():
         await call.read()
     await drain
@@ -111,7 +111,7 @@ async def test_a_drain_lets_services_say_goodbye_and_then_ends_their_streams(
 
 async def test_a_drain_ends_a_call_that_waits_by_design(start_server: StartServer) -> None:
     echo = await start_server()
-    waiting = asyncio.ensure_future(echo.stub().Wait(pb.SayRequest()))
+    waiting = asyncio.ensure_future(echo.stub().Wait(pb.EchoRequest()))
     await echo.servicer.entered.wait()
     async with asyncio.timeout(10):
         await echo.server.drain()
@@ -121,7 +121,7 @@ async def test_a_drain_ends_a_call_that_waits_by_design(start_server: StartServe
 
 async def test_a_drain_ends_at_its_deadline_although_a_call_hangs(start_server: StartServer) -> None:
     echo = await start_server(drain_timeout=timedelta(milliseconds=200))
-    call = asyncio.ensure_future(echo.stub().Say(pb.SayRequest(text="hold")))
+    call = asyncio.ensure_future(echo.stub().Echo(pb.EchoRequest(text="hold")))
     await echo.servicer.entered.wait()
     async with asyncio.timeout(10):
         await echo.server.drain()
@@ -129,19 +129,19 @@ async def test_a_drain_ends_at_its_deadline_although_a_call_hangs(start_server: 
         await call
 
 
-async def test_a_connection_that_floods_the_server_with_pings_is_closed_and_others_go_on(
+async def test_connection_that_floods_the_server_with_pings_is_closed_without_affecting_others(
     echo: Running,
 ) -> None:
     stub = echo.stub()
-    await stub.Say(pb.SayRequest(text="before"))
+    await stub.Echo(pb.EchoRequest(text="before"))
     reader, writer = await asyncio.open_unix_connection(echo.server.address.removeprefix("unix:"))
     writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, b"") + frame(PING, bytes(8)) * 100)
     async with asyncio.timeout(20):
-        heard = await reader.read(-1)  # to the end, which is the server's
+        received = await reader.read(-1)  # to the end, which is the server's
     writer.close()
-    assert frame_types(heard)[-1] == GOAWAY
-    assert b"too_many_pings" in heard
-    assert (await stub.Say(pb.SayRequest(text="after"))).text == "after"
+    assert frame_types(received)[-1] == GOAWAY
+    assert b"too_many_pings" in received
+    assert (await stub.Echo(pb.EchoRequest(text="after"))).text == "after"
 
 
 SETTINGS, PING, GOAWAY = 4, 6, 7
@@ -151,15 +151,15 @@ def frame(kind: int, payload: bytes) -> bytes:
     return len(payload).to_bytes(3, "big") + bytes((kind, 0)) + bytes(4) + payload
 
 
-def frame_types(heard: bytes) -> list[int]:
+def frame_types(received: bytes) -> list[int]:
     found = []
-    while heard:
-        found.append(heard[3])
-        heard = heard[9 + int.from_bytes(heard[:3], "big") :]
+    while received:
+        found.append(received[3])
+        received = received[9 + int.from_bytes(received[:3], "big") :]
     return found
 
 
-async def test_a_port_in_use_is_told_with_the_address(start_server: StartServer) -> None:
+async def test_port_in_use_is_reported_with_its_address(start_server: StartServer) -> None:
     first = await start_server(listen="127.0.0.1:0")
     with pytest.raises(
         StartupError, match=rf"cannot listen on {first.server.address}: Address already in use"
@@ -167,14 +167,14 @@ async def test_a_port_in_use_is_told_with_the_address(start_server: StartServer)
         await start_server(listen=first.server.address)
 
 
-async def test_two_servers_share_a_port_only_when_asked_to(start_server: StartServer) -> None:
+async def test_two_servers_share_a_port_only_with_reuse_port(start_server: StartServer) -> None:
     first = await start_server(listen="127.0.0.1:0", reuse_port=True)
     second = await start_server(listen=first.server.address, reuse_port=True)
     assert second.server.port == first.server.port
 
 
 @pytest.mark.parametrize("listen", ["203.0.113.1:0", "no-such-host.invalid:0"])
-async def test_an_address_that_is_not_here_is_told(start_server: StartServer, listen: str) -> None:
+async def test_unavailable_address_is_reported(start_server: StartServer, listen: str) -> None:
     with pytest.raises(StartupError, match=r"cannot listen on .*set another --listen"):
         await start_server(listen=listen, allow_plaintext=True)
 
@@ -184,10 +184,10 @@ async def test_tls_serves_with_a_certificate_and_the_client_checks_it(start_serv
     cert, key = TESTS / "tls/cert.pem", TESTS / "tls/key.pem"
     echo = await start_server(listen="localhost:0", tls_cert=cert, tls_key=key)
     async with open_channel(echo.server.address, key=KEYS[Kind.TENANT].text, tls_ca=cert) as channel:
-        assert (await rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="safe"))).text == "safe"
+        assert (await rpc.EchoServiceStub(channel).Echo(pb.EchoRequest(text="safe"))).text == "safe"
 
 
-async def test_a_certificate_that_is_none_is_told(start_server: StartServer, tmp_path: Path) -> None:
+async def test_invalid_certificate_is_reported(start_server: StartServer, tmp_path: Path) -> None:
     broken = tmp_path / "broken.pem"
     broken.write_text("no certificate")
     with pytest.raises(StartupError, match=r"cannot listen on localhost:0; check .* the certificate"):

@@ -1,4 +1,4 @@
-"""Settings: where values come from, what is refused and how it is told."""
+"""Settings: sources of values, validation and error messages."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def test_settings_are_frozen() -> None:
         load(Full, [], {}).count = 4  # type: ignore[misc]
 
 
-def test_all_problems_are_told_at_once_each_with_setting_value_and_remedy() -> None:
-    told = problems("--count=12", "--wait", "soon", "--mode=medium", TASKYARD_FULL_RATIO="half")
-    assert told == [
+def test_all_problems_are_reported_at_once_with_setting_value_and_remedy() -> None:
+    found = problems("--count=12", "--wait", "soon", "--mode=medium", TASKYARD_FULL_RATIO="half")
+    assert found == [
         "count = '12' (from --count): must be at most 9",
         "ratio = 'half' (from TASKYARD_FULL_RATIO): must be a number",
         "wait = 'soon' (from --wait): must be a duration like 30s, 5m, 1h30m or 250ms",
@@ -96,12 +96,12 @@ def test_all_problems_are_told_at_once_each_with_setting_value_and_remedy() -> N
     ]
 
 
-def test_problems_between_settings_are_told() -> None:
+def test_conflicting_settings_are_reported() -> None:
     assert problems("--mode=slow", "--verbose") == ["verbose = 'true': must be false while mode is slow"]
 
 
 @pytest.mark.parametrize(
-    ("flag", "told"),
+    ("flag", "problem"),
     [
         ("--cuont=1", "unknown flag --cuont; did you mean --count?"),
         ("--zzzzzzzz", "unknown flag --zzzzzzzz; see --help"),
@@ -109,18 +109,18 @@ def test_problems_between_settings_are_told() -> None:
         ("--count", "argument --count: expected one argument; see --help"),
     ],
 )
-def test_an_unknown_flag_names_the_nearest(flag: str, told: str) -> None:
-    assert problems(flag) == [told]
+def test_an_unknown_flag_names_the_nearest(flag: str, problem: str) -> None:
+    assert problems(flag) == [problem]
 
 
 def test_an_unknown_variable_of_this_service_names_the_nearest_and_others_are_ignored() -> None:
-    told = problems(TASKYARD_FULL_CUONT="1", TASKYARD_OTHER_X="1", PATH="/bin")
-    assert told == [
+    found = problems(TASKYARD_FULL_CUONT="1", TASKYARD_OTHER_X="1", PATH="/bin")
+    assert found == [
         "unknown environment variable TASKYARD_FULL_CUONT; did you mean TASKYARD_FULL_COUNT?",
     ]
 
 
-def test_what_is_required_is_told_with_flag_and_variable() -> None:
+def test_missing_required_setting_names_its_flag_and_variable() -> None:
     with pytest.raises(SettingsError) as caught:
         load(Needy, [], {})
     assert str(caught.value).splitlines() == [

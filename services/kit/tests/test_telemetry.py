@@ -92,15 +92,15 @@ async def test_one_trace_reaches_from_the_client_into_the_service(
         stub = rpc.EchoServiceStub(channel)
         with tracing.span("submit"):
             sent = tracing.current_traceparent()
-            seen = (await stub.Say(pb.SayRequest(text="trace"))).text
-            _ = [answer async for answer in stub.Count(pb.SayRequest())]
+            seen = (await stub.Echo(pb.EchoRequest(text="trace"))).text
+            _ = [answer async for answer in stub.Count(pb.EchoRequest())]
     service.process.terminate()
     assert await service.end() == 0
 
     trace_id = sent.split("-")[1]
     assert seen.split("-")[1] == trace_id
     spans = {(name, span.name): span for name, span in collector.spans if span.trace_id.hex() == trace_id}
-    for method in (f"{SERVICE}/Say", f"{SERVICE}/Count"):
+    for method in (f"{SERVICE}/Echo", f"{SERVICE}/Count"):
         server, client = spans["taskyard-echo", method], spans["client", method]
         assert server.parent_span_id == client.span_id
         assert client.parent_span_id == spans["client", "submit"].span_id
@@ -115,7 +115,7 @@ async def test_a_failed_call_marks_its_spans_without_the_text_of_the_error(
     await service.event("serving")
     async with connect(address) as channel:
         with pytest.raises(grpc.RpcError):
-            await rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="crash"))
+            await rpc.EchoServiceStub(channel).Echo(pb.EchoRequest(text="crash"))
     service.process.terminate()
     await service.end()
     (server,) = [span for name, span in collector.spans if name == "taskyard-echo"]
@@ -124,16 +124,14 @@ async def test_a_failed_call_marks_its_spans_without_the_text_of_the_error(
     assert "hunter2" not in str(server)
 
 
-async def test_an_absent_collector_does_not_keep_a_service_from_ending(
-    launch: Launch, tmp_path: Path
-) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        endpoint = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+async def test_missing_collector_does_not_block_shutdown(launch: Launch, tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
         service = await launch("--listen", f"unix:{tmp_path}/e.sock", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
         await service.event("serving")
         async with connect(f"unix:{tmp_path}/e.sock") as channel:
-            await rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="x"))
+            await rpc.EchoServiceStub(channel).Echo(pb.EchoRequest(text="x"))
         service.process.terminate()
         async with asyncio.timeout(10):
             assert await service.end() == 0
@@ -147,9 +145,9 @@ async def test_prometheus_reads_the_metrics_on_a_port_of_their_own(launch: Launc
     service = await launch("--listen", address, "--metrics-listen", f"127.0.0.1:{port}")
     await service.event("serving")
     async with connect(address) as channel:
-        await rpc.EchoServiceStub(channel).Say(pb.SayRequest(text="x"))
+        await rpc.EchoServiceStub(channel).Echo(pb.EchoRequest(text="x"))
     page = await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/metrics")
-    assert f'taskyard_rpc_duration_seconds_count{{code="OK",method="{SERVICE}/Say"' in page
+    assert f'taskyard_rpc_duration_seconds_count{{code="OK",method="{SERVICE}/Echo"' in page
 
 
 def _read(url: str) -> str:
@@ -165,8 +163,8 @@ async def test_a_metrics_port_in_use_is_one_line(launch: Launch) -> None:
         service = await launch("--listen", "unix:/x", "--metrics-listen", listen)
         _, err = await service.process.communicate()
     assert service.process.returncode == 1
-    told = f"cannot serve metrics on {listen}: Address already in use; set another --metrics-listen"
-    assert err.decode() == f"taskyard-echo: {told}\n"
+    message = f"cannot serve metrics on {listen}: Address already in use; set another --metrics-listen"
+    assert err.decode() == f"taskyard-echo: {message}\n"
 
 
 def test_an_event_is_a_json_object_with_its_fields() -> None:

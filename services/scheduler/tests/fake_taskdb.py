@@ -85,7 +85,7 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         # A task whose report makes the whole call INVALID_ARGUMENT.
         self.poison = ""
         # So many answers to ClaimForRunners get lost after the claim was made.
-        self.lose_answers = 0
+        self.lose_responses = 0
         self.address = ""
         self._claims: dict[str, dict[str, list[str]]] = {}
         self._watchers: set[asyncio.Queue[leases.WatchQueueResponse]] = set()
@@ -144,7 +144,7 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         fields.setdefault("kind", runner_pb2.EXECUTION_KIND_COMMAND)
         wanted = leases.PlacementClass(tenant=tenant, class_id=class_id, **fields)
         self.classes[(tenant, class_id)] = wanted
-        self.tell(leases.WatchQueueResponse(classes=[wanted]))
+        self.publish(leases.WatchQueueResponse(classes=[wanted]))
 
     def add_tasks(
         self,
@@ -155,7 +155,7 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         priority: int = 10,
         pinned: str = "",
         ready_time: float | None = None,
-        tell: bool = True,
+        publish: bool = True,
         **spec: Any,
     ) -> list[str]:
         """Queue tasks; their names."""
@@ -172,8 +172,8 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
             self.tasks[name] = task
             self.queue[lane].append(task)
             made.append(name)
-        if tell:
-            self.tell(leases.WatchQueueResponse(lanes=[self._lane(lane)]))
+        if publish:
+            self.publish(leases.WatchQueueResponse(lanes=[self._lane(lane)]))
         return made
 
     def cancel(self, name: str) -> None:
@@ -183,14 +183,14 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
             lease=task.lease, action=lease_pb2.LEASE_ACTION_CANCEL, reason="test"
         )
         self.verdicts[task.runner_id].append(verdict)
-        told = leases.RunnerVerdicts(runner_id=task.runner_id, verdicts=[verdict])
-        self.tell(leases.WatchQueueResponse(verdicts=[told]))
+        verdicts = leases.RunnerVerdicts(runner_id=task.runner_id, verdicts=[verdict])
+        self.publish(leases.WatchQueueResponse(verdicts=[verdicts]))
 
     def change_runner(self, runner: runner_pb2.Runner) -> None:
         self.runners[runner.name.removeprefix("runners/")] = runner
-        self.tell(leases.WatchQueueResponse(runners=[runner]))
+        self.publish(leases.WatchQueueResponse(runners=[runner]))
 
-    def tell(self, step: leases.WatchQueueResponse) -> None:
+    def publish(self, step: leases.WatchQueueResponse) -> None:
         for watcher in self._watchers:
             watcher.put_nowait(step)
 
@@ -242,8 +242,8 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
                 result.assignments.extend(self._assignment(task, pop) for task in standing if task.runner_id)
                 continue
             response.results.append(self._pop(pop, seen))
-        if self.lose_answers > 0:
-            self.lose_answers -= 1
+        if self.lose_responses > 0:
+            self.lose_responses -= 1
             error = errors.StorageUnavailable("unknown")
             await context.abort(GRPC_CODE[error.code], error.message, trailing_metadata(error))
         return response
@@ -336,7 +336,7 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
             task.runner_id = ""
         if kind == "released":
             self.queue[task.lane].append(task)
-            self.tell(leases.WatchQueueResponse(lanes=[self._lane(task.lane)]))
+            self.publish(leases.WatchQueueResponse(lanes=[self._lane(task.lane)]))
 
     def _settle(self, task: FakeTask) -> None:
         left = [v for v in self.verdicts[task.runner_id] if v.lease.task != task.name]

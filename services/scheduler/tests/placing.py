@@ -60,14 +60,14 @@ def lane(
 def agenda_of(
     lanes: Sequence[Lane], classes: Sequence[PlacementClass] = (), shares: Sequence[TenantShare] = ()
 ) -> Agenda:
-    """The lanes with their classes; a class that is not given asks for nothing."""
+    """The lanes with their classes; a class that is not given has no requirements."""
     agenda = Agenda()
     for share in shares:
-        agenda.tell(share, 0.0)
+        agenda.update_share(share, 0.0)
     for found in lanes:
         agenda.classes.setdefault(found.class_id, wanted(found.class_id))
         agenda.put(found, 0.0)
-    agenda.classes.update((known.class_id, known) for known in classes)
+    agenda.classes.update((wanted_class.class_id, wanted_class) for wanted_class in classes)
     return agenda
 
 

@@ -1,4 +1,4 @@
-"""The hard rules of placement as a reader of the contract would put them, and runners as they really are."""
+"""An independent model of the hard placement rules of the contract, and of runners."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def expression(key: str, operator: int, *values: str) -> task_pb2.RunnerConstrai
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a class of tasks asks for."""
+class TaskClass:
+    """The requirements of a class of tasks."""
 
     task_type: str = ""
     placement: task_pb2.Placement = field(default_factory=task_pb2.Placement)
@@ -50,29 +50,29 @@ def placed(
     return task_pb2.Placement(required=required, avoid=avoid)
 
 
-CLASSES: Sequence[Asked] = [
-    Asked(),
-    Asked("heavy"),
-    Asked(placement=placed(required=selector(match_labels={"zone": "eu"}))),
-    Asked(placement=placed(required=expression("gpu", 3))),
-    Asked(placement=placed(required=expression("zone", 2, "us"))),
-    Asked(placement=placed(required=expression("spot", 4))),
-    Asked(placement=placed(avoid=selector(match_labels={"spot": "yes"}))),
-    Asked(placement=placed(required=task_pb2.RunnerConstraint(runner_ids=["r1", "r3"]))),
-    Asked("light", placed(avoid=task_pb2.RunnerConstraint(task_types=["heavy", "light"]))),
-    Asked(placement=placed(required=task_pb2.RunnerConstraint(task_types=["heavy"]))),
-    Asked("small", memory_mb=256),
-    Asked("large", memory_mb=1024),
-    Asked("mail.send", kind="function", function="send"),
-    Asked("mail.read", kind="script", memory_mb=512),
-    Asked(pinned="r2"),
-    Asked("heavy", pattern="^r[12]$"),
+CLASSES: Sequence[TaskClass] = [
+    TaskClass(),
+    TaskClass("heavy"),
+    TaskClass(placement=placed(required=selector(match_labels={"zone": "eu"}))),
+    TaskClass(placement=placed(required=expression("gpu", 3))),
+    TaskClass(placement=placed(required=expression("zone", 2, "us"))),
+    TaskClass(placement=placed(required=expression("spot", 4))),
+    TaskClass(placement=placed(avoid=selector(match_labels={"spot": "yes"}))),
+    TaskClass(placement=placed(required=task_pb2.RunnerConstraint(runner_ids=["r1", "r3"]))),
+    TaskClass("light", placed(avoid=task_pb2.RunnerConstraint(task_types=["heavy", "light"]))),
+    TaskClass(placement=placed(required=task_pb2.RunnerConstraint(task_types=["heavy"]))),
+    TaskClass("small", memory_mb=256),
+    TaskClass("large", memory_mb=1024),
+    TaskClass("mail.send", kind="function", function="send"),
+    TaskClass("mail.read", kind="script", memory_mb=512),
+    TaskClass(pinned="r2"),
+    TaskClass("heavy", pattern="^r[12]$"),
 ]
 
 
 @dataclass
 class Host:
-    """A runner as it really is, by the model."""
+    """A runner of the model."""
 
     runner_id: str
     own: dict[str, str] = field(default_factory=dict)
@@ -87,10 +87,10 @@ class Host:
     scope: tuple[str, ...] = ()
     epoch: int = 0
     instance: int = 1
-    # What it holds, by task name, and what of that came in this session.
-    held: dict[str, Asked] = field(default_factory=dict)
+    # The tasks it holds by name, and those of them that were sent in this session.
+    held: dict[str, TaskClass] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
-    # Until when it is not to be asked for the like of what it refused.
+    # The time until which it is not offered tasks similar to those it refused.
     refused: dict[tuple[str, str, str, str], float] = field(default_factory=dict)
 
     @property
@@ -99,7 +99,7 @@ class Host:
 
     @property
     def used_mb(self) -> int:
-        return sum(asked.memory_mb for asked in self.held.values())
+        return sum(task_class.memory_mb for task_class in self.held.values())
 
     def message(self) -> runner_pb2.Runner:
         made = runner_pb2.Runner(
@@ -144,18 +144,22 @@ def tenant_of(task: str) -> str:
     return task.split("/")[1]
 
 
-def allowed(host: Host, asked: Asked, tenant: str, now: float) -> bool:
-    if asked.kind not in host.kinds or not any(covers(pattern, asked.task_type) for pattern in host.types):
+def allowed(host: Host, task_class: TaskClass, tenant: str, now: float) -> bool:
+    if task_class.kind not in host.kinds or not any(
+        covers(pattern, task_class.task_type) for pattern in host.types
+    ):
         return False
-    if asked.kind == "function" and asked.function not in host.functions:
+    if task_class.kind == "function" and task_class.function not in host.functions:
         return False
     if host.scope and tenant not in host.scope:
         return False
-    if (asked.pinned or host.runner_id) != host.runner_id or (asked.pattern and host.runner_id == "r3"):
+    if (task_class.pinned or host.runner_id) != host.runner_id or (
+        task_class.pattern and host.runner_id == "r3"
+    ):
         return False
-    if host.refused.get((tenant, asked.kind, asked.task_type, asked.function), 0.0) > now:
+    if host.refused.get((tenant, task_class.kind, task_class.task_type, task_class.function), 0.0) > now:
         return False
-    return welcomes(host, asked.placement)
+    return welcomes(host, task_class.placement)
 
 
 def covers(pattern: str, task_type: str) -> bool:
@@ -164,7 +168,7 @@ def covers(pattern: str, task_type: str) -> bool:
 
 def welcomes(host: Host, placement: task_pb2.Placement) -> bool:
     required, avoid = placement.required, placement.avoid
-    types = {asked.task_type for asked in host.held.values()}
+    types = {task_class.task_type for task_class in host.held.values()}
     if required.runner_ids and host.runner_id not in required.runner_ids:
         return False
     if required.task_types and not types & set(required.task_types):
@@ -172,8 +176,10 @@ def welcomes(host: Host, placement: task_pb2.Placement) -> bool:
     if not selects(required.selector, host.labels):
         return False
     named = host.runner_id in avoid.runner_ids
-    company = types & set(avoid.task_types)
-    return not (named or company or (avoid.HasField("selector") and selects(avoid.selector, host.labels)))
+    checks_running_types = types & set(avoid.task_types)
+    return not (
+        named or checks_running_types or (avoid.HasField("selector") and selects(avoid.selector, host.labels))
+    )
 
 
 def selects(wanted: common_pb2.RunnerSelector, labels: dict[str, str]) -> bool:
@@ -187,7 +193,7 @@ def selects(wanted: common_pb2.RunnerSelector, labels: dict[str, str]) -> bool:
     return True
 
 
-def asked_by(task: str) -> Asked:
+def task_class_of(task: str) -> TaskClass:
     """The class is in the task's name."""
     return CLASSES[class_of(task)]
 

@@ -1,4 +1,4 @@
-"""How much a runner may be given: what it said, what was sent, what ended (rule 3)."""
+"""Free capacity of a runner: reported capacity, assignments sent, runs ended (rule 3)."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ def key(n: int) -> RunKey:
     return (f"tenants/t/tasks/{n}", 1)
 
 
-def test_room_is_what_the_runner_said_less_what_was_sent_since() -> None:
+def test_free_capacity_is_the_reported_capacity_minus_assignments_sent_since() -> None:
     capacity = Capacity(4, 2)
-    capacity.hear(4, None, [])
+    capacity.update(4, None, [])
     assert capacity.room(0) == 6
     capacity.send(key(1), Run(expire_time=10))
     assert capacity.room(0) == 5
-    capacity.hear(4, None, [])
+    capacity.update(4, None, [])
     assert capacity.room(0) == 5, "a heartbeat that does not list it was composed before it arrived"
-    capacity.hear(3, None, [(key(1), False)])
+    capacity.update(3, None, [(key(1), False)])
     assert capacity.room(0) == 5
     capacity.end(key(1))
     assert capacity.room(0) == 6
-    capacity.hear(4, None, [], [key(1)])
+    capacity.update(4, None, [], [key(1)])
     assert capacity.room(0) == 6
 
 
-def test_an_end_that_the_heartbeat_told_already_is_not_counted_again() -> None:
+def test_run_end_already_listed_by_a_heartbeat_is_not_counted_again() -> None:
     capacity = Capacity(2, 0)
-    capacity.hear(2, None, [])
+    capacity.update(2, None, [])
     capacity.send(key(1), Run(expire_time=10))
-    capacity.hear(2, None, [(key(1), True)])
+    capacity.update(2, None, [(key(1), True)])
     capacity.end(key(1))
     assert capacity.room(0) == 2
 
 
 def test_an_assignment_never_listed_frees_its_place_when_its_first_lease_is_over() -> None:
     capacity = Capacity(1, 0)
-    capacity.hear(1, None, [])
+    capacity.update(1, None, [])
     capacity.send(key(1), Run(expire_time=15.0))
     assert capacity.room(14.9) == 0
     assert capacity.room(15.0) == 1
 
 
-def test_a_budget_follows_what_is_sent_and_ends() -> None:
+def test_budget_follows_assignments_sent_and_runs_ended() -> None:
     capacity = Capacity(10, 0)
-    capacity.hear(10, Resources(2000), [])
+    capacity.update(10, Resources(2000), [])
     capacity.send(key(1), Run(cost=Resources(600), expire_time=9))
     assert capacity.budget == Resources(1400, extended={})
-    capacity.hear(10, Resources(2000), [])
+    capacity.update(10, Resources(2000), [])
     assert capacity.budget == Resources(1400, extended={})
     capacity.end(key(1))
     assert capacity.budget == Resources(2000, extended={})
@@ -66,7 +66,7 @@ def test_whatever_happens_the_runner_never_holds_more_than_capacity_and_prefetch
     """Drives the accounting with a model of an honest agent and a network that delays assignments."""
     limit = 3
     capacity = Capacity(limit, prefetch)
-    capacity.hear(limit, None, [], full=True)
+    capacity.update(limit, None, [], full=True)
     flying: list[RunKey] = []
     held: dict[RunKey, bool] = {}
     count = 0
@@ -81,7 +81,7 @@ def test_whatever_happens_the_runner_never_holds_more_than_capacity_and_prefetch
                 held.update((k, False) for k in flying)
                 flying.clear()
             free = max(0, limit - sum(not ended for ended in held.values()))
-            capacity.hear(free, None, list(held.items()))
+            capacity.update(free, None, list(held.items()))
         elif step == "end" and live:
             held[live[0]] = True
             capacity.end(live[0])
@@ -89,5 +89,5 @@ def test_whatever_happens_the_runner_never_holds_more_than_capacity_and_prefetch
             gone = [k for k, ended in held.items() if ended]
             held = {k: e for k, e in held.items() if not e}
             free = max(0, limit - len(held))
-            capacity.hear(free, None, list(held.items()), gone)
+            capacity.update(free, None, list(held.items()), gone)
         assert sum(not ended for ended in held.values()) + len(flying) <= limit + prefetch

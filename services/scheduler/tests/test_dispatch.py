@@ -29,7 +29,7 @@ async def test_one_claim_serves_all_runners(site: Site) -> None:
     assert [pop.max_tasks for pop in request.runners] == [2, 2, 2, 2]
 
 
-async def test_an_idle_scheduler_asks_taskdb_nothing_but_renewals(site: Site) -> None:
+async def test_idle_scheduler_calls_taskdb_only_for_renewals(site: Site) -> None:
     runners = [await site.runner(f"runner-{n}") for n in range(3)]
     site.taskdb.add_tasks(3)
     for runner in runners:
@@ -96,7 +96,7 @@ async def test_a_claim_names_budget_and_cost_where_resources_are_accounted(site:
 
 
 @pytest.mark.seed("S0.87", "S2.135")
-async def test_higher_priority_goes_first_and_offsets_say_so(site: Site) -> None:
+async def test_higher_priority_goes_first_and_is_reflected_in_offsets(site: Site) -> None:
     site.taskdb.shares["default"] = lease_service_pb2.TenantShare(
         tenant="default", weight=10, claimable_count=-1
     )
@@ -123,21 +123,21 @@ async def test_a_suspended_tenant_and_a_paused_type_are_not_claimed(site: Site) 
     await runner.heartbeat_acked(await runner.heartbeat())
     assert site.taskdb.requests("ClaimForRunners") == []
     resumed = lease_service_pb2.TenantShare(tenant="acme", weight=1, claimable_count=-1)
-    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(tenants=[resumed]))
+    site.taskdb.publish(lease_service_pb2.WatchQueueResponse(tenants=[resumed]))
     assert await runner.next_assignment()
 
 
-async def test_work_heard_of_while_a_claim_finds_its_lane_empty_is_not_forgotten(site: Site) -> None:
+async def test_work_published_while_a_claim_finds_its_lane_empty_is_kept(site: Site) -> None:
     runner = await site.runner()
-    site.taskdb.add_tasks(tell=False)
+    site.taskdb.add_tasks(publish=False)
     lane, (task,) = next(iter(site.taskdb.queue.items()))
-    news = lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(lane)])
+    update = lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(lane)])
     site.taskdb.queue[lane].clear()
     with site.taskdb.held_back("ClaimForRunners"):
-        site.taskdb.tell(news)
+        site.taskdb.publish(update)
         await site.taskdb.called("ClaimForRunners")
-        # Queued after the claim looked, told before it answers.
-        site.taskdb.tell(news)
+        # Queued after the claim read the lane, published before the claim returns.
+        site.taskdb.publish(update)
         await runner.heartbeat_acked(await runner.heartbeat())
     site.taskdb.queue[lane].append(task)
     assert await runner.next_assignment(timeout=0.8)
@@ -165,7 +165,7 @@ async def test_two_schedulers_hand_out_each_task_once_and_strand_none(make_site:
     assert {task.generation for task in sites[0].taskdb.tasks.values()} == {1}
 
 
-async def test_without_taskdb_nothing_is_granted_streams_stay_and_work_goes_on_afterwards(site: Site) -> None:
+async def test_without_taskdb_nothing_is_granted_and_work_continues_afterwards(site: Site) -> None:
     runner = await site.runner()
     port = site.taskdb.port
     await site.taskdb.stop()
@@ -189,9 +189,9 @@ async def test_a_hello_without_taskdb_is_answered_unavailable(site: Site) -> Non
         raise AssertionError("welcome without a session")
 
 
-async def test_a_claim_whose_answer_was_lost_is_repeated_under_its_own_id(site: Site) -> None:
+async def test_claim_whose_response_was_lost_is_repeated_under_its_own_id(site: Site) -> None:
     runner = await site.runner()
-    site.taskdb.lose_answers = 1
+    site.taskdb.lose_responses = 1
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
     assert assignment.lease.generation == 1, "the repeat got the lease of the first"
@@ -202,14 +202,14 @@ async def test_a_claim_whose_answer_was_lost_is_repeated_under_its_own_id(site: 
 async def test_the_submissions_trace_is_passed_on(site: Site) -> None:
     assert not tracing.enabled()
     runner = await site.runner()
-    site.taskdb.add_tasks(tell=False)
+    site.taskdb.add_tasks(publish=False)
     task = next(iter(site.taskdb.tasks.values()))
     task.traceparent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
-    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(task.lane)]))
+    site.taskdb.publish(lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(task.lane)]))
     assert (await runner.next_assignment()).traceparent == task.traceparent
 
 
-async def test_a_runner_key_is_asked_for_once_in_a_while_not_with_every_call(site: Site) -> None:
+async def test_runner_key_verification_is_cached(site: Site) -> None:
     key = site.taskdb.add_key(api_key_pb2.PRINCIPAL_KIND_RUNNER)
     for n in range(5):
         agent = await site.agent(f"runner-{n}", key=key)

@@ -1,4 +1,4 @@
-"""Verdicts from facts alone: what each gate says, what it says would open it, and when."""
+"""Explanations from facts alone: the message, remedy and opening time of each gate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def only(facts: Facts, *candidates: Candidate) -> GateVerdict:
     return gate
 
 
-def test_nothing_is_in_the_way_of_a_plain_spec_and_of_a_plain_task() -> None:
+def test_plain_spec_and_plain_task_pass_every_gate() -> None:
     assert explain(SPEC, [IDLE]).runnable
     assert explain(task(pending_reason="QUEUED"), [IDLE]).runnable
 
@@ -53,21 +53,21 @@ def test_nothing_is_in_the_way_of_a_plain_spec_and_of_a_plain_task() -> None:
 @pytest.mark.parametrize(
     ("phase", "remedy"),
     [
-        ("SUCCEEDED", "create it anew: what has succeeded is not retried"),
+        ("SUCCEEDED", "create it again: a succeeded task cannot be retried"),
         *((phase, f"retry {NAME} to run it again") for phase in ("FAILED", "CANCELLED", "EXHAUSTED")),
     ],
 )
-def test_what_can_be_done_about_an_ended_task(phase: str, remedy: str) -> None:
+def test_ended_task_names_its_remedy(phase: str, remedy: str) -> None:
     gate = only(task(phase))
     assert (gate.gate, gate.remedy) == (Gate.PHASE, remedy)
 
 
 @pytest.mark.parametrize(
-    ("phase", "told"), [("RUNNING", "it runs on runner r1"), ("SCHEDULED", "it was given to runner r1")]
+    ("phase", "summary"), [("RUNNING", "it runs on runner r1"), ("SCHEDULED", "it is assigned to runner r1")]
 )
-def test_a_held_task_is_told_with_its_runner(phase: str, told: str) -> None:
+def test_held_task_is_explained_with_its_runner(phase: str, summary: str) -> None:
     found = explain(task(phase, holder="r1"), [])
-    assert found.runnable and found.summary == told
+    assert found.runnable and found.summary == summary
 
 
 def test_a_task_that_is_cancelled_while_its_lost_runner_may_still_end_it() -> None:
@@ -86,7 +86,7 @@ def test_external_work_is_its_owners_whether_it_is_a_task_or_a_spec() -> None:
     assert [gate.gate for gate in closed(off)] == [Gate.TASK_TYPE, Gate.PHASE], "it could not be created"
 
 
-def test_a_spec_that_lies_ahead_is_delayed_and_one_that_does_not_is_not() -> None:
+def test_spec_is_delayed_only_while_not_before_is_in_the_future() -> None:
     found = explain(replace(SPEC, not_before=HOUR), [IDLE])
     (gate,) = closed(found)
     assert gate.gate is Gate.DELAY and found.earliest_time == gate.open_time == HOUR
@@ -100,7 +100,7 @@ def test_only_before_the_first_attempt_not_before_can_be_changed() -> None:
     assert waiting.remedy.endswith("or cancel it and retry it to start over at once")
 
 
-def test_what_the_head_of_a_slot_does_decides_what_is_said_of_it() -> None:
+def test_slot_explanation_depends_on_the_state_of_its_head() -> None:
     def gate(expire_time: datetime | None, ahead: int = 0) -> GateVerdict:
         return only(replace(SPEC, slot=SlotFacts("one", "tenants/t/tasks/head", ahead, expire_time)))
 
@@ -119,7 +119,7 @@ def test_a_pause_is_the_quarantines_only_if_it_was_made_for_it() -> None:
     assert only(replace(paused, quarantine_holds=True)).gate is Gate.QUARANTINE
 
 
-def test_a_refusal_tells_when_it_is_over_and_the_first_of_several_counts() -> None:
+def test_refusal_reports_its_end_and_the_earliest_of_several_counts() -> None:
     refusing = [Candidate(profile(f"r{n}"), free=4, refused_seconds=60.0 * n) for n in (3, 1, 2)]
     gate = only(SPEC, *refusing)
     assert gate.gate is Gate.RUNNER and gate.open_time == NOW + timedelta(minutes=1)

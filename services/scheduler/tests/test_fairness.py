@@ -1,4 +1,4 @@
-"""Between tenants: turns by weight and use, bounded waits, nobody delayed by what cannot run."""
+"""Fairness between tenants: turns by weight and usage, bounded waits, no delay by unplaceable work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from taskyard_scheduler.domain.placement import PlacementClass
 from taskyard_scheduler.domain.plan import Situation, make_plan
 from taskyard_scheduler.domain.rooms import Offer
 
-TELL_SECONDS = 2.0
+SHARE_SECONDS = 2.0
 
 
 def standings(accounts: dict[str, Account]) -> Standings:
@@ -46,12 +46,12 @@ def divide(free: int, accounts: dict[str, Account], demands: dict[str, int]) -> 
     left, parts = dict(demands), dict.fromkeys(demands, 0)
     while turns and free > 0:
         tenant, count = turns.next()
-        asked = min(count, free)
-        given = min(asked, left[tenant])
+        requested = min(count, free)
+        given = min(requested, left[tenant])
         parts[tenant] += given
         left[tenant] -= given
         free -= given
-        if given < asked:
+        if given < requested:
             turns.drop()
         else:
             turns.served(given)
@@ -67,12 +67,12 @@ def test_free_capacity_is_divided_by_weight() -> None:
     assert parts == {"a": 20, "b": 40}
 
 
-def test_what_a_small_demand_leaves_goes_to_the_others() -> None:
+def test_unused_share_of_a_small_demand_goes_to_other_tenants() -> None:
     accounts = {"a": account(), "b": account(), "c": account()}
     assert divide(90, accounts, {"a": 5, "b": 1000, "c": 20}) == {"a": 5, "b": 65, "c": 20}
 
 
-def test_what_is_held_already_counts() -> None:
+def test_leases_already_held_count_towards_the_share() -> None:
     parts = divide(10, {"a": account(held=10), "b": account()}, {"a": 99, "b": 99})
     assert parts == {"a": 0, "b": 10}
 
@@ -82,7 +82,7 @@ def test_a_single_place_goes_to_the_tenant_that_used_least_for_its_weight() -> N
     assert divide(1, accounts, dict.fromkeys(accounts, 9)) == {"a": 0, "b": 1, "c": 0}
 
 
-def test_what_was_used_long_before_is_held_against_nobody_for_long() -> None:
+def test_old_usage_does_not_delay_a_tenant_for_long() -> None:
     capacity = 100
     accounts = {"glutton": account(1, usage=1e9), "newcomer": account(1)}
     turns = Turns(standings(accounts), capacity, 0.0)
@@ -95,7 +95,7 @@ def test_what_was_used_long_before_is_held_against_nobody_for_long() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_turns_from_kept_standings_are_those_from_fresh_ones(seed: int) -> None:
+def test_turns_from_cached_standings_equal_those_from_new_ones(seed: int) -> None:
     rng = random.Random(seed)
     kept, accounts, now = Standings(), dict[str, Account](), 0.0
     for _ in range(200):
@@ -126,7 +126,7 @@ def order(turns: Turns, count: int) -> list[tuple[str, int]]:
     return found
 
 
-def test_a_stalled_tenant_has_its_turn_again_when_its_time_has_come() -> None:
+def test_stalled_tenant_gets_a_turn_after_its_stall() -> None:
     agenda = Agenda()
     agenda.put(lane(1, tenant="a"), 0.0)
     agenda.tenants["a"].stall(5.0)
@@ -135,17 +135,17 @@ def test_a_stalled_tenant_has_its_turn_again_when_its_time_has_come() -> None:
     assert best is not None and best[1] == "a"
 
 
-def test_what_ended_since_taskdb_told_stays_used() -> None:
+def test_usage_of_runs_ended_since_the_last_share_is_kept() -> None:
     account = Account(1, usage=5.0, held=2, time=0.0)
     for now in (1.0, 1.5):
         account = account.claim(-1, now)
     assert account.standing(10.0) == 5.0 + 2 * 1.0 + 1 * 0.5
 
 
-def test_a_share_that_tells_limits_only_keeps_what_is_known_of_use() -> None:
+def test_limits_only_share_keeps_the_last_usage() -> None:
     agenda = Agenda()
-    agenda.tell(TenantShare("a", 1, usage=8.0, held=1), 0.0)
-    agenda.tell(TenantShare("a", 2, claimable=3, limits_only=True), 4.0)
+    agenda.update_share(TenantShare("a", 1, usage=8.0, held=1), 0.0)
+    agenda.update_share(TenantShare("a", 2, claimable=3, limits_only=True), 4.0)
     found = agenda.share("a")
     assert found is not None and found.share.claimable == 3
     assert found.account.standing(4.0) == (8.0 + 4.0 + AHEAD_SECONDS) / 2
@@ -213,17 +213,17 @@ class Site:
         self._numbers = itertools.count()
 
     def run(self, until: float) -> None:
-        told = 0.0
-        self._tell()
+        published = 0.0
+        self._publish_shares()
         while self.now < until:
             self._tick()
-            after = min(self._ends[0][0] if self._ends else until, told + TELL_SECONDS, until)
+            after = min(self._ends[0][0] if self._ends else until, published + SHARE_SECONDS, until)
             self._pass(after - self.now)
             while self._ends and self._ends[0][0] <= self.now:
                 self._end()
-            if self.now >= told + TELL_SECONDS:
-                told = self.now
-                self._tell()
+            if self.now >= published + SHARE_SECONDS:
+                published = self.now
+                self._publish_shares()
 
     def _pass(self, seconds: float) -> None:
         for name, held in self.held.items():
@@ -233,13 +233,13 @@ class Site:
             self.usage[name] = decay(self.usage[name], 0, seconds)
         self.now += seconds
 
-    def _tell(self) -> None:
+    def _publish_shares(self) -> None:
         for name, tenant in self.tenants.items():
             claimable = tenant.claimable
             if claimable != UNLIMITED:
                 claimable = max(0, claimable - self.held[name])
             share = TenantShare(name, tenant.weight, self.usage[name], claimable, held=self.held[name])
-            self.agenda.tell(share, self.now)
+            self.agenda.update_share(share, self.now)
             if tenant.start <= self.now and tenant.waiting:
                 self.agenda.classes.setdefault(tenant.class_id, wanted(tenant.class_id))
                 backlog = min(1000, tenant.waiting)
@@ -289,7 +289,7 @@ def about(seconds: float) -> Callable[[random.Random], float]:
 @pytest.mark.parametrize(
     "durations",
     [(3.0, 3.0, 3.0), (1.0, 3.0, 10.0), (10.0, 3.0, 2.0), (0.4, 0.4, 0.4), (0.3, 1.0, 3.0)],
-    ids=["alike", "rising", "falling", "shorter than what is told", "the smallest shortest"],
+    ids=["equal", "rising", "falling", "shorter than the share interval", "the smallest shortest"],
 )
 def test_tenants_of_weight_1_10_and_100_get_capacity_seconds_by_weight(
     places: int, durations: tuple[float, float, float]
@@ -328,7 +328,7 @@ def test_every_matchable_task_starts_within_the_bound() -> None:
     site = Site(tenants, {"a": 5, "b": 7})
     weights = sum(tenant.weight for tenant in tenants.values())
     ahead = 30
-    bound = DEBT_SECONDS + TELL_SECONDS + longest * (2 + ahead * weights / places)
+    bound = DEBT_SECONDS + SHARE_SECONDS + longest * (2 + ahead * weights / places)
     site.run(200.0 + bound)
     assert len(site.starts["late"]) == 30
     assert site.starts["late"][-1] - 200.0 <= bound
@@ -343,7 +343,7 @@ def test_more_tenants_than_places_take_turns() -> None:
     assert max(starts.values()) <= 3 * min(starts.values())
 
 
-def test_a_tenant_at_its_quota_delays_nobody() -> None:
+def test_tenant_at_its_quota_does_not_delay_others() -> None:
     tenants = {"full": Tenant(100, about(1.0), claimable=3), "free": Tenant(1, about(1.0))}
     site = Site(tenants, {"a": 20})
     site.run(60.0)
@@ -351,7 +351,7 @@ def test_a_tenant_at_its_quota_delays_nobody() -> None:
     assert site.capacity_seconds["free"] == pytest.approx(17 * 60, rel=0.05)
 
 
-def test_a_hundred_thousand_tasks_that_nobody_can_take_delay_nobody() -> None:
+def test_a_hundred_thousand_unplaceable_tasks_do_not_delay_others() -> None:
     needs_gpu = wanted(7, required=labels(gpu="yes"))
     tenants = {"stuck": Tenant(100, about(1.0), 100_000, class_id=7), "free": Tenant(1, about(1.0))}
     site = Site(tenants, {"a": 20})

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.scheduler.tests.rule_model import CLASSES, TENANTS
-from services.scheduler.tests.rule_world import RUNNERS, World
+from services.scheduler.tests.rule_simulation import RUNNERS, Simulation
 
 names = st.sampled_from(RUNNERS)
 keys = st.sampled_from(
@@ -65,49 +65,49 @@ steps = st.lists(st.tuples(before, st.lists(changes, max_size=3)), min_size=1, m
 @given(steps)
 def test_no_assignment_breaks_a_hard_rule(history: list[tuple[list[Any], list[Any]]]) -> None:
     async def play() -> None:
-        world = World()
-        for before, meanwhile in history:
+        simulation = Simulation()
+        for before, during_claim in history:
             for event in before:
-                world.do(*event)
-            world.meanwhile = list(meanwhile)
-            await world.dispatch()
-            while world.meanwhile:
-                world.do(*world.meanwhile.pop(0))
+                simulation.do(*event)
+            simulation.during_claim = list(during_claim)
+            await simulation.dispatch()
+            while simulation.during_claim:
+                simulation.do(*simulation.during_claim.pop(0))
 
     asyncio.run(play())
 
 
-def test_the_world_hands_out_work_of_every_class() -> None:
+def test_simulation_hands_out_work_of_every_class() -> None:
     """The property above means something only if assignments are made."""
 
     async def play() -> set[int]:
-        world = World()
-        world.do("admin", "r2", "zone", "eu")
-        world.do("admin", "r3", "gpu", "h100")
+        simulation = Simulation()
+        simulation.do("admin", "r2", "zone", "eu")
+        simulation.do("admin", "r3", "gpu", "h100")
         for class_id in range(len(CLASSES)):
-            world.do("work", class_id, TENANTS[class_id % 2], 2)
+            simulation.do("work", class_id, TENANTS[class_id % 2], 2)
         for _ in range(30):
-            await world.dispatch()
+            await simulation.dispatch()
             for name in RUNNERS:
-                world.do("finish", name)
-        return set(world.handed_out)
+                simulation.do("finish", name)
+        return set(simulation.handed_out)
 
-    # What wants the company of a heavy task may not find any.
+    # A task that requires a running heavy task may not find any.
     assert asyncio.run(play()) >= set(range(len(CLASSES))) - {9}
 
 
-def test_the_world_asks_again_for_what_was_refused_only_after_its_time() -> None:
+def test_simulation_offers_refused_work_again_only_after_its_time() -> None:
     async def play(*after: tuple[Any, ...]) -> int:
-        world = World()
+        simulation = Simulation()
         for name in ("r2", "r3"):
-            world.do("drain", name, True)
-        world.do("work", 0, "t", 1)
-        await world.dispatch()
-        world.do("refuse", "r1")
+            simulation.do("drain", name, True)
+        simulation.do("work", 0, "t", 1)
+        await simulation.dispatch()
+        simulation.do("refuse", "r1")
         for event in after:
-            world.do(*event)
-        await world.dispatch()
-        return world.handed_out[0]
+            simulation.do(*event)
+        await simulation.dispatch()
+        return simulation.handed_out[0]
 
     assert asyncio.run(play()) == 1
     for word in ("reconnect", "part"):

@@ -1,4 +1,4 @@
-"""Which runner may take which class, and how gladly: every filter, selector and score by itself."""
+"""Which runner may take which class, and its score: every filter, selector and preference by itself."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from taskyard_scheduler.domain.placement import (
     Requirement,
     RunnerProfile,
     judge,
-    lasting,
     scope_permits,
     serves_type,
+    without_running_types,
 )
 from taskyard_scheduler.domain.resources import Resources
 
@@ -62,7 +62,7 @@ REQUIRED: Sequence[tuple[Constraint, dict[str, str], set[str], bool]] = [
     (WORKED_EXAMPLE, {"zone": "eu", "gpu": "h100"}, set(), True),
     (WORKED_EXAMPLE, {"zone": "us", "gpu": "a100"}, set(), False),
     (WORKED_EXAMPLE, {"zone": "eu"}, set(), False),
-    # Nothing is asked for.
+    # No requirement.
     (Constraint(), {}, set(), True),
     (Constraint(), GPU, {"any"}, True),
     # In
@@ -214,9 +214,9 @@ def test_score(
         (profile(capacity=0), wanted(), Obstacle.RESOURCES),
         (profile(), wanted(runner_ids=patterns.compile(r"^worker-\d{3}-kind$")), Obstacle.SCOPE),
         (profile("worker-007-kind"), wanted(runner_ids=patterns.compile(r"^worker-\d{3}-kind$")), None),
-        (profile(secretive=True), wanted(avoid=types("heavy")), Obstacle.AVOID),
-        (profile(secretive=True), wanted(required=types("heavy")), Obstacle.REQUIRED),
-        (profile(secretive=True), wanted(preferred=(Preference(1, types("heavy")),)), None),
+        (profile(running_types_unknown=True), wanted(avoid=types("heavy")), Obstacle.AVOID),
+        (profile(running_types_unknown=True), wanted(required=types("heavy")), Obstacle.REQUIRED),
+        (profile(running_types_unknown=True), wanted(preferred=(Preference(1, types("heavy")),)), None),
     ],
 )
 def test_obstacles(runner: RunnerProfile, class_: PlacementClass, obstacle: Obstacle | None) -> None:
@@ -287,17 +287,17 @@ def test_only_runners_whose_id_matches_the_pattern_of_the_type_get_its_tasks(
     assert judge(profile(runner_id), convert.placement_class(message)).eligible is eligible
 
 
-def test_a_pattern_that_does_not_compile_matches_nobody() -> None:
+def test_invalid_pattern_matches_no_runner() -> None:
     message = lease_service_pb2.PlacementClass(class_id=1, kind=COMMAND, runner_id_pattern="(")  # type: ignore[arg-type]
     assert judge(profile(), convert.placement_class(message)).obstacle is Obstacle.SCOPE
 
 
-def test_what_lasts_of_a_class_leaves_out_the_company() -> None:
+def test_class_without_running_types_ignores_what_a_runner_executes() -> None:
     together = wanted(required=types("cache"), avoid=types("heavy"))
-    assert together.moody and not wanted().moody
+    assert together.depends_on_running_types and not wanted().depends_on_running_types
     assert not judge(profile(), together).eligible
-    assert judge(profile(), lasting(together)).eligible
-    assert not judge(profile(secretive=True), lasting(together)).eligible
+    assert judge(profile(), without_running_types(together)).eligible
+    assert not judge(profile(running_types_unknown=True), without_running_types(together)).eligible
 
 
 def test_type_patterns_and_scopes() -> None:
@@ -320,8 +320,8 @@ def test_the_highest_score_wins_over_the_least_load() -> None:
 
 
 def test_the_named_runner_wins_over_the_one_with_more_tags() -> None:
-    wish = need(("a", IN, {"1"}), ("b", IN, {"1"}), runner_ids=frozenset({"named"}))
-    class_ = wanted(preferred=(Preference(1, wish),))
+    preference = need(("a", IN, {"1"}), ("b", IN, {"1"}), runner_ids=frozenset({"named"}))
+    class_ = wanted(preferred=(Preference(1, preference),))
     people = {"tagged": profile("tagged", labels={"a": "1", "b": "1"})}
     assert counts(planned([offer("tagged"), offer("named")], [lane()], [class_], people)) == {"named": 1}
 

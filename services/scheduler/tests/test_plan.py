@@ -1,4 +1,4 @@
-"""Plans of one tick: which runner asks for how many tasks of which lanes."""
+"""Plans of one tick: how many tasks of which lanes each runner claims."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def test_few_tasks_go_to_the_least_loaded() -> None:
     assert counts(plans) == {"b": 2, "c": 2}
 
 
-def test_many_tasks_fill_everybody() -> None:
+def test_many_tasks_fill_every_runner() -> None:
     assert counts(planned([offer("a", 3), offer("b", 5)], [lane(backlog=100)])) == {"a": 3, "b": 5}
 
 
-def test_a_preferred_runner_gets_the_task_and_others_do_not_ask_for_it() -> None:
+def test_preferred_runner_gets_the_task_and_others_do_not_claim_it() -> None:
     class_ = wanted(preferred=(Preference(10, labels(zone="eu")),))
     plans = planned([offer("a"), offer("b")], [lane()], [class_], {"b": profile("b", labels={"zone": "eu"})})
     assert counts(plans) == {"b": 1}
@@ -77,7 +77,7 @@ def test_capacity_that_one_tenant_cannot_use_goes_to_another() -> None:
     assert counts(plans) == {"a": 10, "b": 10}
 
 
-def test_a_class_that_looks_at_what_a_runner_executes_is_claimed_alone_and_one_by_one() -> None:
+def test_class_that_depends_on_running_types_is_claimed_alone_and_one_by_one() -> None:
     spread = wanted(1, task_type="db", avoid=Constraint(task_types=frozenset({"db"})))
     plans = planned([offer("a", 4), offer("b", 4)], [lane(1, 5, head=-10.0), lane(2, 50)], [spread])
     assert counts(plans) == {"a": 1, "b": 1}
@@ -90,7 +90,7 @@ def test_a_class_that_looks_at_what_a_runner_executes_is_claimed_alone_and_one_b
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 40), st.sampled_from("tuv")), max_size=10),
 )
 @pytest.mark.seed("S0.85")
-def test_a_plan_asks_for_neither_more_than_is_free_nor_more_than_there_is(
+def test_plan_is_bounded_by_free_capacity_and_by_backlog(
     free: list[int], queued: list[tuple[int, int, str]]
 ) -> None:
     offers = [offer(f"r{n}", count) for n, count in enumerate(free)]

@@ -1,4 +1,4 @@
-"""The scheduler as a process: what it says and how it ends, for good and for bad input."""
+"""The scheduler as a process: output and exit codes for valid and invalid input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(*flags: str, key: str = KEY) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("flags", "key", "told"),
+    ("flags", "key", "message"),
     [
         ((), "", "TASKYARD_KEY"),
         (("--lisen=127.0.0.1:0",), KEY, "--listen"),
@@ -53,10 +53,10 @@ def run(*flags: str, key: str = KEY) -> subprocess.CompletedProcess[str]:
         (("--priority-order", "random"), KEY, "aged, strict"),
     ],
 )
-def test_a_bad_setting_is_one_line_that_names_it(flags: tuple[str, ...], key: str, told: str) -> None:
+def test_a_bad_setting_is_one_line_that_names_it(flags: tuple[str, ...], key: str, message: str) -> None:
     ended = run(*flags, key=key)
     assert ended.returncode == 2
-    assert told in ended.stderr
+    assert message in ended.stderr
     assert ended.stderr.count("\n") == 1, ended.stderr
 
 

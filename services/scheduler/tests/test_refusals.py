@@ -1,4 +1,4 @@
-"""What a runner gave back as unsupported: how long it counts, and what makes it forgotten."""
+"""Refusals of unsupported tasks: how long they last, and what clears them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import uuid
 
 from services.scheduler.tests.conftest import Site
 from taskyard.v1 import lease_pb2
-from taskyard_scheduler.domain.refusals import REFUSAL_SECONDS, Alike, RefusalBook, Refusals
+from taskyard_scheduler.domain.refusals import REFUSAL_SECONDS, RefusalBook, RefusalKey, Refusals
 from tests.harness.link_runner import LinkRunner
 
-ODD = Alike("t", "command", "odd")
+ODD = RefusalKey("t", "command", "odd")
 
 
-def refused(alike: Alike = ODD, now: float = 0.0) -> Refusals:
+def refused(key: RefusalKey = ODD, now: float = 0.0) -> Refusals:
     made = Refusals()
-    made.add(alike, now)
+    made.add(key, now)
     return made
 
 
@@ -28,17 +28,17 @@ def test_a_refusal_counts_for_ten_minutes_from_the_last_one() -> None:
 
 
 def test_a_refusal_is_about_tasks_of_one_tenant_kind_type_and_function() -> None:
-    refusals = refused(Alike("t", "function", "mail", "send"))
+    refusals = refused(RefusalKey("t", "function", "mail", "send"))
     for other in (
-        Alike("u", "function", "mail", "send"),
-        Alike("t", "command", "mail", "send"),
-        Alike("t", "function", "post", "send"),
-        Alike("t", "function", "mail", "receive"),
+        RefusalKey("u", "function", "mail", "send"),
+        RefusalKey("t", "command", "mail", "send"),
+        RefusalKey("t", "function", "post", "send"),
+        RefusalKey("t", "function", "mail", "receive"),
     ):
         assert refusals.seconds(other, 1.0) == 0.0
 
 
-def test_an_agent_that_comes_back_is_held_to_what_it_refused_and_another_one_is_not() -> None:
+def test_refusals_apply_to_a_reconnected_agent_and_not_to_a_new_one() -> None:
     book = RefusalBook()
     book.keep("r1", "agent", refused(), 10.0)
     assert book.recall("r1", "agent", 20.0).seconds(ODD, 20.0) == REFUSAL_SECONDS - 20.0
@@ -47,7 +47,7 @@ def test_an_agent_that_comes_back_is_held_to_what_it_refused_and_another_one_is_
     assert book.recall("r1", "agent", 50.0).seconds(ODD, 50.0) == 0.0, "its successor made it forgotten"
 
 
-def test_nothing_is_kept_of_runners_that_do_not_come_back() -> None:
+def test_refusals_of_runners_that_do_not_reconnect_are_dropped() -> None:
     book = RefusalBook()
     for n in range(5):
         book.keep(f"r{n}", "agent", refused(now=float(n)), float(n))
@@ -74,7 +74,7 @@ async def test_rule_03_a_reconnect_does_not_make_a_refusal_forgotten_and_another
     await runner.say_goodbye(keep_leases=True)
     await runner.ended()
     await runner.connect()
-    # What the runner may still have comes to it; the plan that gave it this looked at the other as well.
+    # The runner gets the other task; the plan that assigned it considered the refused one as well.
     site.taskdb.add_class(class_id=2, task_type="plain")
     (plain,) = site.taskdb.add_tasks(class_id=2, task_type="plain")
     assert (await runner.next_assignment()).lease.task == plain
@@ -87,7 +87,7 @@ async def test_rule_03_a_reconnect_does_not_make_a_refusal_forgotten_and_another
     assert (await runner.next_assignment()).lease.task == refused_task
 
 
-async def test_rule_03_a_refusal_holds_for_a_claim_that_is_under_way(site: Site) -> None:
+async def test_rule_03_refusal_applies_to_a_claim_in_flight(site: Site) -> None:
     runner = await site.runner(capacity=2)
     site.taskdb.add_tasks()
     first = await runner.next_assignment()

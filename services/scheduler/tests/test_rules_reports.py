@@ -29,7 +29,7 @@ async def test_rule_07_reports_are_acknowledged_only_after_taskdb_has_committed(
     await runner.acked(seq)
 
 
-async def test_rule_07_what_arrives_during_a_call_forms_the_next_call_for_all_runners(site: Site) -> None:
+async def test_rule_07_reports_arriving_during_a_call_form_the_next_call_for_all_runners(site: Site) -> None:
     runners = [await site.runner(f"runner-{n}", capacity=50) for n in range(4)]
     site.taskdb.add_tasks(200)
     taken = [[await runner.next_assignment() for _ in range(50)] for runner in runners]
@@ -59,7 +59,9 @@ async def test_rule_07_rejected_reports_are_acked_and_listed(site: Site) -> None
     assert site.taskdb.phase(assignment.lease.task) == "SUCCEEDED"
 
 
-async def test_rule_07_reports_for_leases_never_held_are_rejected_and_harm_nobody(site: Site) -> None:
+async def test_rule_07_reports_for_leases_never_held_are_rejected_and_do_not_affect_others(
+    site: Site,
+) -> None:
     owner, stranger = await site.runner(), await site.runner("runner-2", capacity=1)
     site.taskdb.add_tasks(pinned="runner-1")
     assignment = await owner.next_assignment()
@@ -374,7 +376,7 @@ async def test_rule_12_many_assignments_share_a_message_of_bounded_size(site: Si
     assert max(m.ByteSize() for m in runner.messages("assignments")) < 512 * 1024
 
 
-async def test_rule_12_a_runner_that_does_not_read_delays_nobody_else(site: Site) -> None:
+async def test_rule_12_runner_that_does_not_read_does_not_delay_others(site: Site) -> None:
     frozen, other = await site.runner(capacity=100), await site.runner("runner-2")
     frozen._reading.clear()
     site.taskdb.add_tasks(50, pinned="runner-1", payload={"raw": b"x" * 1_000_000})
@@ -389,7 +391,7 @@ async def test_rule_12_a_runner_that_does_not_read_delays_nobody_else(site: Site
         await site.taskdb.called("ReportRuns", len(site.taskdb.requests("ReportRuns")) + 1)
 
 
-async def test_rule_12_an_oversized_message_ends_the_stream_and_harms_nobody(site: Site) -> None:
+async def test_rule_12_oversized_message_ends_the_stream_and_does_not_affect_others(site: Site) -> None:
     runner, other = await site.runner(), await site.runner("runner-2")
     lease = lease_pb2.LeaseRef(task="tenants/default/tasks/t1", generation=1)
     batch = log_batch(lease, *range(1, 200))

@@ -37,7 +37,7 @@ async def test_rule_01_a_second_hello_ends_the_stream(site: Site) -> None:
     assert isinstance(await runner.ended(), errors.ProtocolViolation)
 
 
-async def test_rule_01_hello_lists_everything_held_also_what_ended_unacknowledged(site: Site) -> None:
+async def test_rule_01_hello_lists_every_held_lease_including_ended_unacknowledged_runs(site: Site) -> None:
     runner = await site.runner()
     site.taskdb.add_tasks(2)
     first, second = await runner.next_assignment(), await runner.next_assignment()
@@ -69,7 +69,7 @@ async def test_rule_02_a_new_session_of_the_same_agent_supersedes_the_old_stream
     assert await new.next_assignment()
 
 
-async def test_rule_02_another_live_instance_is_refused_and_the_first_goes_on(site: Site) -> None:
+async def test_rule_02_another_live_instance_is_refused_and_the_first_continues(site: Site) -> None:
     first = await site.runner()
     second = await site.agent()
     with pytest.raises(errors.RunnerIdInUse):
@@ -127,7 +127,7 @@ async def test_rule_02_welcome_has_a_verdict_for_each_lost_lease_and_none_for_th
     assert (kept.lease.task, 1) in runner.held
 
 
-async def test_rule_06_without_heartbeats_the_stream_ends_and_taskdb_learns_of_it(site: Site) -> None:
+async def test_rule_06_without_heartbeats_the_stream_ends_and_taskdb_is_notified(site: Site) -> None:
     runner = await site.runner(heartbeats=False)
     ended = await runner.ended()
     assert isinstance(ended, errors.HeartbeatTimeout)
@@ -148,19 +148,19 @@ async def test_rule_06_a_frozen_runner_that_reads_nothing_is_ended_all_the_same(
     assert await other.next_assignment()
 
 
-async def test_rule_06_a_runner_not_heard_of_lately_gets_no_work(make_site: SiteMaker) -> None:
+async def test_rule_06_runner_without_a_recent_heartbeat_gets_no_work(make_site: SiteMaker) -> None:
     site = await make_site(heartbeat_interval=timedelta(seconds=1.2), lease_duration=timedelta(seconds=5))
     runner = await site.runner(heartbeats=False)
     session = site.scheduler.fleet.sessions["runner-1"]
     session.heartbeat_time -= 1.7
-    site.taskdb.add_tasks(tell=False)
+    site.taskdb.add_tasks(publish=False)
     assert site.scheduler.fleet.offers(site.scheduler.clock()) == []
     await runner.heartbeat()
     await runner.heartbeat_acked(1)
     assert site.scheduler.fleet.offers(site.scheduler.clock()) != []
 
 
-async def test_rule_14_goodbye_of_the_agent_ends_the_session_and_gives_its_leases_back(site: Site) -> None:
+async def test_rule_14_goodbye_of_the_agent_ends_the_session_and_releases_its_leases(site: Site) -> None:
     runner = await site.runner()
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
@@ -227,7 +227,7 @@ async def test_rule_14_after_the_servers_goodbye_nothing_new_is_sent(site: Site)
     assert [site.taskdb.phase(name) for name in site.taskdb.tasks] == ["PENDING", "PENDING"]
 
 
-async def test_rule_14_an_old_session_is_sent_elsewhere_and_may_come_back(make_site: SiteMaker) -> None:
+async def test_rule_14_old_session_is_redirected_and_may_reconnect(make_site: SiteMaker) -> None:
     site = await make_site(max_session_age=timedelta(seconds=1))
     runner = await site.runner()
     assert runner.welcome is not None and runner.welcome.max_session_age.seconds == 1
@@ -266,7 +266,7 @@ async def test_rule_15_without_a_common_version_the_agent_is_refused(site: Site)
         await runner.connect(runner.hello(protocol_version=0))
 
 
-async def test_a_key_for_another_runner_id_is_refused_before_taskdb_is_asked(site: Site) -> None:
+async def test_key_for_another_runner_id_is_refused_without_a_call_to_taskdb(site: Site) -> None:
     key = site.taskdb.add_key(api_key_pb2.PRINCIPAL_KIND_RUNNER, runner_id="edge-*")
     runner = await site.agent("runner-1", key=key)
     with pytest.raises(errors.PermissionDenied, match="edge-"):

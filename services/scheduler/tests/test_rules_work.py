@@ -88,13 +88,13 @@ async def test_rule_03_the_first_lease_is_short(site: Site) -> None:
     assert assignment.lease_ttl.ToTimedelta() < runner.welcome.lease_duration.ToTimedelta()
 
 
-async def test_rule_03_work_given_back_for_want_of_capacity_is_not_offered_again_before_a_heartbeat(
+async def test_rule_03_work_released_for_lack_of_capacity_is_not_offered_again_before_a_heartbeat(
     site: Site,
 ) -> None:
     runner = await site.runner(capacity=2, heartbeats=False)
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
-    # Its heartbeats tell that time passes; it takes nothing.
+    # Its heartbeats advance the time; it accepts nothing.
     await site.runner("beating", described=registration(task_types=["nothing"]))
     seq = await runner.released(assignment, lease_pb2.RELEASE_REASON_NO_CAPACITY)
     await runner.acked(seq)
@@ -136,7 +136,7 @@ async def test_rule_03_an_assignment_the_agent_never_took_on_frees_its_place_whe
     assert second is not None and second.lease.task != dropped.lease.task
 
 
-async def test_rule_03_a_claim_whose_stream_broke_is_given_back_at_once(site: Site) -> None:
+async def test_rule_03_claim_whose_stream_broke_is_released_at_once(site: Site) -> None:
     runner = await site.runner()
     with site.taskdb.held_back("ClaimForRunners"):
         site.taskdb.add_tasks()
@@ -212,7 +212,7 @@ async def test_rule_05_a_heartbeat_is_not_acked_while_taskdb_is_away_but_once_it
     assert runner.connected
 
 
-async def test_rule_05_changed_registration_changes_what_a_runner_is_given(site: Site) -> None:
+async def test_rule_05_changed_registration_changes_the_assignments_of_a_runner(site: Site) -> None:
     runner = await site.runner(heartbeats=False)
     site.taskdb.add_class(class_id=2, task_type="special")
     runner.registration = registration(4, task_types=["plain"])
@@ -308,17 +308,17 @@ async def test_rule_13_an_agent_that_drains_on_its_own_account_gets_no_work(site
     assert await runner.next_assignment()
 
 
-async def test_rule_13_a_lost_lease_is_told_until_the_agent_has_dropped_it(site: Site) -> None:
+async def test_rule_13_lost_lease_is_repeated_until_the_agent_drops_it(site: Site) -> None:
     runner = await site.runner(heartbeats=False)
     (name,) = site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
     await runner.heartbeat_acked(await runner.heartbeat())
     aborted = lease_pb2.LeaseVerdict(lease=assignment.lease, action=lease_pb2.LEASE_ACTION_ABORT)
-    told = lease_service_pb2.RunnerVerdicts(runner_id="runner-1", verdicts=[aborted])
+    verdicts = lease_service_pb2.RunnerVerdicts(runner_id="runner-1", verdicts=[aborted])
     held = dict(runner.held)
-    site.taskdb.tell(lease_service_pb2.WatchQueueResponse(verdicts=[told]))
+    site.taskdb.publish(lease_service_pb2.WatchQueueResponse(verdicts=[verdicts]))
     await runner.message("command")
-    # As if the agent had not heard it.
+    # As if the agent had not received it.
     runner.held.update(held)
     runner._dropped.clear()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Large or unsociable tasks beside a steady stream of small ones: within a bound, and at a bounded cost."""
+"""Large tasks, or tasks that avoid others, beside a stream of small ones: bounded wait at bounded cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import Constraint, PlacementClass
 from taskyard_scheduler.domain.plan import ListedLane, RunnerPlan, Situation, make_plan
 from taskyard_scheduler.domain.reservations import (
-    PATIENCE_SECONDS,
+    RESERVATION_DELAY_SECONDS,
     RUNNERS_PER_RESERVATION,
     Reservations,
 )
@@ -58,13 +58,13 @@ class Work:
 
 
 @dataclass
-class Yard:
+class Simulation:
     """Runners with resources in virtual time: the production plan, and claims merged as by taskdb."""
 
     runners: dict[str, Resources]
     work: list[Work]
     weights: dict[str, int] = field(default_factory=dict)
-    patience: float = PATIENCE_SECONDS
+    reservation_delay: float = RESERVATION_DELAY_SECONDS
     places: int = 8
     seed: int = 1
     profiles: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Yard:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.now = 0.0
-        self.agenda = Agenda(self.patience)
+        self.agenda = Agenda(self.reservation_delay)
         self.matches = Matches()
         self.budgets = dict(self.runners)
         self.types: dict[str, Counter[str]] = {name: Counter() for name in self.runners}
@@ -89,7 +89,7 @@ class Yard:
         for found in self.work:
             self.agenda.classes[found.wanted.class_id] = found.wanted
             weight = self.weights.get(found.tenant, 1)
-            self.agenda.tell(TenantShare(found.tenant, weight), 0.0)
+            self.agenda.update_share(TenantShare(found.tenant, weight), 0.0)
 
     def run(self, until: float) -> None:
         arrivals = sorted({found.start for found in self.work})
@@ -118,9 +118,9 @@ class Yard:
                 found.waiting.append(self.now)
             if found.count and not found.waits and not found.waiting:
                 found.waiting.extend([self.now] * found.count)
-            self._tell(found)
+            self._publish(found)
 
-    def _tell(self, found: Work) -> None:
+    def _publish(self, found: Work) -> None:
         if found.waiting:
             head, backlog = found.waiting[0], len(found.waiting)
             self.agenda.put(Lane(found.tenant, *found.lane_id, head, backlog), self.now)
@@ -161,12 +161,12 @@ class Yard:
     def _start(self, runner: str, found: Work) -> None:
         cost = found.wanted.resources
         assert self.budgets[runner].holds(cost), "more was given than is free"
-        assert found.wanted.avoid.task_types.isdisjoint(+self.types[runner]), "unwelcome company"
+        assert found.wanted.avoid.task_types.isdisjoint(+self.types[runner]), "an avoided type is running"
         found.waits.append(self.now - found.waiting.popleft())
         self.budgets[runner] = self.budgets[runner].less(cost)
         self.types[runner][found.wanted.task_type] += 1
         self._charge(found.tenant, 1)
-        self._tell(found)
+        self._publish(found)
         seconds = found.seconds * self.rng.uniform(0.5, 1.0)
         heapq.heappush(self._ends, (self.now + seconds, next(self._numbers), runner, found))
 
@@ -193,8 +193,8 @@ def affords(budget: Resources, listed: ListedLane) -> bool:
 
 
 def bound(longest: float, *, ahead: int = 0, rounds: int = 1) -> float:
-    """Decision 0010: its turn, the patience, and twice the longest task per reservation up to its own."""
-    return DEBT_SECONDS + 2 * longest + PATIENCE_SECONDS + 2 * longest * rounds * (1 + ahead)
+    """Decision 0010: its turn, the delay, and twice the longest task per reservation up to its own."""
+    return DEBT_SECONDS + 2 * longest + RESERVATION_DELAY_SECONDS + 2 * longest * rounds * (1 + ahead)
 
 
 SMALL = wanted(1, task_type="small", resources=cores(1))
@@ -208,23 +208,25 @@ LARGE = wanted(2, resources=cores(4))
 APART = wanted(3, avoid=Constraint(task_types=frozenset({"small"})))
 
 
-@pytest.mark.parametrize("asked", [LARGE, APART], ids=["needs all cores", "avoids the type of the stream"])
+@pytest.mark.parametrize("large", [LARGE, APART], ids=["needs all cores", "avoids the type of the stream"])
 @pytest.mark.parametrize("tenant", ["t", "u"], ids=["of the same tenant", "of another tenant"])
 def test_a_task_that_no_gap_is_large_enough_for_starts_within_the_bound(
-    asked: PlacementClass, tenant: str
+    large: PlacementClass, tenant: str
 ) -> None:
-    def yard(patience: float) -> tuple[Yard, Work]:
-        rare = Work(tenant, asked, 3.0, count=3, start=20.0)
-        return Yard({"a": cores(4), "b": cores(4)}, [stream(), rare], patience=patience), rare
+    def simulation(reservation_delay: float) -> tuple[Simulation, Work]:
+        rare = Work(tenant, large, 3.0, count=3, start=20.0)
+        return Simulation(
+            {"a": cores(4), "b": cores(4)}, [stream(), rare], reservation_delay=reservation_delay
+        ), rare
 
-    starved, rare = yard(NEVER)
+    starved, rare = simulation(NEVER)
     starved.run(400.0)
     assert rare.waits == [], "without a reservation it never starts"
-    site, rare = yard(PATIENCE_SECONDS)
+    site, rare = simulation(RESERVATION_DELAY_SECONDS)
     site.run(200.0)
     assert len(rare.waits) == 3
     for ahead, waited in enumerate(rare.waits):
-        assert PATIENCE_SECONDS <= waited <= bound(3.0, ahead=ahead)
+        assert RESERVATION_DELAY_SECONDS <= waited <= bound(3.0, ahead=ahead)
     assert site.used() > 0.9 * starved.used()
 
 
@@ -247,7 +249,7 @@ def test_every_class_and_priority_starts_within_the_bound_and_most_runners_stay_
     ]
     zones = {"r5": {"labels": {"zone": "eu"}}}
     weights = {"a": 10, "b": 1, "c": 1, "d": 1}
-    site = Yard(runners, [*streams, *large], weights, places=16, seed=seed, profiles=zones)
+    site = Simulation(runners, [*streams, *large], weights, places=16, seed=seed, profiles=zones)
     site.run(400.0)
     allowed = len(runners) // RUNNERS_PER_RESERVATION
     assert site.most_held <= allowed
@@ -261,23 +263,23 @@ def test_every_class_and_priority_starts_within_the_bound_and_most_runners_stay_
     assert site.used() > 0.75
 
 
-def test_many_large_lanes_of_one_tenant_do_not_keep_another_tenants_waiting() -> None:
+def test_many_large_lanes_of_one_tenant_do_not_delay_another_tenant() -> None:
     greedy = [Work("g", wanted(100 + n, resources=cores(4, disk_mb=n)), 3.0, count=20) for n in range(10)]
     modest = Work("m", LARGE, 3.0, count=1, start=60.0)
     runners = {name: cores(4, disk_mb=100) for name in "abcd"}
-    site = Yard(runners, [stream("s"), *greedy, modest], {"s": 10})
+    site = Simulation(runners, [stream("s"), *greedy, modest], {"s": 10})
     site.run(260.0)
     assert modest.waits and modest.waits[0] <= bound(3.0, rounds=2)
     assert site.most_held == 1
     assert site.used() > 0.7
 
 
-def test_a_lane_that_finds_room_now_and_then_gets_nothing_held_back() -> None:
+def test_lane_that_is_served_now_and_then_gets_no_reservation() -> None:
     pair = Work("t", wanted(2, resources=cores(2)), 1.0, count=800, start=5.0)
     wide = stream(seconds=1.0, wanted=wanted(3, resources=cores(3)))
-    site = Yard({name: cores(16) for name in "abcd"}, [stream(seconds=1.0), wide, pair], places=32)
-    site.run(5.0 + 2 * PATIENCE_SECONDS)
-    assert max(pair.waits) > PATIENCE_SECONDS, "it is busy for longer than that"
+    site = Simulation({name: cores(16) for name in "abcd"}, [stream(seconds=1.0), wide, pair], places=32)
+    site.run(5.0 + 2 * RESERVATION_DELAY_SECONDS)
+    assert max(pair.waits) > RESERVATION_DELAY_SECONDS, "it is busy for longer than that"
     assert ("t", pair.lane_id) not in site.served
 
 
@@ -310,7 +312,7 @@ def listed(plan: RunnerPlan) -> list[int]:
 FREE = wanted(5, resources=NO_RESOURCES)
 
 
-def test_a_runner_that_is_held_back_gives_others_what_the_lane_does_not_need() -> None:
+def test_reserved_runner_offers_others_what_the_lane_does_not_need() -> None:
     lanes = [lane(2, 1), lane(1, 50, head=5.0), lane(5, 50, head=6.0)]
     site = Single(lanes, [SMALL, LARGE, FREE], a=cores(4, memory_mb=100))
     site.plan(0.0, offer("a", 2, budget=cores(2)))
@@ -342,20 +344,20 @@ def starving(*runners: str) -> Single:
     return site
 
 
-def test_what_is_held_back_is_released_when_the_lane_has_no_work_any_more() -> None:
+def test_reservation_is_released_when_its_lane_is_empty() -> None:
     site = starving("a")
     site.agenda.remove("t", (2, 0, ""))
     assert site.held == {}
     assert site.plan(11.0, offer("a", 1, budget=cores(1)))["a"].count == 1
 
 
-def test_a_runner_that_takes_no_work_any_more_is_replaced() -> None:
+def test_reserved_runner_that_stops_accepting_work_is_replaced() -> None:
     site = starving("a", "b")
-    site.plan(11.0, offer("b", 1, budget=cores(1)), working=lambda key: key != "a")
+    site.plan(11.0, offer("b", 1, budget=cores(1)), accepts_work=lambda key: key != "a")
     assert list(site.held) == ["b"]
 
 
-def test_a_runner_that_is_full_stays_held_back() -> None:
+def test_full_runner_keeps_its_reservation() -> None:
     site = starving("a", "b")
     site.plan(11.0, offer("b", 1, budget=cores(1)))
     assert list(site.held) == ["a"]
@@ -363,7 +365,7 @@ def test_a_runner_that_is_full_stays_held_back() -> None:
 
 def test_a_tenant_that_may_claim_nothing_holds_nothing_back() -> None:
     site = starving("a")
-    site.agenda.tell(TenantShare("t", claimable=0), 11.0)
+    site.agenda.update_share(TenantShare("t", claimable=0), 11.0)
     site.plan(11.0, offer("a", 1, budget=cores(1)))
     assert site.held == {}
 

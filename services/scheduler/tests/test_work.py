@@ -29,7 +29,7 @@ async def stub_of(site: Site, key: str = "") -> Any:
 def claim_request(worker_id: str = "worker-1", **fields: Any) -> work_service_pb2.ClaimTasksRequest:
     fields.setdefault("request_id", uuid.uuid4().hex)
     fields.setdefault("registration", registration(1000))
-    # The news of a task may be on its way to the scheduler still.
+    # The update about a task may not have reached the scheduler yet.
     fields.setdefault("wait", timedelta(seconds=5))
     return work_service_pb2.ClaimTasksRequest(worker_id=worker_id, **fields)
 
@@ -41,7 +41,7 @@ async def failure(call: Any) -> errors.TaskyardError:
 
 
 async def until(owner: object, method: str, holds: Callable[[], bool]) -> None:
-    """Wait until something holds, which is looked at after each call of a method."""
+    """Wait until a condition holds, checked after each call of a method."""
     called = asyncio.Event()
     original = getattr(owner, method)
 
@@ -81,7 +81,7 @@ async def test_a_worker_claims_reports_and_is_done(site: Site) -> None:
     assert [r.duplicate for r in again] == [True, True]
 
 
-async def test_a_claim_takes_at_most_max_tasks_and_for_the_lease_asked_for(site: Site) -> None:
+async def test_claim_returns_at_most_max_tasks_with_the_requested_lease(site: Site) -> None:
     stub = await stub_of(site)
     site.taskdb.add_tasks(10)
     await ready(site)
@@ -93,7 +93,7 @@ async def test_a_claim_takes_at_most_max_tasks_and_for_the_lease_asked_for(site:
     assert (pop.runner_id, pop.session_epoch) == ("worker-1", 0)
 
 
-async def test_without_work_a_claim_answers_empty_at_once_or_after_its_wait(site: Site) -> None:
+async def test_claim_without_work_returns_empty_at_once_or_after_its_wait(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     assert list((await stub.ClaimTasks(claim_request(wait=timedelta(0)))).assignments) == []
@@ -112,7 +112,7 @@ async def test_a_long_poll_is_answered_when_work_arrives(site: Site) -> None:
     assert [a.lease.task for a in response.assignments] == [name]
 
 
-async def test_many_waiting_workers_share_what_arrives(site: Site) -> None:
+async def test_many_waiting_workers_share_new_work(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     claims = [
@@ -166,7 +166,7 @@ async def test_a_cancelled_long_poll_strands_nothing(site: Site) -> None:
     await site.taskdb.called("ClaimForRunners")
     call.cancel()
     fleet = site.scheduler.fleet
-    await until(fleet, "remove_taker", lambda: not fleet.claims())
+    await until(fleet, "remove_claimant", lambda: not fleet.claims())
     (name,) = site.taskdb.add_tasks()
     assert site.taskdb.phase(name) == "PENDING"
     assert len((await stub.ClaimTasks(claim_request())).assignments) == 1
@@ -287,7 +287,7 @@ async def test_a_draining_scheduler_sends_waiting_workers_elsewhere(site: Site) 
     assert error.code is errors.Code.UNAVAILABLE
 
 
-async def test_without_taskdb_workers_are_told_within_their_deadline(site: Site) -> None:
+async def test_without_taskdb_workers_get_an_error_within_their_deadline(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     await stub.ClaimTasks(claim_request(wait=timedelta(0)))

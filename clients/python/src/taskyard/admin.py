@@ -1,6 +1,6 @@
-"""What administrators do: tenants, keys, task types, runners and the health of the data.
+"""The administrator's API: tenants, keys, task types, runners and the health of the data.
 
-Every method speaks in the proto messages of taskyard.v1, which document each field.
+Methods take and return the proto messages of taskyard.v1, which document each field.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PAGE_SIZE = 1000
 
 
-def _same(message: Any) -> Any:
+def _identity(message: Any) -> Any:
     return message
 
 
@@ -57,21 +57,21 @@ class Admin:
     # Tenants
 
     async def create_tenant(self, tenant_id: str, tenant: tenant_pb2.Tenant) -> tenant_pb2.Tenant:
-        """Makes a tenant; display_name and tier are needed."""
+        """Creates a tenant; display_name and tier are required."""
         request = tenant_service_pb2.CreateTenantRequest(
             tenant_id=tenant_id, tenant=tenant, request_id=uuid4().hex
         )
         return (await self._channels.call(self._tenants.CreateTenant, request)).tenant
 
     async def get_tenant(self, tenant: str) -> tenant_pb2.Tenant:
-        """A tenant as it is now."""
+        """Returns a tenant."""
         request = tenant_service_pb2.GetTenantRequest(name=tenant_name(tenant))
         return (await self._channels.call(self._tenants.GetTenant, request)).tenant
 
     def tenants(self, filter: str = "") -> Stream[tenant_pb2.Tenant]:
         """All tenants, by id; the filter may name tier, suspended and create_time."""
         request = tenant_service_pb2.ListTenantsRequest(filter=filter, page_size=PAGE_SIZE)
-        return Stream(pages(self._channels, lambda: self._tenants.ListTenants, request, "tenants", _same))
+        return Stream(pages(self._channels, lambda: self._tenants.ListTenants, request, "tenants", _identity))
 
     async def update_tenant(self, tenant: tenant_pb2.Tenant, *paths: str) -> tenant_pb2.Tenant:
         """Changes the fields named by `paths`, or every field that is set."""
@@ -79,19 +79,19 @@ class Admin:
         return (await self._channels.call(self._tenants.UpdateTenant, request)).tenant
 
     async def delete_tenant(self, tenant: str, *, force: bool = False) -> None:
-        """Removes a tenant for good; `force` takes its task types and tasks along."""
+        """Deletes a tenant permanently; `force` also deletes its task types and tasks."""
         request = tenant_service_pb2.DeleteTenantRequest(name=tenant_name(tenant), force=force)
         await self._channels.call(self._tenants.DeleteTenant, request)
 
     async def tenant_usage(self, tenant: str) -> tenant_service_pb2.GetTenantUsageResponse:
-        """How much of its quota a tenant uses."""
+        """Returns how much of its quota a tenant uses."""
         request = tenant_service_pb2.GetTenantUsageRequest(name=tenant_name(tenant))
         return await self._channels.call(self._tenants.GetTenantUsage, request)
 
     # Keys
 
     async def create_key(self, key: api_key_pb2.ApiKey, key_id: str = "") -> tuple[api_key_pb2.ApiKey, str]:
-        """Makes a key; the second value is its secret, which nobody can read again."""
+        """Creates a key; the second value is its secret, which cannot be read again."""
         request = api_key_service_pb2.CreateApiKeyRequest(api_key_id=key_id, api_key=key)
         made = await self._channels.call(self._keys.CreateApiKey, request)
         return made.api_key, made.secret
@@ -99,10 +99,10 @@ class Admin:
     def keys(self) -> Stream[api_key_pb2.ApiKey]:
         """All keys that the caller may see, without their secrets."""
         request = api_key_service_pb2.ListApiKeysRequest(page_size=PAGE_SIZE)
-        return Stream(pages(self._channels, lambda: self._keys.ListApiKeys, request, "api_keys", _same))
+        return Stream(pages(self._channels, lambda: self._keys.ListApiKeys, request, "api_keys", _identity))
 
     async def revoke_key(self, key: str) -> api_key_pb2.ApiKey:
-        """Makes a key invalid for good. Repeating it is safe."""
+        """Revokes a key permanently. Repeating it is safe."""
         request = api_key_service_pb2.RevokeApiKeyRequest(name=f"apiKeys/{key.removeprefix('apiKeys/')}")
         return (await self._channels.call(self._keys.RevokeApiKey, request)).api_key
 
@@ -118,24 +118,26 @@ class Admin:
         request = task_type_service_pb2.ListTaskTypesRequest(
             parent=tenant_name(tenant or self._channels.context.tenant), filter=filter, page_size=PAGE_SIZE
         )
-        return Stream(pages(self._channels, lambda: self._types.ListTaskTypes, request, "task_types", _same))
+        return Stream(
+            pages(self._channels, lambda: self._types.ListTaskTypes, request, "task_types", _identity)
+        )
 
     async def put_type(self, task_type: task_type_pb2.TaskType, *paths: str) -> task_type_pb2.TaskType:
-        """Makes a task type, or changes the fields named by `paths`, or every field that is set."""
+        """Creates a task type, or updates the fields named by `paths`, by default every field that is set."""
         request = task_type_service_pb2.UpdateTaskTypeRequest(
             task_type=task_type, update_mask=FieldMask(paths=paths), allow_missing=True
         )
         return (await self._channels.call(self._types.UpdateTaskType, request)).task_type
 
     async def delete_type(self, task_type: str) -> None:
-        """Removes a task type that no live task uses."""
+        """Deletes a task type that no live task uses."""
         request = task_type_service_pb2.DeleteTaskTypeRequest(name=self._type_name(task_type))
         await self._channels.call(self._types.DeleteTaskType, request)
 
     async def validate_payload(
         self, task_type: str, payload: Any
     ) -> task_type_service_pb2.ValidatePayloadResponse:
-        """Whether a payload matches the type's schema, and why not."""
+        """Checks a payload against the type's schema; the response lists the violations."""
         request = task_type_service_pb2.ValidatePayloadRequest(
             name=self._type_name(task_type), payload=to_payload(payload)
         )
@@ -144,7 +146,7 @@ class Admin:
     # Runners
 
     async def get_runner(self, runner: str) -> runner_pb2.Runner:
-        """A runner, with the tasks it holds."""
+        """Returns a runner with the tasks it holds."""
         request = runner_service_pb2.GetRunnerRequest(name=runner_name(runner))
         return (await self._channels.call(self._runners.GetRunner, request)).runner
 
@@ -153,7 +155,7 @@ class Admin:
         request = runner_service_pb2.ListRunnersRequest(
             filter=filter, show_deleted=deleted, page_size=PAGE_SIZE
         )
-        return Stream(pages(self._channels, lambda: self._runners.ListRunners, request, "runners", _same))
+        return Stream(pages(self._channels, lambda: self._runners.ListRunners, request, "runners", _identity))
 
     async def label_runner(self, runner: str, labels: Mapping[str, str]) -> runner_pb2.Runner:
         """Sets the administrator's labels of a runner to exactly these."""
@@ -172,7 +174,7 @@ class Admin:
         reason: str = "",
         exit_when_drained: bool = False,
     ) -> runner_pb2.Runner:
-        """No new work for a runner; its tasks finish, until `deadline`, or are given back."""
+        """Stops new work for a runner; its tasks finish, at most until `deadline`, or are released."""
         drain = runner_pb2.DrainRequest(
             mode=runner_pb2.DrainMode.Value(f"DRAIN_MODE_{mode.upper()}"),
             reason=reason,
@@ -184,12 +186,12 @@ class Admin:
         return (await self._channels.call(self._runners.DrainRunner, request)).runner
 
     async def undrain(self, runner: str) -> runner_pb2.Runner:
-        """Lets a runner take work again. Repeating it is safe."""
+        """Lets a runner accept work again. Repeating it is safe."""
         request = runner_service_pb2.UndrainRunnerRequest(name=runner_name(runner))
         return (await self._channels.call(self._runners.UndrainRunner, request)).runner
 
     async def delete_runner(self, runner: str, *, force: bool = False) -> None:
-        """Forgets a runner; `force` takes its tasks away from it."""
+        """Deletes a runner; `force` revokes the leases it still holds."""
         request = runner_service_pb2.DeleteRunnerRequest(name=runner_name(runner), force=force)
         await self._channels.call(self._runners.DeleteRunner, request)
 
@@ -198,15 +200,15 @@ class Admin:
     async def doctor(
         self, checks: Sequence[str] = (), *, repair: bool = False
     ) -> doctor_pb.RunDoctorResponse:
-        """Recomputes the invariants, all of them or these; repairs what can safely be if asked to."""
+        """Checks the invariants, all or the named ones; `repair` fixes what can be fixed safely."""
         request = doctor_pb.RunDoctorRequest(checks=checks, repair=repair)
         return await self._channels.call(self._health.RunDoctor, request)
 
     def quarantines(self, tenant: str = "-") -> Stream[doctor_pb.Quarantine]:
-        """Specs that are held back because they killed too many runners."""
+        """Specs that are quarantined because they crashed too many runners."""
         request = doctor_pb.ListQuarantinesRequest(parent=tenant_name(tenant), page_size=PAGE_SIZE)
         return Stream(
-            pages(self._channels, lambda: self._health.ListQuarantines, request, "quarantines", _same)
+            pages(self._channels, lambda: self._health.ListQuarantines, request, "quarantines", _identity)
         )
 
     async def release_quarantine(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What to execute, one builder per kind; each takes the options of taskyard.Options as keywords."""
+"""Builders of new tasks, one per kind of execution; each takes taskyard.Options as keywords."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def container(
     network: bool = False,
     **options: Unpack[Options],
 ) -> NewTask:
-    """An OCI container; `args` go to its entry point, and it has no network unless asked for."""
+    """An OCI container; `args` go to its entry point, and it has no network unless `network` is set."""
     execution = pb.ContainerExecution(
         image=image, command=entrypoint, args=args, working_directory=working_directory, network=network
     )
@@ -46,7 +46,7 @@ def container(
 def wasm(module: bytes | Path | str, *args: str, sha256: str = "", **options: Unpack[Options]) -> NewTask:
     """A WASI module: its bytes, the Path of a file here, or as text its path on the runner's host.
 
-    A path on the host needs the module's SHA-256 in hexadecimal, so that what runs is what was meant.
+    A path on the host needs the module's SHA-256 in hexadecimal, so that the intended module runs.
     """
     if isinstance(module, str):
         if not sha256:
@@ -64,7 +64,7 @@ def wasm(module: bytes | Path | str, *args: str, sha256: str = "", **options: Un
 
 
 def external(report_timeout: Seconds | None = None, **options: Unpack[Options]) -> NewTask:
-    """Work that its owner does and reports on; no runner is involved."""
+    """Work that its owner executes and reports; no runner is involved."""
     execution = pb.ExternalExecution()
     if report_timeout is not None:
         execution.report_timeout.CopyFrom(to_duration(report_timeout))
@@ -72,5 +72,5 @@ def external(report_timeout: Seconds | None = None, **options: Unpack[Options]) 
 
 
 def typed(task_type: str, payload: Any = None, **options: Unpack[CommonOptions]) -> NewTask:
-    """A task of a registered type, executed as the type says."""
+    """A task of a registered type; the type defines what is executed."""
     return new_task(None, {**options, "payload": payload, "task_type": task_type})

@@ -32,12 +32,12 @@ def client_channel_options(max_receive_bytes: int = MAX_MESSAGE_BYTES) -> Option
         ("grpc.enable_retries", 1),
         ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-        # A watch may be idle for long: pings go on without data, but only while there is a call.
+        # A watch may be idle for long: pings continue without data, but only while a call is open.
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.keepalive_permit_without_calls", 0),
         ("grpc.max_receive_message_length", max_receive_bytes),
         ("grpc.max_send_message_length", -1),
-        # The default grows to two minutes, longer than anybody waits for a server that has come back.
+        # The default grows to two minutes, too long to wait for a server that is back.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.min_reconnect_backoff_ms", 1_000),
         ("grpc.max_reconnect_backoff_ms", 5_000),
@@ -152,7 +152,7 @@ def _traced_call(
     started = tracing.start_span(name, "", "client", {"rpc.system.name": "grpc", "rpc.method": name})
     sent = (*headers, (tracing.TRACEPARENT, tracing.traceparent_of(started)))
     call = inner(*args, metadata=sent, **kwargs)
-    # The status of a finished call is there at once, but only a coroutine may ask for it.
+    # The status of a finished call is available at once, but only a coroutine can read it.
     call.add_done_callback(lambda done: asyncio.ensure_future(_end_span(started, done)))
     return call
 

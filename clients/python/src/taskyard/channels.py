@@ -33,8 +33,8 @@ class Channels:
         self._stubs: dict[tuple[Server, Any], Any] = {}
 
     def stub(self, server: Server, make: Callable[[grpc.aio.Channel], S]) -> S:
-        """A stub of that server; raises ContextError if nothing says where the server is."""
-        # Not when the client is made: a channel belongs to the event loop that runs when it is opened.
+        """A stub of that server; raises ContextError if its address is not configured."""
+        # Opened late because a channel belongs to the event loop that runs when it is opened.
         if (server, make) not in self._stubs:
             self._stubs[server, make] = make(self._channel(server))
         stub: S = self._stubs[server, make]
@@ -43,13 +43,13 @@ class Channels:
     async def call(
         self, method: Callable[..., Awaitable[A]], request: Any, timeout: float | None = None
     ) -> A:
-        """The answer to one call, by default within service_config.json's time; raises taskyard.errors."""
+        """The response of one call; `timeout` overrides service_config.json. Raises taskyard.errors."""
         limit = timeout or self._timeout
         with translated():
             return await (method(request, timeout=limit) if limit else method(request))
 
     async def serves(self, address: str) -> bool:
-        """Whether the server at an address says that it serves."""
+        """Whether the health check of the server at an address reports SERVING."""
         async with self._open_to(address, self.context.key) as channel:
             # Two bytes do not justify another dependency: an empty HealthCheckRequest, status SERVING back.
             check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
@@ -59,7 +59,7 @@ class Channels:
                 return False
 
     async def close(self) -> None:
-        """Ends the connections and what is under way on them."""
+        """Closes the connections and cancels the calls in flight."""
         channels, self._open, self._stubs = list(self._open.values()), {}, {}
         for channel in channels:
             await channel.close()

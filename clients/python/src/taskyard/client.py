@@ -1,4 +1,4 @@
-"""The client: tasks created, read, watched and steered from asyncio code."""
+"""The asyncio client: creates, reads, watches and controls tasks."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from taskyard.task import Created, Task
 from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
-# How long single creates that share a batch are sent again, about as long as gRPC repeats one alone.
-COALESCED_PATIENCE = 5.0
+# How long single creates that share a batch are retried; about as long as gRPC retries a single call.
+COALESCED_RETRY_SECONDS = 5.0
 
 
 class Client(Reader):
     """A connection to Taskyard, safe to share between coroutines; an async context manager.
 
-    What is not given as an argument comes from TASKYARD_ADDRESS, TASKYARD_KEY and TASKYARD_TENANT, then from
-    .taskyard/context.toml in this folder or one above, then from ~/.config/taskyard/config.toml. `timeout`
-    bounds one call instead of what service_config.json says, `patience` an outage that watch, logs, wait and
-    create_many sit out.
+    Arguments that are not given are read from TASKYARD_ADDRESS, TASKYARD_KEY and TASKYARD_TENANT, then from
+    .taskyard/context.toml in this folder or the nearest parent that has one, then from
+    ~/.config/taskyard/config.toml. `timeout` replaces the per-method timeout of service_config.json.
+    `outage_timeout` is how long watch, logs, wait and create_many retry while the server cannot be reached.
 
-    Methods raise taskyard.errors; a task is named by its id, its full name, or a Task.
+    Methods raise taskyard.errors. A task is given as its id, its full name, or a Task.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -42,16 +42,16 @@ class Client(Reader):
         self.admin = Admin(self._channels)
 
     async def close(self) -> None:
-        """Ends the connection and what is under way on it."""
+        """Closes the connection and cancels the calls in flight."""
         self._coalescer.close()
         await super().close()
 
     # Creating
 
     async def create(self, task: NewTask) -> Created:
-        """Creates a task; once this returns, it is stored durably.
+        """Creates a task; when this returns, the task is stored durably.
 
-        Repeats after a broken connection create nothing twice. Calls made at the same time share batches.
+        A retry after a broken connection creates no second task. Concurrent calls share batches.
         """
         return await self._coalescer.create(self._prepared(task))
 
@@ -63,24 +63,24 @@ class Client(Reader):
         view: View = "name",
         progress: Callable[[int], None] | None = None,
     ) -> Stream[Result]:
-        """Creates any number of tasks; gives for each, in order, the created task or the error it met.
+        """Creates any number of tasks; yields for each, in order, the created task or its error.
 
-        `tasks` is read only as fast as the server takes them; a server that asks to slow down is obeyed.
-        `progress` is told how many have been answered so far.
+        `tasks` is read only as fast as the server accepts them; retry delays of the server are honoured.
+        `progress` is called with the number of results so far.
         """
-        batches = Batches(self._batch_create, self._parent, self._patience, view_of(view))
+        batches = Batches(self._batch_create, self._parent, self._outage_timeout, view_of(view))
         made = create_batches(tasks, self._prepared, batches.send, in_flight)
         return Stream(counted(made, progress) if progress else made)
 
     async def check(self, task: NewTask) -> Task:
-        """The task as a create would store it, defaults filled in; creates nothing, raises what it would."""
+        """Validates a create without storing it; returns the task with its defaults filled in."""
         request = self._prepared(task)
         request.parent, request.validate_only = self._parent, True
         return Task((await self._channels.call(self._tasks.CreateTask, request)).task)
 
     async def _create_now(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
         if len(requests) > 1:
-            batches = Batches(self._batch_create, self._parent, COALESCED_PATIENCE, pb.TASK_VIEW_BASIC)
+            batches = Batches(self._batch_create, self._parent, COALESCED_RETRY_SECONDS, pb.TASK_VIEW_BASIC)
             return await batches.send(requests)
         request = requests[0]
         request.parent, request.view = self._parent, pb.TASK_VIEW_BASIC
@@ -98,48 +98,48 @@ class Client(Reader):
         request.request_id = request.request_id or new_request_id()
         return request
 
-    # Steering
+    # Controlling
 
     async def cancel(self, task: str | Task, *, reason: str = "", grace: Seconds | None = None) -> Task:
-        """Asks for the task's end; from now on no new attempt starts. Repeating it is safe."""
+        """Requests cancellation; no new attempt starts after this returns. Repeating it is safe."""
         request = pb.CancelTaskRequest(name=self._name(task), reason=reason)
         if grace is not None:
             request.grace_period.CopyFrom(to_duration(grace))
         return Task((await self._channels.call(self._tasks.CancelTask, request)).task)
 
     async def pause(self, task: str | Task, *, reason: str = "", grace: Seconds | None = None) -> Task:
-        """Asks for a pause, before which the workload may write a checkpoint. Repeating it is safe."""
+        """Requests a pause; the workload may write a checkpoint before it stops. Repeating it is safe."""
         request = pb.PauseTaskRequest(name=self._name(task), reason=reason)
         if grace is not None:
             request.grace_period.CopyFrom(to_duration(grace))
         return Task((await self._channels.call(self._tasks.PauseTask, request)).task)
 
     async def resume(self, task: str | Task) -> Task:
-        """Lets a paused task go on. Repeating it is safe."""
+        """Resumes a paused task. Repeating it is safe."""
         request = pb.ResumeTaskRequest(name=self._name(task))
         return Task((await self._channels.call(self._tasks.ResumeTask, request)).task)
 
     async def retry(self, task: str | Task, *, from_scratch: bool = False) -> Task:
-        """Starts a task that ended without success once more, by default from its latest checkpoint."""
+        """Runs a task that ended without success again, by default from its latest checkpoint."""
         request = pb.RetryTaskRequest(
             name=self._name(task), discard_checkpoints=from_scratch, request_id=uuid4().hex
         )
         return Task((await self._channels.call(self._tasks.RetryTask, request)).task)
 
     async def delete(self, task: str | Task, *, missing_ok: bool = False) -> None:
-        """Removes an ended task with its runs and logs; its audit trail stays."""
+        """Deletes an ended task with its runs and logs; its audit trail is kept."""
         request = pb.DeleteTaskRequest(name=self._name(task), allow_missing=missing_ok)
         await self._channels.call(self._tasks.DeleteTask, request)
 
     def cancel_all(self, filter: str, *, reason: str = "") -> Stream[tuple[str, errors.TaskyardError | None]]:
-        """Cancels every task that the filter finds; gives each one's name, and the error if it met one."""
+        """Cancels every task that matches the filter; yields each task's name and its error, if any."""
         request = pb.BatchCancelTasksRequest(parent=self._parent, filter=filter, reason=reason)
         return Stream(each_result(lambda: self._channels.call(self._tasks.BatchCancelTasks, request)))
 
     def retry_all(
         self, filter: str, *, from_scratch: bool = False
     ) -> Stream[tuple[str, errors.TaskyardError | None]]:
-        """Retries every task that the filter finds; gives each one's name, and the error if it met one."""
+        """Retries every task that matches the filter; yields each task's name and its error, if any."""
         request = pb.BatchRetryTasksRequest(
             parent=self._parent, filter=filter, discard_checkpoints=from_scratch
         )
@@ -164,7 +164,7 @@ class Client(Reader):
         message: str = "",
         output: Any = None,
     ) -> Task:
-        """The owner of an external task tells how it stands."""
+        """Reports the status of an external task, as its owner."""
         request = pb.ReportTaskStatusRequest(name=self._name(task), request_id=uuid4().hex)
         if phase:
             request.phase = task_pb2.TaskPhase.Value(f"TASK_PHASE_{phase.upper()}")

@@ -1,4 +1,4 @@
-"""Which server to speak to, with which key: by arguments, then environment, then files."""
+"""The server and key to use: from arguments, then the environment, then files."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ENVIRONMENT = {
 
 
 class ContextError(ValueError):
-    """No server is named, or a context file cannot be used; the message says what to do."""
+    """No server is configured, or a context file is invalid; the message names the remedy."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """The servers, the key and the tenant; `source` says in words where the address came from."""
+    """The servers, the key and the tenant; `source` describes where the address came from."""
 
     address: str
     scheduler: str = ""
     key: str = field(default="", repr=False)
-    # For what only an administrator may do; without it `key` has to do.
+    # For administrative calls; if empty, `key` is used.
     admin_key: str = field(default="", repr=False)
     tenant: str = DEFAULT_TENANT
     tls_ca: str = ""
@@ -50,10 +50,10 @@ def find_context(
     environment: Mapping[str, str] | None = None,
     start: Path | None = None,
 ) -> Context:
-    """The context in force; raises ContextError if nothing names a server or a file is damaged.
+    """The effective context; raises ContextError if no server is configured or a file is damaged.
 
-    A layer adds what those before it left open. One with another address than the one in force adds nothing:
-    its key is meant for another server, and must not be sent to this one.
+    Each layer fills in values that earlier layers did not set. A layer with a different address is skipped:
+    its key belongs to another server and must not be sent to this one.
     """
     environment = os.environ if environment is None else environment
     address, source, found = "", "", dict[str, str]()
@@ -65,21 +65,21 @@ def find_context(
         found = {**_without_foreign_admin(layer.values, found), **found}
     if not address:
         raise ContextError(
-            "no server is named: start one here with `make up` or `taskyard up`,"
+            "no server is configured: start one here with `make up` or `taskyard up`,"
             " or set TASKYARD_ADDRESS and TASKYARD_KEY"
         )
     return Context(**found, source=source)
 
 
 def _without_foreign_admin(values: Mapping[str, str], found: Mapping[str, str]) -> Mapping[str, str]:
-    """Whoever says which key to use means it for everything, also where an administrator is needed."""
+    """Drops admin_key if an earlier layer set `key`: that key is then used for administrative calls too."""
     return {name: value for name, value in values.items() if name != "admin_key" or "key" not in found}
 
 
 def _layers(given: Mapping[str, str | None], environment: Mapping[str, str], start: Path) -> Iterator[_Layer]:
     yield _Layer("argument", {name: value for name, value in given.items() if value})
-    told = {name: environment.get(variable, "") for name, variable in _ENVIRONMENT.items()}
-    yield _Layer("TASKYARD_ADDRESS", {name: value for name, value in told.items() if value})
+    variables = {name: environment.get(variable, "") for name, variable in _ENVIRONMENT.items()}
+    yield _Layer("TASKYARD_ADDRESS", {name: value for name, value in variables.items() if value})
     for file in _files(environment, start):
         if file.is_file():
             yield _Layer(str(file), _read(file))
@@ -90,19 +90,19 @@ def _files(environment: Mapping[str, str], start: Path) -> Iterator[Path]:
     yield from [file for file in nearby if file.is_file()][:1]
     home = Path(environment.get("HOME") or "~").expanduser()
     yield Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "taskyard" / "config.toml"
-    # Where `taskyard up` keeps its data unless it is told otherwise.
+    # The default data directory of `taskyard up`.
     yield Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "taskyard" / "context.toml"
 
 
 def _read(file: Path) -> dict[str, str]:
-    known = {f.name for f in fields(Context)} - {"source"}
+    allowed = {f.name for f in fields(Context)} - {"source"}
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ContextError(f"{file} cannot be read ({error}); correct or remove it") from None
     for name, value in values.items():
-        if name not in known:
-            raise ContextError(f"{file}: unknown setting {name!r}; use {', '.join(sorted(known))}")
+        if name not in allowed:
+            raise ContextError(f"{file}: unknown setting {name!r}; use {', '.join(sorted(allowed))}")
         if not isinstance(value, str):
             raise ContextError(f"{file}: {name} = {value!r} must be a text in quotes")
     return {name: value for name, value in values.items() if value}

@@ -44,7 +44,7 @@ def to_datetime(value: Timestamp) -> datetime | None:
 
 
 def to_payload(value: Any) -> Payload:
-    """Bytes as they are, anything else as JSON; raises TypeError or ValueError for what JSON cannot say."""
+    """Bytes unchanged, anything else as JSON; raises TypeError or ValueError if JSON cannot represent it."""
     if isinstance(value, Payload):
         return value
     if isinstance(value, bytes | bytearray | memoryview):

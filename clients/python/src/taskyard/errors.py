@@ -1,6 +1,6 @@
 """Every error that Taskyard raises, on a server and in a client, as one tree.
 
-    TaskyardError                      code UNKNOWN; also what an unknown code becomes
+    TaskyardError                      code UNKNOWN; also used for unknown codes
     ├── InvalidArgument                INVALID_ARGUMENT: correct the request; never retry as it is
     │   ├── FieldInvalid                   a field breaks its rule
     │   ├── PayloadSchemaViolation         the payload does not match its task type's JSON Schema
@@ -11,7 +11,7 @@
     │   ├── BatchTooLarge                  more items or bytes than one batch may have
     │   ├── FieldImmutable                 update_mask names a field that cannot change (now)
     │   └── TooLarge                       payload, checkpoint or script above its limit
-    ├── Unauthenticated                UNAUTHENTICATED: no key, or one that does not hold
+    ├── Unauthenticated                UNAUTHENTICATED: no key, or an invalid one
     ├── PermissionDenied               PERMISSION_DENIED: this principal may not call the method
     ├── Unimplemented                  UNIMPLEMENTED: not in this version
     ├── NotFound                       NOT_FOUND: missing, or another tenant's
@@ -35,7 +35,7 @@
     │   ├── RunnerBusy                     the runner still holds leases
     │   ├── ProtocolViolation              a message that the link's state does not allow
     │   └── ProtocolVersionUnsupported     no common version
-    ├── OutOfRange                     OUT_OF_RANGE: list again, then go on from there
+    ├── OutOfRange                     OUT_OF_RANGE: list again, then watch from there
     │   ├── ResumeTokenExpired             older than the retained history
     │   └── LogEpochChanged                made before a backup was restored
     ├── ResourceExhausted              RESOURCE_EXHAUSTED: retry after retry_after, if there is one
@@ -54,12 +54,12 @@
     ├── DataLoss                       DATA_LOSS
     │   └── DigestMismatch                 a checkpoint arrived damaged
     ├── DeadlineExceeded               DEADLINE_EXCEEDED: the outcome of a write is unknown
-    ├── CallCancelled                  CANCELLED: the caller gave up
-    └── Internal                       INTERNAL: a bug; the correlation id finds it in the server's log
+    ├── CallCancelled                  CANCELLED: the caller cancelled the call
+    └── Internal                       INTERNAL: a bug; search the server's log for the correlation id
 
 A class declares its canonical gRPC code, its reason (a name of taskyard.v1.ErrorReason without the
-prefix), its data and the sentence that is made of them unless another message is given. The module needs the
-standard library only, because domain code imports it; taskyard.status speaks google.rpc.Status.
+prefix), its data, and the template of its default message. The module imports only the standard library,
+because domain code imports it; taskyard.status converts errors to and from google.rpc.Status.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class TaskyardError(_DataError):
 
     code = Code.UNKNOWN
     reason = ""
-    # Names the offending value and the remedy; filled in from the fields.
+    # Template of the message: names the offending value and the remedy, filled in from the fields.
     sentence = ""
 
     message: str = dataclasses.field(default="", kw_only=True)
@@ -129,9 +129,9 @@ class TaskyardError(_DataError):
         self.message = self.message or self.describe()
 
     def describe(self) -> str:
-        """The message when none was given."""
-        told = self.sentence.format_map(vars(self)) or self.reason or self.code.name
-        return f"{told}; retry in {self.retry_after.total_seconds():g} s" if self.retry_after else told
+        """The default message."""
+        text = self.sentence.format_map(vars(self)) or self.reason or self.code.name
+        return f"{text}; retry in {self.retry_after.total_seconds():g} s" if self.retry_after else text
 
     @property
     def data(self) -> dict[str, Any]:
@@ -162,8 +162,8 @@ class TaskyardError(_DataError):
 
 
 _COMMON = frozenset({"message", "retry_after", "extra"})
-# How many violations a message spells out.
-_TOLD = 5
+# Violations beyond this number are only counted in the message.
+_MAX_LISTED_VIOLATIONS = 5
 
 
 def _restore(cls: type[TaskyardError], fields: dict[str, Any], code: Code, reason: str) -> TaskyardError:
@@ -185,10 +185,10 @@ class InvalidArgument(TaskyardError):
         return cls((FieldViolation(field, description, rule),))
 
     def describe(self) -> str:
-        told = [f"{v.field}: {v.description}" for v in self.violations[:_TOLD]]
-        if len(self.violations) > _TOLD:
-            told.append(f"and {len(self.violations) - _TOLD} more")
-        return "; ".join(told) or super().describe()
+        parts = [f"{v.field}: {v.description}" for v in self.violations[:_MAX_LISTED_VIOLATIONS]]
+        if len(self.violations) > _MAX_LISTED_VIOLATIONS:
+            parts.append(f"and {len(self.violations) - _MAX_LISTED_VIOLATIONS} more")
+        return "; ".join(parts) or super().describe()
 
 
 class FieldInvalid(InvalidArgument):
@@ -228,8 +228,8 @@ class BatchTooLarge(InvalidArgument):
     @classmethod
     def sized(cls, field: str, size: int, limit: int, unit: str = "items") -> Self:
         """The error for a batch of `size` where `limit` is allowed."""
-        told = f"{size} {unit} are more than the {limit} that one batch may have; split it"
-        return cls((FieldViolation(field, told),), size, limit)
+        description = f"{size} {unit} are more than the {limit} that one batch may have; split it"
+        return cls((FieldViolation(field, description),), size, limit)
 
 
 class TooLarge(InvalidArgument):
@@ -240,8 +240,8 @@ class TooLarge(InvalidArgument):
     @classmethod
     def sized(cls, field: str, size: int, limit: int) -> Self:
         """The error for a value of `size` bytes where `limit` bytes are allowed."""
-        told = f"{size} bytes are more than the limit of {limit}; make it smaller"
-        return cls((FieldViolation(field, told),), size, limit)
+        description = f"{size} bytes are more than the limit of {limit}; make it smaller"
+        return cls((FieldViolation(field, description),), size, limit)
 
 
 class Unauthenticated(TaskyardError):
@@ -283,7 +283,7 @@ class TaskTypeUnknown(NotFound):
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """The error for a task that asks for the unregistered type `name`."""
+        """The error for a task of the unregistered type `name`."""
         return cls("task type", name)
 
 
@@ -298,12 +298,12 @@ class AlreadyExists(TaskyardError):
 
 
 class RequestIdReused(AlreadyExists):
-    """`kind` and `name` are of what the first request made."""
+    """`kind` and `name` identify the resource that the first request created."""
 
     reason = "REQUEST_ID_REUSED"
     request_id: str
     sentence = (
-        'request_id "{request_id}" made {kind} "{name}" from a different request; '
+        'request_id "{request_id}" created {kind} "{name}" from a different request; '
         "repeat that request unchanged or use a new request_id"
     )
 
@@ -314,7 +314,7 @@ class RunnerIdInUse(AlreadyExists):
 
     @classmethod
     def named(cls, runner: str) -> Self:
-        """The error for a second live agent that says it is `runner`."""
+        """The error for a second live agent with the id `runner`."""
         return cls("runner", runner)
 
 
@@ -347,7 +347,7 @@ class StaleGeneration(Aborted):
 class SessionSuperseded(Aborted):
     reason = "SESSION_SUPERSEDED"
     runner: str
-    sentence = 'runner "{runner}" has a newer session; this one is over, say hello again'
+    sentence = 'runner "{runner}" has a newer session; this one has ended, connect again'
 
 
 class FailedPrecondition(TaskyardError):
@@ -367,7 +367,7 @@ class PhaseConflict(FailedPrecondition):
 class TaskTerminal(FailedPrecondition):
     reason = "TASK_TERMINAL"
     phase: str
-    sentence = 'task "{subject}" has ended as {phase} and does not change any more'
+    sentence = 'task "{subject}" has ended as {phase} and can no longer change'
 
 
 class LeaseNotHeld(FailedPrecondition):
@@ -507,7 +507,7 @@ class ServerDraining(Unavailable):
 
 
 class StorageUnavailable(Unavailable):
-    """`outcome` says what became of a write: "not applied" or "unknown"."""
+    """`outcome` of a write is "not applied" or "unknown"."""
 
     reason = "STORAGE_UNAVAILABLE"
     outcome: str = "not applied"
@@ -518,7 +518,7 @@ class HeartbeatTimeout(Unavailable):
     reason = "HEARTBEAT_TIMEOUT"
     runner: str
     timeout: str
-    sentence = 'no heartbeat of runner "{runner}" for {timeout}; connect again and say hello'
+    sentence = 'no heartbeat of runner "{runner}" for {timeout}; connect again'
 
 
 class DataLoss(TaskyardError):
@@ -558,13 +558,13 @@ def _tree(cls: type[TaskyardError] = TaskyardError) -> list[type[TaskyardError]]
     return [cls] + [found for sub in cls.__subclasses__() for found in _tree(sub)]
 
 
-# The first class of a code, in tree order, is the group that all others of that code belong to.
+# The first class of a code, in tree order, is the base class of all others of that code.
 _BY_CODE: Mapping[Code, type[TaskyardError]] = {c.code: c for c in reversed(_tree())}
 BY_REASON: Mapping[str, type[TaskyardError]] = {c.reason: c for c in _tree() if c.reason}
 
 
 def by_code(code: Code) -> type[TaskyardError]:
-    """The most general class of a code; TaskyardError itself for UNKNOWN and codes nobody declares."""
+    """The most general class of a code; TaskyardError itself for UNKNOWN and undeclared codes."""
     return _BY_CODE.get(code, TaskyardError)
 
 
@@ -577,7 +577,7 @@ def rebuild(
     violations: tuple[FieldViolation, ...] = (),
     retry_after: timedelta | None = None,
 ) -> TaskyardError:
-    """The error that a peer described: by reason if this version knows it, otherwise by code alone."""
+    """The error sent by a peer: by reason if this version has that reason, otherwise by code."""
     cls = BY_REASON.get(reason) or by_code(code)
     left = dict(metadata or {})
     data: dict[str, Any] = {}

@@ -14,18 +14,18 @@ from taskyard.v1 import explain_service_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one gate, or one runner, says about a task."""
+    """The result of one gate, or one runner, for a task."""
 
     name: str
     """The gate as a word ("slot", "concurrency"), or the runner's id."""
     passed: bool
     message: str
     remedy: str
-    """What would have to change; empty if nothing is in the way."""
+    """What would have to change; empty if the gate is passed."""
     obstacle: str = ""
     """Why a runner cannot take the task, as a word ("required", "capacity")."""
     blocker: str = ""
-    """The task, slot, tenant or type in the way of a gate."""
+    """The task, slot, tenant or type that keeps a gate closed."""
     open_time: datetime | None = None
     """When a gate opens, if that is known."""
 
@@ -57,7 +57,7 @@ class Explanation:
 
     @property
     def runners(self) -> list[Verdict]:
-        """Every runner that the caller may know of."""
+        """Every runner that is visible to the caller."""
         return [_runner(one) for one in self.proto.runners]
 
     @property
@@ -67,13 +67,13 @@ class Explanation:
 
     @property
     def earliest_time(self) -> datetime | None:
-        """It does not start before this, as far as that is known."""
+        """The earliest start, if known."""
         return to_datetime(self.proto.earliest_time)
 
 
 def _gate(one: pb.GateVerdict) -> Verdict:
     return Verdict(
-        _word(pb.Gate, one.gate, "GATE_"),
+        _enum_word(pb.Gate, one.gate, "GATE_"),
         one.passed,
         one.message,
         one.remedy,
@@ -83,11 +83,11 @@ def _gate(one: pb.GateVerdict) -> Verdict:
 
 
 def _runner(one: pb.RunnerVerdict) -> Verdict:
-    obstacle = _word(pb.RunnerObstacle, one.obstacle, "RUNNER_OBSTACLE_") if one.obstacle else ""
+    obstacle = _enum_word(pb.RunnerObstacle, one.obstacle, "RUNNER_OBSTACLE_") if one.obstacle else ""
     return Verdict(last_segment(one.runner), not one.obstacle, one.message, one.remedy, obstacle)
 
 
-def _word(enum: Any, number: int, prefix: str) -> str:
-    """The value's name in small letters; a newer server's value is told by its number."""
-    known = enum.values()
-    return str(enum.Name(number)).removeprefix(prefix).lower() if number in known else str(number)
+def _enum_word(enum: Any, number: int, prefix: str) -> str:
+    """The value's name in lower case; the number of a value that this version does not have."""
+    values = enum.values()
+    return str(enum.Name(number)).removeprefix(prefix).lower() if number in values else str(number)

@@ -1,4 +1,4 @@
-"""What is done to many tasks at a time: waiting for all of them, cancelling and retrying by filter."""
+"""Operations on many tasks: waiting for all of them, cancelling and retrying by filter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from taskyard import errors
-from taskyard.patience import Patience
+from taskyard.retry_timer import RetryTimer
 from taskyard.status import from_status
 from taskyard.stream import Stream
 from taskyard.task import Event, EventType, Task
@@ -28,23 +28,23 @@ def chunks(names: Iterable[str], size: int = MAX_NAMES) -> Iterable[list[str]]:
 
 
 async def ended_batches(
-    names: Iterable[str], fetch: Fetch, watch: Watch, patience: float
+    names: Iterable[str], fetch: Fetch, watch: Watch, outage_timeout: float
 ) -> AsyncGenerator[Sequence[Task]]:
-    """Each task once it has ended, over outages; one that is missing, now or later, is errors.NotFound."""
+    """Yields each task once it has ended, retrying over outages; raises NotFound for a missing task."""
     for chunk in chunks(dict.fromkeys(names)):
         live = set(chunk)
-        patient = Patience(patience)
+        retry_timer = RetryTimer(outage_timeout)
         while live:
             try:
                 async for done in _ended_of(live, fetch, watch):
-                    patient.refresh()
+                    retry_timer.refresh()
                     yield done
             except errors.TaskyardError as error:
-                await patient.wait(error)
+                await retry_timer.wait(error)
 
 
 async def _ended_of(live: set[str], fetch: Fetch, watch: Watch) -> AsyncGenerator[list[Task]]:
-    """What has ended of `live`, which loses it; until nothing is left or the connection breaks."""
+    """Yields the tasks of `live` that end and removes them from it, until it is empty or an error."""
     done = [task for task in await fetch(sorted(live)) if task.phase.terminal]
     live.difference_update(task.name for task in done)
     yield done
@@ -69,13 +69,13 @@ def _ended(event: Event) -> bool:
 async def each_result(
     call: Callable[[], Any],
 ) -> AsyncGenerator[Sequence[tuple[str, errors.TaskyardError | None]]]:
-    """What became of each task that a filter found, call after call until none is left."""
+    """Yields the result of each task that matches a filter, call after call until none is left."""
     while True:
-        answer: pb.BatchCancelTasksResponse | pb.BatchRetryTasksResponse = await call()
-        results = [(item.name, _error(item)) for item in answer.results]
+        response: pb.BatchCancelTasksResponse | pb.BatchRetryTasksResponse = await call()
+        results = [(item.name, _error(item)) for item in response.results]
         yield results
-        # A call that changed nothing would be repeated for ever.
-        if not answer.more or all(error for _, error in results):
+        # Stop after a call that changed nothing; it would be repeated endlessly.
+        if not response.more or all(error for _, error in results):
             return
 
 

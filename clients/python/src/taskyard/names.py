@@ -27,8 +27,8 @@ def runner_name(runner: str) -> str:
 
 
 def new_request_id() -> str:
-    """An id that nobody else draws. It begins with the time: the server stores ids that come together at one
-    place of its index, which random ones would be all over.
+    """A unique id that begins with the time, so that ids created together are stored together in the
+    server's index.
     """
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
 

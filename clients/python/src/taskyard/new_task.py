@@ -13,7 +13,7 @@ from taskyard.v1.task_service_pb2 import CreateTaskRequest
 
 
 class CommonOptions(TypedDict, total=False):
-    """What any task can be told besides what to execute; durations are timedeltas or seconds."""
+    """Options of every task besides its execution; durations are timedeltas or seconds."""
 
     id: str
     """The caller's own id; the server makes one otherwise."""
@@ -26,15 +26,15 @@ class CommonOptions(TypedDict, total=False):
     env: Mapping[str, str]
     """Environment of the workload."""
     priority: int
-    """0 to 1000, higher first; 10 unless the task type says otherwise."""
+    """0 to 1000, higher first; the default is that of the task type, or 10."""
     slot: str
     """At most one live task of a slot runs at a time."""
     entity: tuple[str, str]
     """Type and id of the business object the task works on; makes the slot if none is given."""
     admission: Literal["queue", "replace", "drop_if_running"]
-    """What to do if the slot is taken."""
+    """What to do if the slot is occupied."""
     retry: Retry | int
-    """When and how often to try again; a number is that of the retries."""
+    """The retry policy; an int is the number of retries."""
     timeout: Seconds
     """Longest time of one attempt."""
     total_timeout: Seconds
@@ -42,11 +42,11 @@ class CommonOptions(TypedDict, total=False):
     queue_timeout: Seconds
     """Longest wait for a runner."""
     silence_timeout: Seconds
-    """Longest time without a sign of the workload."""
+    """Longest time without a heartbeat of the workload."""
     not_before: datetime
     """Earliest start."""
     stop_grace_period: Seconds
-    """From the polite to the forced stop."""
+    """Time between the stop signal and the forced stop."""
     retention: Seconds
     """How long the ended task is kept."""
     cpu: float
@@ -60,7 +60,7 @@ class CommonOptions(TypedDict, total=False):
     overlap: Literal["forbid", "allow"]
     """Whether a new run may start while an old one, out of reach, may still be running."""
     on_runner_lost: Literal["wait", "redistribute", "fail", "hold"]
-    """What becomes of the task when its runner is lost."""
+    """What happens to the task when its runner is lost."""
     parent_task: str
     """Full name of the task that created this one."""
     callback: str
@@ -77,7 +77,7 @@ class Options(CommonOptions, total=False):
 
 
 class Retry(TypedDict, total=False):
-    """How an unsuccessful task is tried again."""
+    """How an unsuccessful task is retried."""
 
     max_retries: int
     initial: Seconds
@@ -92,13 +92,13 @@ class Retry(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A task to create; `request` is what is sent, for whatever the options do not cover."""
+    """A task to create; `request` is the message that is sent, for fields that the options do not cover."""
 
     request: CreateTaskRequest
 
 
 def new_task(execution: task_pb2.Execution | None, options: Options) -> NewTask:
-    """The task that executes `execution`, or what its type says; raises TypeError for an unknown option."""
+    """The task that executes `execution`, or that of its type; raises TypeError for an unknown option."""
     if unknown := options.keys() - Options.__annotations__.keys():
         raise TypeError(f"unknown option {', '.join(sorted(unknown))}")
     request = CreateTaskRequest(
@@ -139,10 +139,10 @@ def _set_spec(spec: task_pb2.TaskSpec, options: Options) -> None:
         spec.not_before.CopyFrom(to_timestamp(options["not_before"]))
     if "callback" in options:
         spec.callback.url = options["callback"]
-    told: Mapping[str, Any] = options
+    given: Mapping[str, Any] = options
     for option, field in _DURATIONS.items():
-        if option in told:
-            getattr(spec, field).CopyFrom(to_duration(told[option]))
+        if option in given:
+            getattr(spec, field).CopyFrom(to_duration(given[option]))
     spec.admission = _number(task_pb2.AdmissionPolicy, options.get("admission"))
     spec.overlap = _number(task_pb2.OverlapPolicy, options.get("overlap"))
     spec.on_runner_lost = _number(task_pb2.RunnerLostPolicy, options.get("on_runner_lost"))

@@ -1,4 +1,4 @@
-"""Lists that a server hands out page by page."""
+"""Paginated lists."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 async def pages(
     channels: Channels, method: Callable[[], Any], request: Any, field: str, view: Callable[[Any], T]
 ) -> AsyncGenerator[Sequence[T]]:
-    """What each page holds in `field`, as `view` shows it; the next page is fetched when it is asked for.
+    """Yields the items in `field` of each page, converted by `view`; pages are fetched on demand.
 
-    `method` gives the method on the loop that runs this: a channel belongs to the loop it is opened on.
+    `method` returns the RPC on the running event loop: a channel belongs to the loop it is opened on.
     """
     while True:
         page = await channels.call(method(), request)

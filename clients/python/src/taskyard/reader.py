@@ -1,4 +1,4 @@
-"""What a client reads and follows: tasks, runs, logs, changes, and why a task does not run."""
+"""The reading half of the client: tasks, runs, logs, changes, and why a task does not run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from taskyard.many import ended_batches
 from taskyard.names import task_name, tenant_name
 from taskyard.new_task import NewTask
 from taskyard.pages import pages
-from taskyard.patience import Patience
+from taskyard.retry_timer import RetryTimer
 from taskyard.status import translated
 from taskyard.stream import SILENCE_SECONDS, STREAM_SECONDS, Stream, log_batches, responses, watch_batches
 from taskyard.task import Event, LogEntry, LogLevel, Phase, Run, Task
@@ -26,24 +26,24 @@ from taskyard.v1.explain_service_pb2_grpc import ExplainServiceStub
 from taskyard.v1.task_service_pb2_grpc import TaskServiceStub
 
 if TYPE_CHECKING:
-    # Exist for type checkers only: a generated module has one stub class for both worlds.
+    # Exist for type checkers only: a generated module has one stub class for sync and async code.
     from taskyard.v1.explain_service_pb2_grpc import ExplainServiceAsyncStub
     from taskyard.v1.task_service_pb2_grpc import TaskServiceAsyncStub
 
 View = Literal["name", "basic", "full"]
 """How much of a task is fetched: its identity and phase, all but its documents, or everything."""
 
-# The page of a list, and what one wait asks of the server before it asks again.
+# The page size of a list, and the longest wait of one WaitTask call before it is repeated.
 PAGE_SIZE = 1000
 WAIT_SECONDS = 60.0
-# For the answer to a wait, beyond the waiting itself.
-ANSWER_SECONDS = 15.0
+# Time for the response of a WaitTask call beyond its wait.
+RESPONSE_SECONDS = 15.0
 # For the whole content of a checkpoint, at most 10 MiB.
 CHECKPOINT_SECONDS = 120.0
 
 
 class Reader:
-    """The half of a Client that changes nothing; an async context manager."""
+    """The read-only half of a Client; an async context manager."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Reader:
         admin_key: str | None = None,
         tls_ca: str | Path | None = None,
         timeout: Seconds | None = None,
-        patience: Seconds = 300.0,
+        outage_timeout: Seconds = 300.0,
     ) -> None:
         given = {
             "address": address,
@@ -66,7 +66,7 @@ class Reader:
             "tls_ca": str(tls_ca) if tls_ca else None,
         }
         self.context: Context = find_context(given)
-        self._patience = to_timedelta(patience).total_seconds()
+        self._outage_timeout = to_timedelta(outage_timeout).total_seconds()
         self._parent = tenant_name(self.context.tenant)
         limit = None if timeout is None else to_timedelta(timeout).total_seconds()
         self._channels = Channels(self.context, limit)
@@ -78,18 +78,18 @@ class Reader:
         await self.close()
 
     async def close(self) -> None:
-        """Ends the connection and what is under way on it."""
+        """Closes the connection and cancels the calls in flight."""
         await self._channels.close()
 
     async def health(self) -> Mapping[str, bool]:
-        """Whether each configured service says that it serves; one that cannot be reached does not."""
+        """Whether each configured service reports SERVING; False for one that cannot be reached."""
         addresses = {"taskdb": self.context.address, "scheduler": self.context.scheduler}
         return {name: await self._channels.serves(address) for name, address in addresses.items() if address}
 
     # Reading
 
     async def get(self, task: str | Task, *, view: View = "full") -> Task:
-        """The task as it is now."""
+        """Returns a task."""
         request = pb.GetTaskRequest(name=self._name(task), view=view_of(view))
         return Task((await self._channels.call(self._tasks.GetTask, request)).task)
 
@@ -128,23 +128,23 @@ class Reader:
         return Stream(pages(self._channels, lambda: self._tasks.ListTaskRuns, request, "runs", Run))
 
     async def wait(self, task: str | Task, *, timeout: Seconds | None = None, view: View = "full") -> Task:
-        """The task once it has ended; raises TimeoutError after `timeout`. Sits out the server's restarts."""
+        """Returns the task once it has ended; raises TimeoutError after `timeout`. Retries over outages."""
         name = self._name(task)
         ends = None if timeout is None else time.monotonic() + to_timedelta(timeout).total_seconds()
-        patience = Patience(self._patience)
+        retry_timer = RetryTimer(self._outage_timeout)
         while True:
             left = WAIT_SECONDS if ends is None else max(0.0, min(WAIT_SECONDS, ends - time.monotonic()))
             request = pb.WaitTaskRequest(name=name, timeout=to_duration(left), view=view_of(view))
             try:
-                answer = await self._channels.call(self._tasks.WaitTask, request, left + ANSWER_SECONDS)
+                response = await self._channels.call(self._tasks.WaitTask, request, left + RESPONSE_SECONDS)
             except errors.TaskyardError as error:
-                await patience.wait(error)
+                await retry_timer.wait(error)
                 continue
-            patience.refresh()
-            if answer.satisfied:
-                return Task(answer.task)
+            retry_timer.refresh()
+            if response.satisfied:
+                return Task(response.task)
             if ends is not None and time.monotonic() >= ends:
-                raise TimeoutError(f"{name} is still {Task(answer.task).phase} after {timeout}")
+                raise TimeoutError(f"{name} is still {Task(response.task).phase} after {timeout}")
 
     def wait_all(self, tasks: Iterable[str | Task]) -> Stream[Task]:
         """Each of these tasks once it has ended; a thousand at a time, in the order in which they end."""
@@ -158,16 +158,16 @@ class Reader:
             return self.watch(*names, snapshot=True, until_terminal=True)
 
         names = (self._name(task) for task in tasks)
-        return Stream(ended_batches(names, fetch, watch, self._patience))
+        return Stream(ended_batches(names, fetch, watch, self._outage_timeout))
 
     async def explain(self, subject: str | Task | NewTask) -> Explanation:
-        """Why a task does not run, or whether one that was not created would."""
+        """Explains why a task does not run, or whether a new task would run."""
         request = explain_service_pb2.ExplainTaskRequest(parent=self._parent)
         if isinstance(subject, NewTask):
             request.spec.CopyFrom(subject.request.task.spec)
         else:
             request.name = self._name(subject)
-        return Explanation(await self._channels.call(self._explaining.ExplainTask, request))
+        return Explanation(await self._channels.call(self._explain_stub.ExplainTask, request))
 
     async def stats(
         self,
@@ -177,7 +177,7 @@ class Reader:
         group_by: Sequence[Literal["tenant", "task_type", "runner"]] = (),
         tenant: str = "",
     ) -> pb.GetTaskStatsResponse:
-        """Counts by phase, durations and waits; of what happened within `window`, else of all there is."""
+        """Counts by phase, run durations and queue times; within `window` if given, else of all tasks."""
         request = pb.GetTaskStatsRequest(parent=tenant_name(tenant or self.context.tenant), filter=filter)
         request.group_by.extend(
             pb.StatsDimension.Value(f"STATS_DIMENSION_{word.upper()}") for word in group_by
@@ -194,14 +194,14 @@ class Reader:
             parent=tenant_name(tenant or self.context.tenant), filter=filter, page_size=page_size
         )
         return Stream(
-            pages(self._channels, lambda: self._tasks.ListAuditEvents, request, "audit_events", _same)
+            pages(self._channels, lambda: self._tasks.ListAuditEvents, request, "audit_events", _identity)
         )
 
     def checkpoints(self, task: str | Task) -> Stream[checkpoint_pb2.Checkpoint]:
         """The checkpoints of a task, newest first."""
         request = pb.ListCheckpointsRequest(parent=self._name(task))
         return Stream(
-            pages(self._channels, lambda: self._tasks.ListCheckpoints, request, "checkpoints", _same)
+            pages(self._channels, lambda: self._tasks.ListCheckpoints, request, "checkpoints", _identity)
         )
 
     async def read_checkpoint(self, task: str | Task, sequence: int | None = None) -> bytes:
@@ -225,9 +225,10 @@ class Reader:
     ) -> Stream[Event]:
         """Every change of these tasks, or of all that match `filter`, once and in order.
 
-        Begins now, after `resume_token`, or with what there is (`snapshot`), and goes on over broken
-        connections and restarts. `until_terminal` ends it with the last of `tasks`. `bookmarks` adds events
-        that only carry a newer resume_token. Raises errors.OutOfRange if the history after the token is gone.
+        Begins now, after `resume_token`, or with the current tasks (`snapshot`), and resumes after broken
+        connections and restarts. `until_terminal` ends it when all `tasks` have ended. `bookmarks` adds
+        events that only carry a newer resume_token. Raises errors.OutOfRange if the history after the token
+        is gone.
         """
         request = pb.WatchTasksRequest(
             parent=self._parent,
@@ -247,7 +248,7 @@ class Reader:
             resume_token,
             endless=not until_terminal,
             silence=SILENCE_SECONDS,
-            patience=self._patience,
+            outage_timeout=self._outage_timeout,
         )
         return Stream(watch_batches(source, resume_token, bookmarks))
 
@@ -260,9 +261,9 @@ class Reader:
         generation: int = 0,
         min_level: LogLevel = LogLevel.UNSPECIFIED,
     ) -> Stream[LogEntry]:
-        """What the task wrote, all of it or the last `tail` lines; with `follow` until the task has ended.
+        """The output of the task, all of it or the last `tail` lines; with `follow` until the task has ended.
 
-        Goes on over broken connections and restarts, without gap or repeat.
+        Resumes after broken connections and restarts, without gaps or repeats.
         """
         request = pb.TailTaskLogsRequest(
             parent=self._name(task),
@@ -277,7 +278,7 @@ class Reader:
             return self._tasks.TailTaskLogs(request, timeout=STREAM_SECONDS)
 
         source: AsyncGenerator[pb.TailTaskLogsResponse] = responses(
-            connect, "", endless=False, silence=STREAM_SECONDS, patience=self._patience
+            connect, "", endless=False, silence=STREAM_SECONDS, outage_timeout=self._outage_timeout
         )
         return Stream(log_batches(source))
 
@@ -288,7 +289,7 @@ class Reader:
         return self._channels.stub("taskdb", TaskServiceStub)
 
     @property
-    def _explaining(self) -> ExplainServiceAsyncStub:
+    def _explain_stub(self) -> ExplainServiceAsyncStub:
         return self._channels.stub("scheduler", ExplainServiceStub)
 
     def _name(self, task: str | Task) -> str:
@@ -306,5 +307,5 @@ def _and_phase(filter: str, phase: Phase | str | None) -> str:
     return f"({filter}) AND {wanted}" if filter else wanted
 
 
-def _same(message: Any) -> Any:
+def _identity(message: Any) -> Any:
     return message

@@ -20,7 +20,7 @@ def retry_config() -> str:
     """The service config for gRPC's own use, without timeouts.
 
     gRPC in Python ends a call up to a second before a timeout of the service config (grpc issue 34547) and
-    does not tell the server of it; the channel passes timeouts with each call instead.
+    does not send the deadline to the server; the channel passes timeouts with each call instead.
     """
     config = json.loads(service_config())
     for method in config["methodConfig"]:

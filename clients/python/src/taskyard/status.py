@@ -16,7 +16,7 @@ from google.rpc.status_pb2 import Status
 from taskyard import errors
 
 DETAILS_KEY = "grpc-status-details-bin"
-# What gRPC's own retry obeys when it repeats a call by the service config.
+# Read by gRPC's own retries, which follow the service config.
 PUSHBACK_KEY = "grpc-retry-pushback-ms"
 
 CODE_NAME = {code.value: code.name for code in errors.Code}
@@ -31,12 +31,12 @@ _VIOLATION_COUNT = 10
 
 
 def clip(text: str, length: int = _MESSAGE_LENGTH) -> str:
-    """The text, cut where it is longer than fits into a status."""
+    """The text, cut to the length that fits into a status."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def to_status(error: errors.TaskyardError) -> Status:
-    """The status of an error: ErrorInfo first, then the standard details that its class calls for."""
+    """The status of an error: ErrorInfo first, then the standard details of its class."""
     status = Status(code=error.code, message=clip(error.message))
     metadata = {name: clip(value, _NAME_LENGTH) for name, value in error.metadata.items()}
     info = details.ErrorInfo(reason=error.reason, domain=errors.DOMAIN, metadata=metadata)
@@ -111,7 +111,7 @@ def from_status(status: Status) -> errors.TaskyardError:
 
 
 def from_rpc_error(error: grpc.RpcError) -> errors.TaskyardError:
-    """The error of a failed call; one without details, as gRPC itself makes them, is known by code only."""
+    """The error of a failed call; only the code is set if gRPC itself raised it without details."""
     code, message = error.code(), error.details() or ""
     trailers: Any = error.trailing_metadata() or ()
     for key, value in trailers:

@@ -1,4 +1,4 @@
-"""Streams that outlive their connections: they go on where they broke off, without gap or repeat."""
+"""Streams that outlive their connections: they resume where they broke, without gaps or repeats."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import grpc
 import grpc.aio
 
 from taskyard import errors
-from taskyard.patience import Patience
+from taskyard.retry_timer import RetryTimer
 from taskyard.status import from_rpc_error
 from taskyard.task import Event, LogEntry
 from taskyard.v1 import log_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
-# The server ends a stream after 66 minutes at most, and then says so.
+# The server ends a stream after at most 66 minutes and announces that.
 STREAM_SECONDS = 70 * 60.0
-# Longest silence of a watch, whose server sends a bookmark every 15 s.
+# Longest silence of a watch; the server sends a bookmark every 15 s.
 SILENCE_SECONDS = 60.0
-# Versions remembered to recognise repeats by.
-REMEMBERED_TASKS = 100_000
+# Tasks whose newest version is kept to detect repeats.
+MAX_TRACKED_TASKS = 100_000
 
 T = TypeVar("T")
 
@@ -54,21 +54,21 @@ R = TypeVar("R", bound=_Response)
 
 
 async def responses(
-    connect: Callable[[str], Any], token: str, *, endless: bool, silence: float, patience: float
+    connect: Callable[[str], Any], token: str, *, endless: bool, silence: float, outage_timeout: float
 ) -> AsyncGenerator[R]:
-    """Everything that the stream opened by `connect(token)` sends, over as many connections as it takes.
+    """Yields every response of the stream opened by `connect(token)`, over as many connections as needed.
 
-    Ends when the server ends the stream without announcing it, unless `endless`. A stream that never worked,
-    an error that another try cannot mend, and an outage longer than `patience` raise taskyard.errors.
+    Ends when the server ends the stream without announcing it, unless `endless`. Raises taskyard.errors if
+    the first connection fails, if an error is not retryable, or after an outage of `outage_timeout`.
     """
-    patient: Patience | None = None
+    retry_timer: RetryTimer | None = None
     while True:
         call = connect(token)
         closing = endless
         try:
             while (response := await _read(call, silence)) is not grpc.aio.EOF:
-                patient = patient or Patience(patience)
-                patient.refresh()
+                retry_timer = retry_timer or RetryTimer(outage_timeout)
+                retry_timer.refresh()
                 yield response
                 token = response.resume_token or token
                 closing = endless or response.closing
@@ -78,33 +78,33 @@ async def responses(
         except grpc.RpcError as error:
             lost = from_rpc_error(error)
         except TimeoutError:
-            lost = errors.Unavailable(message=f"nothing was heard from the server for {silence:g} s")
+            lost = errors.Unavailable(message=f"the server sent nothing for {silence:g} s")
         finally:
             call.cancel()
-        await (patient or Patience(0)).wait(lost)
+        await (retry_timer or RetryTimer(0)).wait(lost)
 
 
 async def _read(call: Any, silence: float) -> Any:
-    # Not wait_for, which loses a cancellation that meets the answer: Ctrl-C would do nothing.
+    # Not wait_for, which loses a cancellation that races with the response: Ctrl-C would do nothing.
     async with asyncio.timeout(silence):
         return await call.read()
 
 
 class Versions:
-    """The newest version seen of each task, to tell news from repeats."""
+    """The newest version seen of each task, to drop repeated events."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
 
-    def is_news(self, event: pb.TaskEvent) -> bool:
-        """Whether this change was not seen before; notes that it was now."""
-        # A task that was deleted and made again has the old name and a new uid.
+    def is_new(self, event: pb.TaskEvent) -> bool:
+        """Whether this change was not seen before; records it as seen."""
+        # A task that was deleted and created again has the old name and a new uid.
         key = event.task.metadata.uid or event.task.name
         deleted = event.type == pb.TASK_EVENT_TYPE_DELETED
         version = float("inf") if deleted else float(event.resource_version)
         last = self._seen.pop(key, -1.0)
         self._seen[key] = max(version, last)
-        if len(self._seen) > REMEMBERED_TASKS:
+        if len(self._seen) > MAX_TRACKED_TASKS:
             del self._seen[next(iter(self._seen))]
         return version > last
 
@@ -116,11 +116,11 @@ async def watch_batches(
     versions = Versions()
     try:
         async for response in source:
-            news = [event for event in response.events if versions.is_news(event)]
-            # Before the last event of a response is dealt with, only the token before it is safe.
-            batch = [Event(event, token) for event in news[:-1]]
+            new_events = [event for event in response.events if versions.is_new(event)]
+            # Until the last event of a response is processed, only the token before it is safe.
+            batch = [Event(event, token) for event in new_events[:-1]]
             token = response.resume_token or token
-            batch += [Event(event, token) for event in news[-1:]]
+            batch += [Event(event, token) for event in new_events[-1:]]
             if bookmarks and not batch:
                 batch = [Event(pb.TaskEvent(), token)]
             if batch:
@@ -130,7 +130,7 @@ async def watch_batches(
 
 
 async def log_batches(source: AsyncGenerator[pb.TailTaskLogsResponse]) -> AsyncGenerator[Sequence[LogEntry]]:
-    """The entries of a log, each once, with a line where the runner had to drop some."""
+    """The entries of a log, each once, with a warning where the runner had to drop some."""
     last: dict[int, int] = {}
     try:
         async for response in source:
@@ -152,5 +152,5 @@ def _dropped(response: pb.TailTaskLogsResponse) -> log_pb2.LogEntry:
         generation=response.entries[0].generation if response.entries else 0,
         level=log_pb2.LOG_LEVEL_WARNING,
         source=log_pb2.LOG_SOURCE_RUNNER,
-        message=f"{response.dropped_count} lines are missing here; they came faster than they could be sent",
+        message=f"{response.dropped_count} lines are missing here; they were written too fast to be sent",
     )

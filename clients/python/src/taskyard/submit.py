@@ -1,4 +1,4 @@
-"""Creating many tasks at a time: batches whose items stand for themselves, sent until each is answered."""
+"""Creates tasks in batches whose items succeed or fail independently, and retries until each has a result."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 
 from taskyard import errors, tracing
 from taskyard.new_task import NewTask
-from taskyard.patience import Patience
+from taskyard.retry_timer import RetryTimer
 from taskyard.status import from_status
 from taskyard.task import Created
 from taskyard.v1 import common_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
 MAX_ITEMS = 1000
-# Below what a server takes as one message, with room for one large item.
+# Below the server's message limit, with room for one large item.
 MAX_BYTES = 3 * 1024 * 1024
 
 Result = Created | errors.TaskyardError
@@ -40,23 +40,23 @@ class Batches:
 
     call: Call
     parent: str
-    patience: float
+    outage_timeout: float
     view: pb.TaskView.ValueType
 
     async def send(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
-        """One result per request, in order; what is refused for the moment only is sent again."""
+        """One result per request, in order; requests that fail with a retryable error are sent again."""
         results: dict[int, Result] = {}
-        open_items = list(range(len(requests)))
-        patience = Patience(self.patience)
-        while open_items:
-            answers = await self._once([requests[i] for i in open_items])
-            results.update(zip(open_items, answers, strict=True))
-            refused = [i for i in open_items if _retryable(results[i])]
-            if len(refused) < len(open_items):
-                patience.refresh()
-            if refused and not await _waited(patience, _longest_delay(results[i] for i in refused)):
+        pending = list(range(len(requests)))
+        retry_timer = RetryTimer(self.outage_timeout)
+        while pending:
+            received = await self._once([requests[i] for i in pending])
+            results.update(zip(pending, received, strict=True))
+            refused = [i for i in pending if _retryable(results[i])]
+            if len(refused) < len(pending):
+                retry_timer.refresh()
+            if refused and not await _wait_to_retry(retry_timer, _longest_delay(results[i] for i in refused)):
                 break
-            open_items = refused
+            pending = refused
         return [results[i] for i in range(len(requests))]
 
     async def _once(self, requests: list[pb.CreateTaskRequest]) -> list[Result]:
@@ -85,7 +85,7 @@ def _result(item: pb.BatchCreateTasksResult) -> Result:
         return Created.of(item.created)
     error = from_status(item.error)
     if isinstance(error, errors.InvalidArgument):
-        # The place in a batch that the caller never saw means nothing to it.
+        # Remove the index within the batch, which the caller does not see.
         error.violations = tuple(replace(v, field=_unindexed(v.field)) for v in error.violations)
         error.message = _unindexed(error.message)
     return error
@@ -104,22 +104,22 @@ def _longest_delay(results: Iterable[Result]) -> errors.TaskyardError:
     return max(refused, key=lambda error: error.retry_after.total_seconds() if error.retry_after else 0.0)
 
 
-async def _waited(patience: Patience, error: errors.TaskyardError) -> bool:
+async def _wait_to_retry(retry_timer: RetryTimer, error: errors.TaskyardError) -> bool:
     try:
-        await patience.wait(error)
+        await retry_timer.wait(error)
     except errors.TaskyardError:
         return False
     return True
 
 
 class Coalescer:
-    """Single creates that come while others are under way leave together as the next batch."""
+    """Gathers single creates that arrive while others are in flight into the next batch."""
 
     def __init__(self, send: Send, in_flight: int = 2) -> None:
         self._send = send
         self._free = in_flight
         self._waiting: deque[_Waiting] = deque()
-        self._flights: set[asyncio.Task[None]] = set()
+        self._calls: set[asyncio.Task[None]] = set()
 
     async def create(self, request: pb.CreateTaskRequest) -> Created:
         """The created task; raises the error of this one request."""
@@ -128,21 +128,23 @@ class Coalescer:
             request, loop.create_future(), tracing.current_traceparent(), contextvars.copy_context()
         )
         self._waiting.append(waiting)
-        # Later in this turn of the loop, so that what a gather() asks for at once leaves at once.
-        loop.call_soon(self._depart)
-        return await waiting.answer
+        # At the end of this iteration of the loop, so that all creates of a gather() share a batch.
+        loop.call_soon(self._start_batches)
+        return await waiting.future
 
-    def _depart(self) -> None:
+    def _start_batches(self) -> None:
         while self._waiting and self._free:
-            batch = self._board()
+            batch = self._next_batch()
             if batch:
                 self._free -= 1
-                flight = asyncio.get_running_loop().create_task(self._fly(batch), context=batch[0].context)
-                self._flights.add(flight)
-                flight.add_done_callback(self._flights.discard)
+                call = asyncio.get_running_loop().create_task(
+                    self._send_batch(batch), context=batch[0].context
+                )
+                self._calls.add(call)
+                call.add_done_callback(self._calls.discard)
 
-    def _board(self) -> list[_Waiting]:
-        """The next ones of one trace: a batch is one call, and a call belongs to one trace."""
+    def _next_batch(self) -> list[_Waiting]:
+        """The next requests of one trace: a batch is one call, and a call belongs to one trace."""
         batch: list[_Waiting] = []
         size = 0
         while self._waiting and len(batch) < MAX_ITEMS:
@@ -150,43 +152,43 @@ class Coalescer:
             if batch and (first.traceparent != batch[0].traceparent or size > MAX_BYTES):
                 break
             self._waiting.popleft()
-            if not first.answer.done():
+            if not first.future.done():
                 size += first.request.ByteSize()
                 batch.append(first)
         return batch
 
-    async def _fly(self, batch: list[_Waiting]) -> None:
+    async def _send_batch(self, batch: list[_Waiting]) -> None:
         try:
             results = await self._send([waiting.request for waiting in batch])
             for waiting, result in zip(batch, results, strict=True):
                 waiting.settle(result)
         finally:
-            # Cancelled with the client, or a bug: nobody is left waiting for ever.
+            # After a cancellation or a bug no caller may wait endlessly.
             for waiting in batch:
-                waiting.answer.cancel()
+                waiting.future.cancel()
             self._free += 1
-            self._depart()
+            self._start_batches()
 
     def close(self) -> None:
-        """Gives up what is under way; its callers see a cancellation."""
-        for flight in self._flights:
-            flight.cancel()
+        """Cancels the calls in flight; their callers see a cancellation."""
+        for call in self._calls:
+            call.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     request: pb.CreateTaskRequest
-    answer: asyncio.Future[Created]
+    future: asyncio.Future[Created]
     traceparent: str
     context: contextvars.Context
 
     def settle(self, result: Result) -> None:
-        if self.answer.done():
+        if self.future.done():
             return
         if isinstance(result, errors.TaskyardError):
-            self.answer.set_exception(result)
+            self.future.set_exception(result)
         else:
-            self.answer.set_result(result)
+            self.future.set_result(result)
 
 
 async def create_batches(
@@ -195,18 +197,18 @@ async def create_batches(
     send: Send,
     in_flight: int,
 ) -> AsyncGenerator[Sequence[Result]]:
-    """Results in the order of `tasks`, which is read only as fast as the server takes them."""
-    flights: deque[asyncio.Future[Sequence[Result]]] = deque()
+    """Results in the order of `tasks`, which is read only as fast as the server accepts them."""
+    calls: deque[asyncio.Future[Sequence[Result]]] = deque()
     try:
         async for chunk in _chunks(tasks, prepare):
-            if len(flights) >= in_flight:
-                yield await flights.popleft()
-            flights.append(asyncio.ensure_future(send(chunk)))
-        while flights:
-            yield await flights.popleft()
+            if len(calls) >= in_flight:
+                yield await calls.popleft()
+            calls.append(asyncio.ensure_future(send(chunk)))
+        while calls:
+            yield await calls.popleft()
     finally:
-        for flight in flights:
-            flight.cancel()
+        for call in calls:
+            call.cancel()
 
 
 async def _chunks(
@@ -238,7 +240,7 @@ async def _each(tasks: Iterable[NewTask] | AsyncIterable[NewTask]) -> AsyncItera
 async def counted(
     batches: AsyncGenerator[Sequence[Result]], progress: Callable[[int], None]
 ) -> AsyncGenerator[Sequence[Result]]:
-    """The same batches; `progress` is told after each how many results there were so far."""
+    """The same batches; calls `progress` after each with the number of results so far."""
     count = 0
     try:
         async for batch in batches:

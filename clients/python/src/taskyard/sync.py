@@ -1,4 +1,4 @@
-"""The client for code without asyncio: every method of Client, waiting for its answer."""
+"""The blocking client: every method of Client, for code without asyncio."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Loop:
         try:
             return future.result()
         except BaseException:
-            # Ctrl-C among others: the call must not go on behind the caller's back.
+            # Also on Ctrl-C: the call must not continue in the background.
             future.cancel()
             raise
 
@@ -57,7 +57,7 @@ class _Loop:
 
 
 class _Waiting(Generic[T_co]):
-    """Something whose methods wait for what those of `_target` promise."""
+    """A façade whose methods block until those of `_target` return."""
 
     _target: T_co
     _loop: _Loop
@@ -155,7 +155,7 @@ class SyncClient(_Waiting[Client]):
 
     @property
     def context(self) -> Context:
-        """Which server it speaks to."""
+        """The server it uses."""
         return self._target.context
 
     def __enter__(self) -> Self:

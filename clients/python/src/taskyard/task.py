@@ -13,7 +13,7 @@ from taskyard.v1 import common_pb2, log_pb2, task_pb2, task_service_pb2
 
 
 class _OpenEnum(IntEnum):
-    """An enum of the contract, which may get values that this version does not know."""
+    """An enum of the contract that accepts values of newer versions."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -28,7 +28,7 @@ class _OpenEnum(IntEnum):
 
 
 class Phase(_OpenEnum):
-    """Where a task is in its life; an unknown one is live."""
+    """The phase of a task; an unknown phase counts as live."""
 
     UNSPECIFIED = 0
     PENDING = 1
@@ -49,7 +49,7 @@ class Phase(_OpenEnum):
 
 
 class RunState(_OpenEnum):
-    """What became of one run."""
+    """The state of one run."""
 
     UNSPECIFIED = 0
     SCHEDULED = 1
@@ -63,7 +63,7 @@ class RunState(_OpenEnum):
 
 
 class Outcome(_OpenEnum):
-    """What became of a create."""
+    """The outcome of a create."""
 
     UNSPECIFIED = 0
     CREATED = 1
@@ -73,7 +73,7 @@ class Outcome(_OpenEnum):
 
 
 class EventType(_OpenEnum):
-    """What kind of change an event tells of."""
+    """The kind of change that an event reports."""
 
     BOOKMARK = 0
     SNAPSHOT = 1
@@ -121,7 +121,7 @@ def _failure(error: common_pb2.TaskError) -> TaskFailure:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task as the server told of it; `proto` has everything, the properties what is asked for most."""
+    """A task as the server returned it; `proto` has every field, the properties are the common ones."""
 
     proto: task_pb2.Task
 
@@ -149,12 +149,12 @@ class Task:
 
     @property
     def payload(self) -> Any:
-        """The input; None if there is none or it was not asked for."""
+        """The input; None if there is none or the view omits it."""
         return from_payload(self.proto.spec.payload)
 
     @property
     def output(self) -> Any:
-        """The document a successful run returned; None if there is none or it was not asked for."""
+        """The document a successful run returned; None if there is none or the view omits it."""
         return from_payload(self.proto.status.result.output)
 
     @property
@@ -193,20 +193,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Created(Task):
-    """The task that a create names: a new one, or what `outcome` says."""
+    """The task that a create returned: a new one, or an existing one according to `outcome`."""
 
     outcome: Outcome = Outcome.CREATED
     replaced: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, response: task_service_pb2.CreateTaskResponse) -> Self:
-        """The answer to one create."""
+        """The result of one create."""
         return cls(response.task, Outcome(response.outcome), tuple(response.replaced_tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One claim of a task and what came of it."""
+    """One claim of a task and its outcome."""
 
     proto: task_pb2.TaskRun
 
@@ -247,7 +247,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change of a task; a watch that goes on from `resume_token` misses nothing after this event."""
+    """One change of a task; a watch resumed from `resume_token` continues after this event."""
 
     proto: task_service_pb2.TaskEvent
     resume_token: str

@@ -17,7 +17,7 @@ _passing: ContextVar[str] = ContextVar("traceparent", default="")
 
 
 class Span(Protocol):
-    """What code inside a span may do with it."""
+    """The operations on a span."""
 
     def set_attribute(self, key: str, value: str | int | float | bool) -> None: ...
 
@@ -47,7 +47,7 @@ def enable_if_in_use() -> bool:
 
 
 def _provider_is_set() -> bool:
-    # Who has set one up has imported the SDK; so a program without tracing does not load OpenTelemetry here.
+    # A program that set one up has imported the SDK; without tracing OpenTelemetry is not loaded here.
     if "opentelemetry.sdk.trace" not in sys.modules:
         return False
     from opentelemetry import trace
@@ -123,7 +123,7 @@ def start_span(name: str, traceparent: str, kind: SpanKind, attributes: dict[str
 
 
 def mark_failed(span: Any, reason: str) -> None:
-    """Note on a span that its work failed, and why in one word; never the error's text."""
+    """Mark a span as failed, with the error's reason but never its text."""
     from opentelemetry.trace import StatusCode
 
     span.set_attribute("error.type", reason)

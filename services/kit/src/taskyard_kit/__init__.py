@@ -1,10 +1,10 @@
-"""One way to be a Taskyard service; import the submodules, each of which says what it owns.
+"""The shared parts of every Taskyard service; import the submodules, each documents what it owns.
 
-The base needs grpcio, protobuf and the taskyard package only. The extra `server` adds what serving gRPC
-takes (serve, interceptors, validation), the extra `telemetry` what exporting traces and metrics takes.
+The base needs only grpcio, protobuf and the taskyard package. The extra `server` adds the dependencies of
+serving gRPC (serve, interceptors, validation), the extra `telemetry` those of exporting traces and metrics.
 """
 
 import os
 
-# gRPC's core reports every GOAWAY on stderr otherwise; it reads this when grpc is first imported.
+# Otherwise gRPC's core prints every GOAWAY on stderr; it reads this when grpc is first imported.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

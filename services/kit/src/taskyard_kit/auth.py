@@ -1,4 +1,4 @@
-"""Who may call what: principals, the per-method policy table, and keys turned into principals."""
+"""Authentication and authorization: principals, the per-method policy table, and key verification."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Principal:
-    """Who calls, as the key store knows it; nothing of it comes from the request.
+    """The caller, as recorded in the key store; no field comes from the request.
 
-    `tenant` is set for tenants. `runner`, `tenants` and `labels` are a runner's enrolment: its id (empty if
-    the key may enrol any), the tenants whose work it may claim and the labels it may carry.
+    `tenant` is set for tenants. `runner`, `tenants` and `labels` are the scope of a runner key: the runner id
+    (empty if any), the tenants whose work it may claim and the labels of the runner.
     """
 
     kind: Kind
@@ -44,11 +44,11 @@ class Principal:
     labels: frozenset[tuple[str, str]] = frozenset()
 
     def may(self, scope: str) -> bool:
-        """Whether the key carries this scope; the empty scope needs nothing."""
+        """Whether the key has this scope; the empty scope is always granted."""
         return not scope or scope in self.scopes or "*" in self.scopes
 
     def sees(self, tenant: str) -> bool:
-        """Whether objects of this tenant exist for the principal."""
+        """Whether objects of this tenant are visible to the principal."""
         if self.kind is Kind.TENANT:
             return tenant == self.tenant
         if self.kind is Kind.RUNNER:
@@ -62,20 +62,20 @@ class Principal:
 
 @dataclass(frozen=True)
 class Policy:
-    """What one RPC asks of its caller and of the server around it."""
+    """The requirements of one RPC on its caller, and how the server handles it."""
 
     kinds: frozenset[Kind]
     scope: str = ""
-    # Callable without any key, as health is.
+    # Callable without a key, such as health checks.
     open: bool = False
-    # Internal RPCs whose caller has validated already are not validated twice.
+    # False for internal RPCs whose caller has already validated the request.
     validate: bool = True
-    # A unary call that waits by design has no server-side deadline; streams never have one.
+    # A long-polling unary call has no server-side deadline; streams never have one.
     waits: bool = False
     deadline: timedelta | None = None
 
     def needed(self) -> str:
-        """Whose key would do, for a message."""
+        """The kinds of key that are allowed, for an error message."""
         kinds = " or ".join(sorted(self.kinds))
         return f"{kinds} with scope {self.scope}" if self.scope else kinds
 
@@ -87,7 +87,7 @@ def allow(
     waits: bool = False,
     deadline: timedelta | None = None,
 ) -> Policy:
-    """The policy that lets these kinds of principal in."""
+    """The policy that allows these kinds of principal."""
     return Policy(frozenset(kinds), scope, validate=validate, waits=waits, deadline=deadline)
 
 
@@ -111,28 +111,28 @@ def check_policies(methods: Iterable[str], policies: Mapping[str, Policy]) -> No
     served = set(methods)
     without = sorted(served - policies.keys())
     stale = sorted(policies.keys() - served - KIT_POLICIES.keys())
-    told = [f"RPC without a policy: {name}" for name in without]
-    told += [f"policy for an RPC that is not served: {name}" for name in stale]
-    if told:
-        raise PolicyError("; ".join(told) + "; correct the policy table")
+    problems = [f"RPC without a policy: {name}" for name in without]
+    problems += [f"policy for an RPC that is not served: {name}" for name in stale]
+    if problems:
+        raise PolicyError("; ".join(problems) + "; correct the policy table")
 
 
 class KeyVerifier(Protocol):
-    """The key store as a server needs it."""
+    """The key store of a server."""
 
     async def verify(self, key: ApiKey) -> Principal | None:
-        """The principal of a key in force, None for any other key.
+        """The principal of a valid key, None for any other key.
 
-        Raises StorageUnavailable if that cannot be told now.
+        Raises StorageUnavailable if the key store cannot answer now.
         """
         ...
 
 
 class Authenticator:
-    """Turns the authorization header into a principal, remembering answers for a short while.
+    """Turns the authorization header into a principal, and caches the result for a short time.
 
-    A revoked key is refused `ttl` later at the latest, at once where `forget` is called. Refusals are
-    remembered for a second, so that a flood of one wrong key does not reach the key store.
+    A revoked key is refused after at most `ttl`, or at once after `invalidate`. Refusals are cached for a
+    second, so that a flood of calls with one wrong key does not reach the key store.
     """
 
     REFUSAL_TTL = 1.0
@@ -143,53 +143,53 @@ class Authenticator:
         self._verifier = verifier
         self._ttl = ttl.total_seconds()
         self._capacity = capacity
-        self._known: dict[bytes, tuple[float, Principal | None]] = {}
-        self._asking: dict[bytes, asyncio.Task[Principal | None]] = {}
+        self._cache: dict[bytes, tuple[float, Principal | None]] = {}
+        self._pending: dict[bytes, asyncio.Task[Principal | None]] = {}
 
     async def authenticate(self, header: str | None) -> Principal:
-        """The caller's principal; raises Unauthenticated, or what the verifier raises when it cannot tell."""
+        """The caller's principal; raises Unauthenticated, or the verifier's error if it is unavailable."""
         if header is None:
             raise Unauthenticated()
         fingerprint = _fingerprint(header)
-        found = self._known.get(fingerprint)
+        found = self._cache.get(fingerprint)
         if found is None or found[0] <= time.monotonic():
-            principal = await self._ask(fingerprint, header)
+            principal = await self._verify(fingerprint, header)
         else:
             principal = found[1]
         if principal is None:
             raise Unauthenticated("the key is unknown, expired or revoked")
         return principal
 
-    def forget(self, key_id: str | None = None) -> None:
-        """Forget what is remembered of a key, or of all keys."""
-        self._known = {
+    def invalidate(self, key_id: str | None = None) -> None:
+        """Drop the cached results of a key, or of all keys."""
+        self._cache = {
             fingerprint: entry
-            for fingerprint, entry in self._known.items()
+            for fingerprint, entry in self._cache.items()
             if key_id is not None and entry[1] is not None and entry[1].id != key_id
         }
 
-    async def _ask(self, fingerprint: bytes, header: str) -> Principal | None:
-        # Callers that arrive with the same key meanwhile share one question; none of them may cancel it.
-        task = self._asking.get(fingerprint)
+    async def _verify(self, fingerprint: bytes, header: str) -> Principal | None:
+        # Concurrent callers with the same key share one verification; none of them may cancel it.
+        task = self._pending.get(fingerprint)
         if task is None:
             task = asyncio.create_task(self._verifier.verify(_parse_header(header)))
-            self._asking[fingerprint] = task
-            task.add_done_callback(lambda done: self._answered(fingerprint, done))
+            self._pending[fingerprint] = task
+            task.add_done_callback(lambda done: self._store_result(fingerprint, done))
         return await asyncio.shield(task)
 
-    def _answered(self, fingerprint: bytes, task: asyncio.Task[Principal | None]) -> None:
-        self._asking.pop(fingerprint, None)
+    def _store_result(self, fingerprint: bytes, task: asyncio.Task[Principal | None]) -> None:
+        self._pending.pop(fingerprint, None)
         if task.cancelled() or task.exception() is not None:
             return
-        if len(self._known) >= self._capacity:
-            self._known.pop(next(iter(self._known)))
+        if len(self._cache) >= self._capacity:
+            self._cache.pop(next(iter(self._cache)))
         principal = task.result()
         ttl = self._ttl if principal is not None else min(self._ttl, self.REFUSAL_TTL)
-        self._known[fingerprint] = (time.monotonic() + ttl, principal)
+        self._cache[fingerprint] = (time.monotonic() + ttl, principal)
 
 
 def _fingerprint(header: str) -> bytes:
-    # No key is kept in the clear, and the look-up's timing says nothing about one.
+    # Keys are not kept in clear text, and the timing of the look-up reveals nothing about them.
     return hashlib.sha256(header.encode()).digest()
 
 
@@ -207,7 +207,7 @@ _principal: ContextVar[Principal] = ContextVar("principal")
 
 
 def current_principal() -> Principal:
-    """Who makes the call that is being handled; raises Unauthenticated outside of one."""
+    """The principal of the current call; raises Unauthenticated outside of a call."""
     try:
         return _principal.get()
     except LookupError:
@@ -215,11 +215,11 @@ def current_principal() -> Principal:
 
 
 def set_principal(principal: Principal) -> None:
-    """Make this the principal of the running task, as the server does for each call."""
+    """Set the principal of the running task, as the server does for each call."""
     _principal.set(principal)
 
 
 def require_tenant(tenant: str, kind: str = "tenant", name: str | None = None) -> None:
-    """Raises NotFound for `kind` and `name` if objects of this tenant do not exist for the caller."""
+    """Raises NotFound for `kind` and `name` if objects of this tenant are not visible to the caller."""
     if not current_principal().sees(tenant):
         raise NotFound(kind, name if name is not None else tenant)

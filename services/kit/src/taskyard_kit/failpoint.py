@@ -8,7 +8,7 @@
 
 Actions: kill (SIGKILL to itself), stop (SIGSTOP), raise, sleep:SECONDS, pause:FIFO; `@3` waits for the third
 hit. A name may be prefixed with a service, `taskdb/`, so that one environment serves several processes.
-A pause writes the name into the FIFO when it is reached and goes on once something was written back.
+A pause writes its name to the FIFO when it is reached and continues once something is written back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _declared: dict[str, Failpoint] = {}
 
 
 class FailpointError(RuntimeError):
-    """What the action `raise` raises, and a setting that names no failpoint or no action."""
+    """Raised by the action `raise`, and for a setting with an unknown failpoint or action."""
 
 
 class Failpoint:
@@ -51,7 +51,7 @@ class Failpoint:
             await asyncio.to_thread(self._action, self.name)
 
     def _due(self) -> bool:
-        # Only the hit that was asked for acts: a process that went on after a pause pauses once.
+        # Only the configured hit acts: a process that continued after a pause does not pause again.
         self._skip -= 1
         return self._skip == 0
 
@@ -60,7 +60,7 @@ class Failpoint:
 
 
 def declare(name: str) -> Failpoint:
-    """The failpoint of this name, at module level; a second declaration of a name is a mistake."""
+    """Declares a failpoint, at module level; raises FailpointError if the name is declared twice."""
     if name in _declared:
         raise FailpointError(f"failpoint {name} is declared twice")
     _declared[name] = Failpoint(name)
@@ -77,25 +77,25 @@ def configure(setting: str, service: str = "") -> None:
     for point in _declared.values():
         point._set(None, 0)
     for entry in filter(None, (part.strip() for part in setting.split(";"))):
-        name, _, told = entry.partition("=")
+        name, _, action = entry.partition("=")
         owner, _, bare = name.rpartition("/")
         if not owner or owner == service:
-            _find(bare)._set(*_parse(entry, told))
+            _find(bare)._set(*_parse(entry, action))
 
 
 def _find(name: str) -> Failpoint:
     if name not in _declared:
         near = difflib.get_close_matches(name, _declared, n=1, cutoff=0.3)
-        hint = f"did you mean {near[0]}?" if near else f"known are: {', '.join(declared()) or 'none'}"
+        hint = f"did you mean {near[0]}?" if near else f"declared are: {', '.join(declared()) or 'none'}"
         raise FailpointError(f"{ENVIRONMENT}: unknown failpoint {name!r}; {hint}")
     return _declared[name]
 
 
-def _parse(entry: str, told: str) -> tuple[Callable[[str], None], int]:
-    told, _, count = told.partition("@")
-    verb, _, argument = told.partition(":")
-    known = ("kill", "stop", "raise") if not argument else ("sleep", "pause")
-    if verb not in known or (count and not count.isdigit()) or count == "0":
+def _parse(entry: str, action: str) -> tuple[Callable[[str], None], int]:
+    action, _, count = action.partition("@")
+    verb, _, argument = action.partition(":")
+    verbs = ("kill", "stop", "raise") if not argument else ("sleep", "pause")
+    if verb not in verbs or (count and not count.isdigit()) or count == "0":
         raise FailpointError(
             f"{ENVIRONMENT}: {entry!r} is not <name>=kill|stop|raise|sleep:<seconds>|pause:<fifo>[@<hit>]"
         )
@@ -107,7 +107,9 @@ def _action(entry: str, verb: str, argument: str) -> Callable[[str], None]:
         try:
             seconds = float(argument)
         except ValueError:
-            raise FailpointError(f"{ENVIRONMENT}: {entry!r}: {argument!r} is no number of seconds") from None
+            raise FailpointError(
+                f"{ENVIRONMENT}: {entry!r}: {argument!r} is not a number of seconds"
+            ) from None
         return lambda name: time.sleep(seconds)
     if verb == "pause":
         return lambda name: _pause(name, Path(argument))

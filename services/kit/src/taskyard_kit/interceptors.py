@@ -1,5 +1,5 @@
-"""All that happens around a handler, put around it once when it is registered: tracing, authentication,
-policy, deadline, validation and the one translation of errors.
+"""Wraps each handler once when it is registered: tracing, authentication,
+policy, deadline, validation and the translation of errors.
 
 grpc.aio's own interceptors run a coroutine chain per call to find the handler; wrapping it beforehand leaves
 one coroutine per call.
@@ -47,14 +47,14 @@ log = get_log(__name__)
 
 @dataclass(slots=True)
 class _Open:
-    """One open call: the authorization it was let in with, None if it needed none, and what ended it."""
+    """One open call: its authorization header, None if it needed none, and the error that ended it."""
 
     header: str | None
     error: TaskyardError | None = None
 
 
 class Streams:
-    """The open calls that may last: streams and waits; a drain or a revoked key ends them."""
+    """The open long-lived calls, streams and waits; a drain or a revoked key ends them."""
 
     def __init__(self) -> None:
         self._open: dict[asyncio.Task[Any], _Open] = {}
@@ -64,7 +64,7 @@ class Streams:
         return len(self._open)
 
     def headers(self) -> set[str]:
-        """With what the open calls were let in."""
+        """The authorization headers of the open calls."""
         return {call.header for call in self._open.values() if call.header is not None}
 
     def enter(self, header: str | None) -> asyncio.Task[Any]:
@@ -74,16 +74,16 @@ class Streams:
         return task
 
     def leave(self, task: asyncio.Task[Any]) -> TaskyardError | None:
-        """What ended the call, if it was `end` or `end_all`."""
+        """Removes a call; returns the error if `end` or `end_all` ended it."""
         call = self._open.pop(task, None)
         return None if call is None else call.error
 
     def end(self, header: str, error: TaskyardError) -> None:
-        """Cancel those that were let in with this header; their callers get the error."""
+        """Cancel the calls with this header; their callers get the error."""
         self._end([task for task, call in self._open.items() if call.header == header], error)
 
     def end_all(self) -> None:
-        """Cancel every one of them; its caller gets SERVER_DRAINING."""
+        """Cancel every open call; the callers get SERVER_DRAINING."""
         self.ended = True
         self._end(list(self._open), ServerDraining())
 
@@ -109,22 +109,22 @@ class Guard:
         self._call_timeout = call_timeout
 
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
-        """The handler with everything around it; default deny where the table has no entry."""
+        """The wrapped handler; a method without an entry in the policy table is denied."""
         policy = self._policies.get(method, Policy(frozenset()))
         decode = decoder(_deserializer(handler), method, validated=policy.validate)
         serialize = _serializer(handler)
         behavior = _behavior(handler, method)
-        enter = self._entrance(method, policy)
+        enter = self._authorizer(method, policy)
         streaming = handler.request_streaming or handler.response_streaming
         if streaming:
             body = _stream_body(handler, behavior, enter, decode, self._writes)
         else:
             body = _unary_body(behavior, enter, decode, self._limit(policy), method)
-        call = _answered(_observed(method, _logged(method, body)))
+        call = _with_error_status(_with_telemetry(method, _with_internal_errors(method, body)))
         if streaming or policy.waits:
-            call = _tracked(method, self.streams, call, authorized=not policy.open)
-        # Messages of a request stream are decoded, and so validated, where the handler reads them; a single
-        # request stays in bytes until the caller is known.
+            call = _with_tracking(method, self.streams, call, authorized=not policy.open)
+        # Messages of a request stream are decoded and validated when the handler reads them; a single request
+        # is decoded only after the caller is authenticated.
         if handler.request_streaming:
             make = grpc.stream_stream_rpc_method_handler
             if not handler.response_streaming:
@@ -140,7 +140,7 @@ class Guard:
     async def check_keys(self) -> None:
         """End the streams whose key has been revoked or has expired.
 
-        A key store that does not answer ends nothing: work that goes on does not depend on it.
+        If the key store does not answer, no stream is ended.
         """
         for header in self.streams.headers():
             try:
@@ -148,13 +148,13 @@ class Guard:
             except Unauthenticated as error:
                 self.streams.end(header, error)
             except Exception as error:
-                # Whatever the key store cannot do now: the next check asks again.
+                # The key store failed: the next check tries again.
                 log.warning("key_not_checked", error=repr(error))
 
     def _limit(self, policy: Policy) -> timedelta | None:
         return None if policy.waits else policy.deadline or self._call_timeout
 
-    def _entrance(self, method: str, policy: Policy) -> Callable[[Context], Awaitable[None]]:
+    def _authorizer(self, method: str, policy: Policy) -> Callable[[Context], Awaitable[None]]:
         authenticate = self._authenticator.authenticate
 
         async def enter(context: Context) -> None:
@@ -181,7 +181,7 @@ def _deserializer(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[[bytes],
 
 
 def _serializer(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[[Any], bytes] | None:
-    """Messages of a stream may come serialised: what many streams send is made once."""
+    """Passes bytes through: a message that many streams send is serialised once."""
     found: Callable[[Any], bytes] | None = handler.response_serializer
     if found is None or not handler.response_streaming:
         return found
@@ -199,7 +199,7 @@ def _behavior(handler: grpc.RpcMethodHandler[Any, Any], method: str) -> Callable
         behavior: Callable[[Any, Context], Any] = found
         return behavior
 
-    # What a service does not override is the generated servicer's plain function.
+    # A method that the service does not override is the generated servicer's plain function.
     async def unimplemented(request: Any, context: Context) -> None:
         raise Unimplemented(method)
 
@@ -260,7 +260,7 @@ def _stream_body(
     return call
 
 
-def _tracked(method: str, streams: Streams, inner: Behavior, *, authorized: bool) -> Behavior:
+def _with_tracking(method: str, streams: Streams, inner: Behavior, *, authorized: bool) -> Behavior:
     gauge = instrument(RPC_OPEN_STREAMS)
     labels = {"method": method.lstrip("/")}
 
@@ -285,8 +285,8 @@ def _tracked(method: str, streams: Streams, inner: Behavior, *, authorized: bool
     return call
 
 
-def _logged(method: str, inner: Behavior) -> Behavior:
-    """Turns what no handler should raise into INTERNAL; the detail goes to the log only."""
+def _with_internal_errors(method: str, inner: Behavior) -> Behavior:
+    """Turns unexpected exceptions into INTERNAL; the detail goes to the log only."""
 
     async def call(incoming: Any, context: Context) -> Any:
         try:
@@ -301,8 +301,8 @@ def _logged(method: str, inner: Behavior) -> Behavior:
     return call
 
 
-def _observed(method: str, inner: Behavior) -> Behavior:
-    """Measures and traces a call if anybody reads that; otherwise only passes the traceparent on."""
+def _with_telemetry(method: str, inner: Behavior) -> Behavior:
+    """Measures and traces a call if telemetry is enabled; otherwise only passes the traceparent on."""
     name = method.lstrip("/")
     duration = instrument(RPC_DURATION)
 
@@ -342,8 +342,8 @@ def _aborted_code(context: Context) -> str:
 _ATTRIBUTES = {"rpc.system.name": "grpc"}
 
 
-def _answered(inner: Behavior) -> Behavior:
-    """Answers with the status of the error that was raised."""
+def _with_error_status(inner: Behavior) -> Behavior:
+    """Ends the call with the status of the raised error."""
 
     async def call(incoming: Any, context: Context) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""API keys, `ty_<id>_<secret>`: how they are made, read and compared; a store keeps id and digest only."""
+"""API keys, `ty_<id>_<secret>`: creation, parsing and comparison; a store keeps id and digest only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ApiKey:
 
     @classmethod
     def parse(cls, text: str) -> ApiKey:
-        """The key of `ty_<id>_<secret>`; raises ValueError for anything else, without repeating it."""
+        """Parses `ty_<id>_<secret>`; raises ValueError for anything else, without echoing it."""
         match = _FORM.fullmatch(text)
         if match is None:
             raise ValueError("a key has the form ty_<id>_<secret>")
@@ -38,7 +38,7 @@ class ApiKey:
 
     @property
     def digest(self) -> bytes:
-        """What a store keeps of the secret."""
+        """The hash of the secret that a store keeps."""
         return hashlib.sha256(self.secret.encode()).digest()
 
     def matches(self, digest: bytes) -> bool:

@@ -67,7 +67,7 @@ def bound(**fields: Any) -> Iterator[None]:
 def configure(
     service: str, *, format: Format = "auto", level: Level = "info", stream: TextIO | None = None
 ) -> None:
-    """Send all logging of this process to `stream` (stderr), readable if that is a terminal."""
+    """Send all logging of this process to `stream` (stderr), as text lines if that is a terminal."""
     out = stream or sys.stderr
     handler = logging.StreamHandler(out)
     readable = format == "console" or (format == "auto" and out.isatty())

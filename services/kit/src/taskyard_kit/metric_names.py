@@ -1,4 +1,4 @@
-"""Every metric of Taskyard: name, kind, unit, labels and what it tells. Code refers to these constants only.
+"""Every metric of the kit: name, kind, unit, labels and description. Code refers to these constants only.
 
 Names follow OpenTelemetry (dots); the Prometheus endpoint shows `taskyard.rpc.duration` as
 `taskyard_rpc_duration_seconds`.
@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric; `labels` are all that may be attached to it, so that their number stays bounded."""
+    """One metric; `labels` lists the allowed labels, so that their number stays bounded."""
 
     name: str
     kind: Literal["counter", "updown", "histogram", "gauge"]
@@ -29,7 +29,7 @@ RPC_DURATION = Metric(
     "Time from the arrival of a call to its end, streams included.",
 )
 RPC_OPEN_STREAMS = Metric(
-    "taskyard.rpc.open_streams", "updown", "{stream}", ("method",), "Streaming calls that are open now."
+    "taskyard.rpc.open_streams", "updown", "{stream}", ("method",), "Open streaming calls."
 )
 
 

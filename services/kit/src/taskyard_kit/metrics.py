@@ -1,4 +1,4 @@
-"""Instruments for the metrics of metric_names; without telemetry they do nothing and cost next to nothing."""
+"""Instruments for the metrics of metric_names; without telemetry they are cheap no-ops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Instrument:
 
     @property
     def active(self) -> bool:
-        """Whether anybody reads this; lets a hot path skip taking the time."""
+        """Whether telemetry is enabled; a hot path can skip measuring otherwise."""
         return self._record is not None
 
     def _bind(self, meter: Any) -> None:
@@ -43,7 +43,7 @@ class Instrument:
 
 
 def instrument(metric: Metric) -> Instrument:
-    """The process's instrument for a metric; it may be asked for before telemetry is set up."""
+    """The process's instrument for a metric; may be called before telemetry is set up."""
     if metric.name not in _instruments:
         made = _instruments[metric.name] = Instrument(metric)
         if _meter is not None:
@@ -52,14 +52,14 @@ def instrument(metric: Metric) -> Instrument:
 
 
 def observe(metric: Metric, read: Callable[[], Iterable[tuple[float, Labels]]]) -> None:
-    """A gauge: `read` gives values with labels whenever the metrics are collected, on another thread."""
+    """Registers a gauge: `read` returns values with labels when metrics are collected, on another thread."""
     _gauges.append((metric, read))
     if _meter is not None:
         _bind_gauge(metric, read)
 
 
 def enable(meter: Any) -> None:
-    """Feed all instruments, those made before as well, into an OpenTelemetry meter."""
+    """Connect all instruments, existing and future ones, to an OpenTelemetry meter."""
     global _meter
     _meter = meter
     for made in _instruments.values():

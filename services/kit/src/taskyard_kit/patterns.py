@@ -1,4 +1,4 @@
-"""Regular expressions that users write: RE2, whose matching takes time in proportion to the text.
+"""User-supplied regular expressions: RE2, which matches in time linear in the length of the text.
 
 Needs the extra `server`.
 """
@@ -11,12 +11,12 @@ from typing import Any
 import re2
 
 MAX_LENGTH = 256
-# RE2's budget for one program; a pattern within it needs well below a millisecond for an id.
+# RE2's memory budget for one pattern; a pattern within it matches an id in well below a millisecond.
 MAX_BYTES = 256 * 1024
 
 
 class PatternInvalid(ValueError):
-    """`reason` says what is wrong with `pattern`, in words that fit behind a field's name."""
+    """`reason` describes the problem of `pattern`, to be appended to a field's name."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         self.pattern = pattern
@@ -25,7 +25,7 @@ class PatternInvalid(ValueError):
 
 
 class Pattern:
-    """A pattern that compiled; it matches anywhere in a text unless it has anchors of its own."""
+    """A compiled pattern; it matches anywhere in a text unless it is anchored."""
 
     def __init__(self, text: str, program: Any) -> None:
         self.text = text
@@ -52,7 +52,7 @@ def compile(pattern: str) -> Pattern:
     try:
         return Pattern(pattern, re2.compile(pattern, _options()))
     except re2.error as error:
-        raise PatternInvalid(pattern, f"is not an RE2 pattern: {_told(error)}") from None
+        raise PatternInvalid(pattern, f"is not an RE2 pattern: {_reason(error)}") from None
     except UnicodeEncodeError:
         raise PatternInvalid(pattern, "is not valid Unicode") from None
 
@@ -65,7 +65,7 @@ def _options() -> Any:
     return options
 
 
-def _told(error: Exception) -> str:
-    told = error.args[0] if error.args else ""
-    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+def _reason(error: Exception) -> str:
+    detail = error.args[0] if error.args else ""
+    text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     return "too large; use smaller repetition counts" if "too large" in text else text

@@ -1,4 +1,4 @@
-"""The entry of a service's process: settings, telemetry and failpoints, the event loop, and the exit code."""
+"""The entry point of a service process: settings, telemetry, failpoints, the event loop and the exit code."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def run(
 ) -> NoReturn:
     """Read the settings, run `main` with them and exit.
 
-    Exit code 0 after a drain, 2 for bad settings, 1 for anything else: what is known to go wrong is one line
-    on stderr, anything unknown a line with the correlation id under which the log has the detail.
+    Exit code 0 after a drain, 2 for bad settings, 1 for anything else. An expected error is one line on
+    stderr; an unexpected one is a line with the correlation id of its log entry.
     """
     settings = load_or_exit(cls, argv)
     sys.exit(_run(settings, main))
 
 
 def _run(settings: S, main: Callable[[S], Coroutine[Any, Any, None]]) -> int:
-    known = (StartupError, PolicyError, failpoint.FailpointError, TaskyardError)
+    expected = (StartupError, PolicyError, failpoint.FailpointError, TaskyardError)
     try:
         failpoint.configure(os.environ.get(failpoint.ENVIRONMENT, ""), settings.service)
         telemetry.configure(settings)
@@ -51,7 +51,7 @@ def _run(settings: S, main: Callable[[S], Coroutine[Any, Any, None]]) -> int:
                 runner.run(main(settings))
         finally:
             telemetry.flush()
-    except known as error:
+    except expected as error:
         return _fail(settings.service, str(error))
     except KeyboardInterrupt:
         return _fail(settings.service, "interrupted")
@@ -59,13 +59,13 @@ def _run(settings: S, main: Callable[[S], Coroutine[Any, Any, None]]) -> int:
         correlation_id = uuid.uuid4().hex
         log.exception("service_failed", correlation_id=correlation_id)
         return _fail(
-            settings.service, f"internal error; the log has it under correlation id {correlation_id}"
+            settings.service, f"internal error; see the log entry with correlation id {correlation_id}"
         )
     return 0
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's, with which a statement of PostgreSQL costs the process 0.6 of the CPU."""
+    """Uses uvloop if installed, which reduces the CPU time per PostgreSQL statement to 0.6."""
     return asyncio.new_event_loop() if uvloop is None else uvloop.new_event_loop()
 
 

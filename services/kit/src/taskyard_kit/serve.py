@@ -1,4 +1,4 @@
-"""A gRPC server as every service runs it: health, reflection, guarded handlers, listening and draining."""
+"""The gRPC server of every service: health, reflection, guarded handlers, listening and draining."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DrainHook = Callable[[], Awaitable[None]]
 
 
 class ServeSettings(Settings):
-    """How a service listens, limits and drains; a service overrides the default of `listen`."""
+    """Settings for listening, limits and draining; a service overrides the default of `listen`."""
 
     listen: str = setting("127.0.0.1:0", help="host:port or unix:/path to serve gRPC on")
     tls_cert: Path | None = setting(None, help="PEM file with the certificate chain of the server")
@@ -48,18 +48,18 @@ class ServeSettings(Settings):
         timedelta(seconds=60), min=timedelta(milliseconds=100), help="longest time for one unary call"
     )
     key_cache_ttl: timedelta = setting(
-        timedelta(seconds=5), max=timedelta(minutes=5), help="how long a key that was verified is trusted"
+        timedelta(seconds=5), max=timedelta(minutes=5), help="how long a verified key is cached"
     )
     key_check_interval: timedelta = setting(
         timedelta(seconds=30),
         min=timedelta(milliseconds=100),
         max=timedelta(hours=1),
-        help="how often the keys of open streams are verified again; those of a revoked key end",
+        help="how often the keys of open streams are verified again; streams of a revoked key end",
     )
     lame_duck: timedelta = setting(
         timedelta(0),
         max=timedelta(minutes=5),
-        help="time between NOT_SERVING and refusing new calls, for load balancers to notice",
+        help="time between NOT_SERVING and refusing new calls, so that load balancers can react",
     )
     drain_timeout: timedelta = setting(
         timedelta(seconds=30), max=timedelta(hours=1), help="time for calls in flight to finish"
@@ -85,7 +85,7 @@ class ServeSettings(Settings):
 
 
 class Server:
-    """One gRPC server. Make it in the event loop, `add` servicers, then `serve`, or `start` and `drain`."""
+    """One gRPC server. Create it in the event loop, `add` servicers, then `serve`, or `start` and `drain`."""
 
     def __init__(
         self, settings: ServeSettings, *, verifier: KeyVerifier, policies: Mapping[str, Policy]
@@ -102,7 +102,7 @@ class Server:
         self._health = health.aio.HealthServicer()
         self._methods: list[str] = []
         self._services: list[str] = []
-        self._own: tuple[str, ...] = ()
+        self._own_services: tuple[str, ...] = ()
         self._drain_hooks: list[DrainHook] = []
         self._checking: asyncio.Task[None] | None = None
 
@@ -111,14 +111,14 @@ class Server:
         register(servicer, _Registrar(self._register))
 
     def on_drain(self, hook: DrainHook) -> None:
-        """Call this when a drain begins, before new calls are refused: the place to say goodbye on streams.
+        """Register a hook that runs when a drain begins, before new calls are refused.
 
-        Streams that are still open when all hooks are done end with SERVER_DRAINING.
+        Streams that are still open when all hooks have returned end with SERVER_DRAINING.
         """
         self._drain_hooks.append(hook)
 
     async def start(self) -> None:
-        """Listen and answer. Raises PolicyError for an RPC without a policy, StartupError for the address."""
+        """Start serving. Raises PolicyError for an RPC without a policy, StartupError if it cannot listen."""
         own = tuple(self._services)
         self.add(health_pb2_grpc.add_HealthServicer_to_server, self._health)
         names = (*own, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -128,24 +128,24 @@ class Server:
         validation.prime(method.input_type for name in own for method in _describe(name).methods)
         self.port = self._listen()
         await self._server.start()
-        self._own = own
+        self._own_services = own
         self._checking = asyncio.create_task(self._check_keys())
         await self.set_health(serving=True)
         log.info("serving", address=self.address, services=list(own))
 
     @property
     def address(self) -> str:
-        """Where clients reach the server; with the port that was chosen for port 0."""
+        """The address of the server; with the chosen port if port 0 was configured."""
         listen = self._settings.listen
         return listen if listen.startswith("unix:") else f"{listen.rpartition(':')[0]}:{self.port}"
 
     async def serve(self, shutdown: Shutdown | None = None) -> None:
-        """Start, work until SIGTERM or SIGINT, drain. Returns when the server has stopped."""
+        """Start, serve until SIGTERM or SIGINT, drain. Returns when the server has stopped."""
         stop = shutdown or Shutdown()
         if shutdown is None:
             stop.install()
         await self.start()
-        _spare_collector()
+        _tune_garbage_collector()
         await stop.requested.wait()
         drain = asyncio.create_task(self.drain())
         hurry = asyncio.create_task(stop.now.wait())
@@ -156,25 +156,25 @@ class Server:
         hurry.cancel()
 
     async def set_health(self, *, serving: bool) -> None:
-        """What health answers, overall and for each service; a drain has the last word."""
-        answers = health_pb2.HealthCheckResponse
-        status = answers.SERVING if serving else answers.NOT_SERVING
-        for name in ("", *self._own):
+        """Set the health status, overall and of each service; a drain overrides it."""
+        responses = health_pb2.HealthCheckResponse
+        status = responses.SERVING if serving else responses.NOT_SERVING
+        for name in ("", *self._own_services):
             await self._health.set(name, status)
 
     async def drain(self) -> None:
-        """NOT_SERVING, goodbyes, a last moment for new calls, then calls in flight up to drain_timeout."""
+        """Report NOT_SERVING, run the drain hooks, wait lame_duck, then finish calls within drain_timeout."""
         log.info("draining", streams=len(self._guard.streams))
         self.draining.set()
         await self._health.enter_graceful_shutdown()
         limit = self._settings.drain_timeout.total_seconds()
         deadline = asyncio.get_running_loop().time() + limit
-        goodbyes = asyncio.create_task(self._say_goodbye(limit))
+        hooks = asyncio.create_task(self._run_drain_hooks(limit))
         await asyncio.sleep(self._settings.lame_duck.total_seconds())
         stopping = asyncio.create_task(
             self._server.stop(max(0.0, deadline - asyncio.get_running_loop().time()))
         )
-        await goodbyes
+        await hooks
         self._guard.streams.end_all()
         await stopping
         self._end_checks()
@@ -196,7 +196,7 @@ class Server:
         if self._checking is not None:
             self._checking.cancel()
 
-    async def _say_goodbye(self, limit: float) -> None:
+    async def _run_drain_hooks(self, limit: float) -> None:
         try:
             async with asyncio.timeout(limit):
                 results = await asyncio.gather(
@@ -230,13 +230,13 @@ class Server:
 
 
 class _Registrar:
-    """Stands in for the grpc server that generated code registers handlers with."""
+    """Replaces the grpc server with which generated code registers handlers."""
 
     def __init__(self, register: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._register = register
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Generated code registers the same handlers twice; the other way names the service."""
+        """No-op: generated code registers the same handlers again below, with the name of the service."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
         self._register(service, handlers)
@@ -247,7 +247,7 @@ def _describe(service: str) -> ServiceDescriptor:
 
 
 def _probe(listen: str, reuse_port: bool) -> None:
-    """Raises StartupError with the system's reason; gRPC would tell of the failure but not the reason."""
+    """Raises StartupError with the reason of the operating system, which gRPC does not report."""
     if listen.startswith("unix:"):
         return
     host, _, port = listen.rpartition(":")
@@ -268,11 +268,11 @@ def _probe(listen: str, reuse_port: bool) -> None:
         ) from None
 
 
-def _spare_collector() -> None:
-    """Let the garbage collector look at new objects only, and less often.
+def _tune_garbage_collector() -> None:
+    """Restrict the garbage collector to new objects, and run it less often.
 
-    Messages make many objects and no cycles; with the default thresholds a quarter of the CPU of a busy
-    service goes into collections that find nothing.
+    Messages create many objects and no cycles; with the default thresholds a busy service spends a quarter of
+    its CPU time on collections that find nothing.
     """
     gc.collect()
     gc.freeze()

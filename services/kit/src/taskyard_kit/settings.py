@@ -17,7 +17,7 @@ EXIT_USAGE = 2
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """What is wrong with one setting, and what it may be."""
+    """A problem of one setting, and its remedy."""
 
     setting: str
     value: str
@@ -49,7 +49,7 @@ def setting(
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class _Frozen:
-    """Makes a frozen dataclass of each subclass, so that a service only lists its fields."""
+    """Turns each subclass into a frozen dataclass, so that a service only lists its fields."""
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
@@ -66,7 +66,7 @@ class Settings(_Frozen):
     about: ClassVar[str] = ""
 
     def check(self) -> Iterator[Problem]:
-        """Problems between settings; a subclass yields its own after `yield from super().check()`."""
+        """Yields conflicts between settings; a subclass yields its own after `yield from super().check()`."""
         yield from ()
 
 
@@ -130,13 +130,13 @@ def _build_parser(cls: type[Settings], specs: Sequence[_Spec]) -> _Parser:
     parser = _Parser(
         prog=f"taskyard-{cls.service}",
         description=cls.about,
-        epilog="A flag wins over its environment variable, that over the default.",
+        epilog="A flag overrides its environment variable, which overrides the default.",
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
     for spec in specs:
-        told = "required" if spec.required else f"default {show(spec.default) or 'none'}"
-        help_text = f"{spec.help} [{told}; {spec.env}]".replace("%", "%%")
+        default_text = "required" if spec.required else f"default {show(spec.default) or 'none'}"
+        help_text = f"{spec.help} [{default_text}; {spec.env}]".replace("%", "%%")
         if spec.kind is bool:
             parser.add_argument(spec.flag, dest=spec.name, action="store_const", const="true", help=help_text)
             no_flag = "--no-" + spec.flag.removeprefix("--")
@@ -149,7 +149,7 @@ def _build_parser(cls: type[Settings], specs: Sequence[_Spec]) -> _Parser:
             )
         else:
             parser.add_argument(spec.flag, dest=spec.name, metavar=_metavar(spec.kind), help=help_text)
-    parser.add_argument("--print-config", action="store_true", help="print the settings in force and stop")
+    parser.add_argument("--print-config", action="store_true", help="print the effective settings and exit")
     return parser
 
 
@@ -161,7 +161,7 @@ def _metavar(kind: Any) -> str:
 
 
 def load(cls: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> S:
-    """The settings of flags, environment and defaults. Raises SettingsError with every problem found.
+    """Reads the settings from flags, environment and defaults. Raises SettingsError with every problem found.
 
     `--help` and `--print-config` print and raise SystemExit(0).
     """
@@ -210,7 +210,7 @@ def load_or_exit(
 
 
 def render(settings: Settings, source: Mapping[str, str] | None = None) -> str:
-    """The settings in force, one per line with where each came from, secrets hidden."""
+    """The effective settings, one per line with the source of each, secrets hidden."""
     specs = _specs(type(settings))
     lines = [f"{spec.name} = {show(getattr(settings, spec.name))}" for spec in specs]
     width = max(map(len, lines), default=0)
@@ -241,12 +241,12 @@ def _unknown_argument(arg: str, specs: Sequence[_Spec]) -> str:
 def _unknown_environment(
     cls: type[Settings], specs: Sequence[_Spec], environ: Mapping[str, str]
 ) -> Iterator[str]:
-    known = [spec.env for spec in specs]
+    variables = [spec.env for spec in specs]
     for name in sorted(environ):
-        if name.startswith(_prefix(cls)) and name not in known:
-            yield f"unknown environment variable {name}{_nearest(name, known)}"
+        if name.startswith(_prefix(cls)) and name not in variables:
+            yield f"unknown environment variable {name}{_nearest(name, variables)}"
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+def _nearest(name: str, candidates: Sequence[str]) -> str:
+    found = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
     return f"; did you mean {found[0]}?" if found else "; see --help"

@@ -1,4 +1,4 @@
-"""The end of a process: signals as events (drain, stop now, die), and background tasks brought to theirs."""
+"""Shutdown of a process: signals as events (drain, stop now), and cancellation of background tasks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from taskyard_kit.logs import get_log
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# Seconds for a cancelled task to tidy up.
-_PATIENCE = 3.0
+# Seconds for a cancelled task to clean up before it is cancelled again.
+_CANCEL_SECONDS = 3.0
 
 log = get_log(__name__)
 
 
 class Shutdown:
-    """What a process waits for while it works. Make it inside the running event loop."""
+    """The shutdown events of a process. Create it inside the running event loop."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
@@ -30,13 +30,13 @@ class Shutdown:
             loop.add_signal_handler(signum, self._receive, signum)
 
     def uninstall(self) -> None:
-        """Give the signals their default effect back."""
+        """Restore the default signal handlers."""
         loop = asyncio.get_running_loop()
         for signum in _SIGNALS:
             loop.remove_signal_handler(signum)
 
     def request(self) -> None:
-        """As the first signal does; again, as the second."""
+        """Acts like the first signal; a second call acts like the second signal."""
         if self.requested.is_set():
             self.now.set()
         self.requested.set()
@@ -50,14 +50,14 @@ class Shutdown:
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel background tasks until all have ended; what they raise is dropped.
+    """Cancel background tasks until all have ended; their exceptions are dropped.
 
-    Once is not always enough: a library may lose a cancellation that meets the end of what it waits for.
+    Once is not always enough: a library may lose a cancellation that races with the end of its wait.
     """
     every = list(tasks)
     left = {task for task in every if not task.done()}
     while left:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=_PATIENCE)
+        _, left = await asyncio.wait(left, timeout=_CANCEL_SECONDS)
     await asyncio.gather(*every, return_exceptions=True)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class StartupError(Exception):
-    """Why a service cannot start, in one line that says what to do; the process ends with exit code 1."""
+    """Why a service cannot start, in one line that names the remedy; the process exits with code 1."""

@@ -18,14 +18,14 @@ __all__ = ["TelemetrySettings", "configure", "current_traceparent", "span"]
 
 _EXTRA = "install the extra taskyard-kit[telemetry]"
 
-# What is not exported by then is lost; a collector that is away must not keep a service from ending.
+# Data that is not exported by then is lost; an unavailable collector must not block the shutdown.
 _FLUSH_SECONDS = 3.0
 
 _flushes: list[Callable[[], object]] = []
 
 
 class TelemetrySettings(Settings):
-    """What a service says about itself, and where to."""
+    """Settings for logs, traces and metrics."""
 
     log_format: logs.Format = setting("auto", help="json, console, or auto: console on a terminal")
     log_level: logs.Level = setting("info", help="least severe level that is logged")
@@ -57,7 +57,7 @@ def installed() -> bool:
 
 
 def configure(settings: TelemetrySettings) -> None:
-    """Set up logs, and traces and metrics where the settings ask for them; once, before the event loop."""
+    """Set up logs, and traces and metrics if configured; once, before the event loop."""
     logs.configure(settings.service, format=settings.log_format, level=settings.log_level)
     if not (settings.otlp_endpoint or settings.metrics_listen):
         return
@@ -70,7 +70,7 @@ def configure(settings: TelemetrySettings) -> None:
 
 
 def flush() -> None:
-    """Export what is left, before the process ends; gives up after a few seconds."""
+    """Export the remaining data before the process ends, for at most a few seconds."""
     threads = [threading.Thread(target=each, daemon=True) for each in _flushes]
     deadline = time.monotonic() + _FLUSH_SECONDS
     for thread in threads:
@@ -116,8 +116,8 @@ def _serve_prometheus(listen: str) -> Any:
     try:
         server, _ = start_http_server(int(_port(listen)), host)
     except OSError as error:
-        told = f"cannot serve metrics on {listen}: {error.strerror}; set another --metrics-listen"
-        raise StartupError(told) from None
+        message = f"cannot serve metrics on {listen}: {error.strerror}; set another --metrics-listen"
+        raise StartupError(message) from None
     atexit.register(server.shutdown)
     return PrometheusMetricReader()
 

@@ -1,4 +1,4 @@
-"""Requests checked against the protovalidate rules of their protos, before a handler sees them."""
+"""Validates requests against the protovalidate rules of their protos, before a handler gets them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from google.protobuf.message import DecodeError, Message
 
 from taskyard.errors import FieldInvalid, FieldViolation, InvalidArgument
 
-# One validator for the process: it compiles the rules of a message type once (up to 20 ms) and then needs
-# about 10 µs a message. It holds the GIL, so a thread for large batches would not free the event loop.
+# One validator per process: it compiles the rules of a message type once (up to 20 ms) and then takes about
+# 10 µs per message. It holds the GIL, so a thread for large batches would not free the event loop.
 _validator = protovalidate.Validator()
 
 _SHOWN_LENGTH = 64
@@ -34,7 +34,7 @@ def validate(message: Message) -> None:
 def decoder(
     decode: Callable[[bytes], Message], type_name: str, *, validated: bool
 ) -> Callable[[bytes], Message]:
-    """A deserializer that also validates; bytes that are no such message are INVALID_ARGUMENT."""
+    """A deserializer that also validates; undecodable bytes are INVALID_ARGUMENT."""
 
     def decode_request(data: bytes) -> Message:
         try:
@@ -50,10 +50,12 @@ def decoder(
 
 def _violation(found: protovalidate.Violation) -> FieldViolation:
     proto = found.proto
-    # The one sign that a message cannot show.
-    told = (proto.message or f"breaks the rule {proto.rule_id}").replace("\0", "NUL")
+    # A gRPC message cannot contain NUL.
+    description = (proto.message or f"breaks the rule {proto.rule_id}").replace("\0", "NUL")
     shown = _shown(found)
-    return FieldViolation(_path(proto), f"{told}, not {shown}" if shown else told, proto.rule_id)
+    return FieldViolation(
+        _path(proto), f"{description}, not {shown}" if shown else description, proto.rule_id
+    )
 
 
 def _path(proto: Any) -> str:
@@ -67,7 +69,7 @@ def _path(proto: Any) -> str:
 
 
 def _shown(found: protovalidate.Violation) -> str:
-    # Values of maps and of name-value pairs, and bytes, may be secrets; they are not repeated.
+    # Values of maps and of name-value pairs, and bytes, may be secrets; they are not included.
     elements = found.proto.field.elements if found.proto.field is not None else ()
     if not elements or elements[-1].field_name == "value":
         return ""

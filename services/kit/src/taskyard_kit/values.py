@@ -1,4 +1,4 @@
-"""The types a setting may have: how each is read from text, named in messages and shown."""
+"""The types of settings: how each is parsed, described in messages and printed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _URL_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):([^/@\s]+)@")
 
 
 class Secret:
-    """Text that no log, repr or `--print-config` shows; `reveal()` gives it to the code that needs it."""
+    """Text that no log, repr or `--print-config` shows; `reveal()` returns it."""
 
     __slots__ = ("_text",)
 
@@ -129,7 +129,7 @@ _PARSERS: dict[Any, Callable[[str], Any]] = {
 
 
 def parser_of(kind: Any) -> Callable[[str], Any]:
-    """The function that reads a value of this type; it raises ValueError with what is expected instead.
+    """The parser of this type; it raises ValueError that describes the expected value.
 
     Raises TypeError for a type that settings do not support.
     """

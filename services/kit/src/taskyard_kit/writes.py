@@ -1,6 +1,6 @@
-"""Writes to streams that are under way: a peer that takes nothing is found by one look at all of them.
+"""Writes to streams in flight: one timer detects all peers that do not read.
 
-A timer around each write would cost as much as the write's own share of the event loop.
+A timer per write would cost as much CPU time as the write itself.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any
 
 from taskyard.errors import ConsumerStalled
 
-# gRPC buffers some megabytes for a peer that does not read; a stream that is stuck longer than this is ended.
+# gRPC buffers some megabytes for a peer that does not read; a write that blocks longer ends the stream.
 STALL_SECONDS = 60.0
 
 
 class Writes:
-    """The writes of one server. They are looked at while there are any, so none is late by a quarter."""
+    """The writes of one server, checked four times per STALL_SECONDS while there are any."""
 
     def __init__(self) -> None:
         self._began: dict[asyncio.Task[Any], float] = {}
@@ -23,13 +23,13 @@ class Writes:
         self._timer: asyncio.TimerHandle | None = None
 
     async def write(self, response: Any, context: Any) -> None:
-        """Send one message of a stream; raises ConsumerStalled if the peer takes nothing for too long."""
+        """Send one message of a stream; raises ConsumerStalled if the peer does not read for too long."""
         task = asyncio.current_task()
         assert task is not None, "a handler runs in a task"
         loop = asyncio.get_running_loop()
         self._began[task] = loop.time()
         if self._timer is None:
-            self._timer = loop.call_later(STALL_SECONDS / 4, self._look, loop)
+            self._timer = loop.call_later(STALL_SECONDS / 4, self._cancel_stalled, loop)
         try:
             await context.write(response)
         except asyncio.CancelledError:
@@ -41,11 +41,11 @@ class Writes:
             del self._began[task]
             self._stalled.discard(task)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _cancel_stalled(self, loop: asyncio.AbstractEventLoop) -> None:
         late = loop.time() - STALL_SECONDS
         for task, began in self._began.items():
             if began <= late and task not in self._stalled:
-                # It waits in `write`, so that is where the cancellation arrives.
+                # The task waits in `write`, which handles the cancellation.
                 self._stalled.add(task)
                 task.cancel()
-        self._timer = loop.call_later(STALL_SECONDS / 4, self._look, loop) if self._began else None
+        self._timer = loop.call_later(STALL_SECONDS / 4, self._cancel_stalled, loop) if self._began else None

@@ -15,10 +15,10 @@ class Backoff:
         self._rng = rng or random.Random()
 
     def next(self) -> float:
-        """How long to wait now, in seconds."""
+        """The next delay in seconds."""
         delay, self._delay = self._delay, min(self._longest, self._delay * 2)
         return delay * self._rng.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """The last attempt worked."""
+        """Starts again with the first delay after a success."""
         self._delay = self._first

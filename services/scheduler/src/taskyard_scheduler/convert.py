@@ -1,4 +1,4 @@
-"""Messages of the contract as the values that scheduling policy works with."""
+"""Converts messages of the contract to the values of the scheduling policy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def drain_of(runner: runner_pb2.Runner) -> runner_pb2.DrainRequest | None:
 
 
 def run(assignment: lease_pb2.Assignment, expire_time: float, *, accounted: bool) -> Run:
-    """What is remembered of an assignment; its cost only where the runner accounts resources."""
+    """The run of an assignment; its cost is set only if the runner accounts resources."""
     spec = assignment.spec
     kind = spec.execution.WhichOneof("kind") or ""
     return Run(
@@ -62,7 +62,7 @@ def run(assignment: lease_pb2.Assignment, expire_time: float, *, accounted: bool
 
 
 def resources_message(amount: Resources) -> common_pb2.Resources:
-    """A budget for taskdb, which never is negative there."""
+    """A budget for taskdb, with negative amounts raised to 0."""
     return common_pb2.Resources(
         cpu_millis=max(0, amount.cpu_millis),
         memory_mb=max(0, amount.memory_mb),
@@ -87,7 +87,7 @@ def placement_class(message: lease_service_pb2.PlacementClass) -> PlacementClass
 
 
 def class_of(spec: task_pb2.TaskSpec) -> PlacementClass:
-    """What a task that is at hand asks of its runner; a pattern of its type is not in its spec."""
+    """The placement class of a task's spec, without the runner id pattern of its type."""
     kind = spec.execution.WhichOneof("kind") or ""
     placement = spec.placement
     return PlacementClass(
@@ -101,8 +101,8 @@ def class_of(spec: task_pb2.TaskSpec) -> PlacementClass:
     )
 
 
-class _Nobody:
-    """What a pattern matches that does not compile; taskdb refuses such a pattern."""
+class _NoRunnerIds:
+    """Matches no runner id: used for a pattern that does not compile, which taskdb rejects."""
 
     def matches(self, text: str, /) -> bool:
         return False
@@ -112,7 +112,7 @@ def _runner_ids(pattern: str) -> RunnerIds | None:
     try:
         return patterns.compile(pattern) if pattern else None
     except patterns.PatternInvalid:
-        return _Nobody()
+        return _NoRunnerIds()
 
 
 def _constraint(message: task_pb2.RunnerConstraint) -> Constraint:
@@ -142,9 +142,9 @@ def runner_profile(
     tenants: Iterable[str],
     *,
     register_time: float = 0.0,
-    secretive: bool = False,
+    running_types_unknown: bool = False,
 ) -> RunnerProfile:
-    """What a runner is: its own description, the labels in force and the tenants of its scope."""
+    """The profile of a runner: its registration, its effective labels and the tenants of its scope."""
     return RunnerProfile(
         runner_id=runner_id,
         labels=dict(labels),
@@ -155,5 +155,5 @@ def runner_profile(
         resources=optional_resources(registration.resources, given=registration.HasField("resources")),
         tenants=frozenset(tenants),
         register_time=register_time,
-        secretive=secretive,
+        running_types_unknown=running_types_unknown,
     )

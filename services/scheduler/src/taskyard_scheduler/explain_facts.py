@@ -1,4 +1,4 @@
-"""What an explanation is made of: taskdb's facts as values, and the runners as this scheduler sees them."""
+"""The input of an explanation: taskdb's facts, and the state of the runners on this scheduler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Message = lease_service_pb2.ReadExplainFactsResponse
 
 
 def read_facts(message: Message, spec: task_pb2.TaskSpec) -> Facts:
-    """taskdb's answer as values; of a dry run also the spec that was asked about."""
+    """Converts taskdb's response; `spec` is the spec of a dry run."""
     tenant = message.tenant.share.tenant
     return Facts(
         now=_time(message.read_time),
@@ -33,7 +33,7 @@ def read_facts(message: Message, spec: task_pb2.TaskSpec) -> Facts:
         task_type=_type(message.task_type) if message.HasField("task_type") else None,
         quarantine=message.quarantine.name,
         quarantine_holds=message.quarantine.held,
-        not_before=_optional(spec, "not_before"),
+        not_before=_optional_time(spec, "not_before"),
     )
 
 
@@ -43,10 +43,10 @@ def _task(message: Message) -> TaskFacts:
         name=message.task_name,
         phase=task_pb2.TaskPhase.Name(task.phase).removeprefix("TASK_PHASE_"),
         pending_reason=task_pb2.PendingReason.Name(task.pending_reason).removeprefix("PENDING_REASON_"),
-        ready_time=_optional(task, "ready_time"),
-        next_attempt_time=_optional(task, "next_attempt_time"),
+        ready_time=_optional_time(task, "ready_time"),
+        next_attempt_time=_optional_time(task, "next_attempt_time"),
         holder=task.runner_id,
-        lease_expire_time=_optional(task, "lease_expire_time"),
+        lease_expire_time=_optional_time(task, "lease_expire_time"),
         queued=task.queued,
         lane_position=task.lane_position,
         external=task.external,
@@ -55,7 +55,7 @@ def _task(message: Message) -> TaskFacts:
 
 def _slot(tenant: str, slot: lease_service_pb2.SlotFacts) -> SlotFacts:
     head = f"tenants/{tenant}/tasks/{slot.head_task_id}" if slot.head_task_id else ""
-    return SlotFacts(slot.slot, head, slot.ahead_count, _optional(slot, "lease_expire_time"))
+    return SlotFacts(slot.slot, head, slot.ahead_count, _optional_time(slot, "lease_expire_time"))
 
 
 def _tenant(tenant: lease_service_pb2.TenantFacts) -> TenantFacts:
@@ -70,7 +70,7 @@ def _tenant(tenant: lease_service_pb2.TenantFacts) -> TenantFacts:
         pending=tenant.pending_count,
         max_pending=tenant.max_queue_depth,
         rate=tenant.rate_limit_per_sec,
-        rate_open_time=_optional(tenant, "rate_open_time"),
+        rate_open_time=_optional_time(tenant, "rate_open_time"),
     )
 
 
@@ -82,7 +82,7 @@ def _time(message: Timestamp) -> datetime:
     return message.ToDatetime(UTC)
 
 
-def _optional(message: object, field: str) -> datetime | None:
+def _optional_time(message: object, field: str) -> datetime | None:
     given: bool = message.HasField(field)  # type: ignore[attr-defined]
     return _time(getattr(message, field)) if given else None
 
@@ -91,7 +91,7 @@ def _optional(message: object, field: str) -> datetime | None:
 
 
 def candidates(message: Message, scheduler: Scheduler) -> list[Candidate]:
-    """Every runner that taskdb names, those connected here as they are now, and the waiting pull workers."""
+    """Every runner of taskdb's response, with live state if connected here, and the waiting pull workers."""
     tenant = message.tenant.share.tenant
     wanted = convert.placement_class(message.placement_class)
     sessions = scheduler.fleet.sessions
@@ -102,9 +102,9 @@ def candidates(message: Message, scheduler: Scheduler) -> list[Candidate]:
         if session is not None and not session.over:
             found.append(_connected(session, tenant, wanted, scheduler.clock()))
         else:
-            found.append(_elsewhere(runner_id, facts))
+            found.append(_not_connected_here(runner_id, facts))
     claims = (claim for claim in scheduler.fleet.claims() if claim.profile.serves(tenant))
-    return [*found, *map(_pulling, claims)]
+    return [*found, *map(_pull_worker, claims)]
 
 
 def _connected(session: Session, tenant: str, wanted: PlacementClass, now: float) -> Candidate:
@@ -120,8 +120,8 @@ def _connected(session: Session, tenant: str, wanted: PlacementClass, now: float
     )
 
 
-def _elsewhere(runner_id: str, facts: lease_service_pb2.RunnerFacts) -> Candidate:
-    """A runner that is connected to another scheduler, or to none, as its last heartbeat said."""
+def _not_connected_here(runner_id: str, facts: lease_service_pb2.RunnerFacts) -> Candidate:
+    """A runner that is not connected here, with the state of its last heartbeat."""
     runner = facts.runner
     registration = runner.registration
     return Candidate(
@@ -135,5 +135,5 @@ def _elsewhere(runner_id: str, facts: lease_service_pb2.RunnerFacts) -> Candidat
     )
 
 
-def _pulling(claim: PullClaim) -> Candidate:
+def _pull_worker(claim: PullClaim) -> Candidate:
     return Candidate(claim.profile, free=claim.max_tasks)

@@ -18,7 +18,7 @@ READ_ONLY = frozenset({"read"})
 
 
 class TaskdbKeys:
-    """Asks taskdb whose key it is; the server remembers the answer for a short while."""
+    """Verifies keys with taskdb; the server caches the result for a short time."""
 
     def __init__(self, taskdb: Taskdb) -> None:
         self._taskdb = taskdb
@@ -33,7 +33,7 @@ class TaskdbKeys:
 
 
 def principal_of(key: api_key_pb2.ApiKey) -> Principal | None:
-    """Who holds this key; None for a kind this version does not know."""
+    """The principal of this key; None for a kind that this version does not have."""
     kind = _KINDS.get(key.kind)
     if kind is None:
         return None

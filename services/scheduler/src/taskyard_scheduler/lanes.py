@@ -1,4 +1,4 @@
-"""The lanes with claimable work, the placement classes and the tenants, as WatchQueue tells them."""
+"""The lanes with claimable work, the placement classes and the tenants, as published by WatchQueue."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from collections.abc import Callable, Iterable, Mapping
 from taskyard.v1 import lease_service_pb2
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.agenda import Agenda, Lane
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS, LaneId
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS, LaneId
 
-# How long a tenant waits of which nothing could be claimed although its lanes are not empty: its quota is
-# used up, it was paused, or its tasks are locked.
+# How long a tenant is skipped after nothing of it could be claimed although its lanes are not empty: its
+# quota is used up, it was paused, or its tasks are locked.
 STALL_SECONDS = 1.0
-# A lane of which not all was counted is taken to have so many times as much.
-UNCOUNTED = 4
+# Estimated backlog of a lane that was only partly counted, as a multiple of the count.
+UNCOUNTED_FACTOR = 4
 
 
 class LaneBoard:
-    """What there is to do. Only lanes with work are kept.
+    """The lanes that have work.
 
-    `version` grows with everything heard, so that a claim's answer can tell which lanes were heard of since.
+    `version` counts the updates, so that lanes updated after a claim was sent can be recognised.
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, *, patience: float = PATIENCE_SECONDS
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        reservation_delay: float = RESERVATION_DELAY_SECONDS,
     ) -> None:
-        self.agenda = Agenda(patience)
+        self.agenda = Agenda(reservation_delay)
         self.version = 0
         self._clock = clock
 
@@ -37,7 +40,7 @@ class LaneBoard:
         return bool(self.agenda.tenants)
 
     def apply(self, step: lease_service_pb2.WatchQueueResponse) -> bool:
-        """Take over a step of the watch; whether there may be more to claim than before."""
+        """Applies a message of the watch; returns whether there may be more to claim."""
         self.version += 1
         now = self._clock()
         if step.full:
@@ -46,11 +49,11 @@ class LaneBoard:
             wanted = convert.placement_class(message)
             self.agenda.classes[wanted.class_id] = wanted
         for share in step.tenants:
-            self.agenda.tell(convert.tenant_share(share), now)
-        gained = [self._hear(lane, now) for lane in step.lanes]
+            self.agenda.update_share(convert.tenant_share(share), now)
+        gained = [self._update_lane(lane, now) for lane in step.lanes]
         return any(gained) or bool(step.tenants or step.classes)
 
-    def _hear(self, message: lease_service_pb2.Lane, now: float) -> bool:
+    def _update_lane(self, message: lease_service_pb2.Lane, now: float) -> bool:
         tenant, key = message.tenant, message.key
         lane_id = (key.class_id, key.priority, key.pinned_runner)
         if not message.HasField("head_ready_time"):
@@ -62,26 +65,26 @@ class LaneBoard:
         return True
 
     def _backlog(self, message: lease_service_pb2.Lane, lane_id: LaneId) -> int:
-        """What a lane is taken to have of which only some were counted: too much costs a claim that is not
-        filled, too little many small ones."""
+        """Estimates the backlog of a lane that was only partly counted: an estimate that is too high costs a
+        claim that is not filled, one that is too low many small claims."""
         found = self.agenda.tenants.get(message.tenant)
-        known = found.lanes.get(lane_id) if found is not None else None
-        return max(UNCOUNTED * message.backlog, known.backlog if known is not None else 1)
+        existing = found.lanes.get(lane_id) if found is not None else None
+        return max(UNCOUNTED_FACTOR * message.backlog, existing.backlog if existing is not None else 1)
 
     def claimed(self, tenant: str, lanes: Iterable[Lane], count: int) -> None:
-        """Tasks of these lanes were claimed; until taskdb says more, the tenant holds so many more."""
+        """Counts tasks of these lanes as claimed until taskdb publishes the tenant's share again."""
         found = self.agenda.share(tenant)
         if found is not None and count:
             found.claim(count, self._clock())
         for lane in lanes:
             taken = min(count, lane.backlog)
             count -= taken
-            # What gave this much and was not found empty is taken to have as much again: backlogs are counted
-            # up to a limit only, and the claims after a large one must not be small.
+            # A lane that was not found empty is assumed to have as much again: backlogs are counted only up
+            # to a limit, and the claims after a large one must not be small.
             lane.backlog = max(lane.backlog - taken, taken, 1)
 
     def released(self, ended: Mapping[str, int]) -> bool:
-        """Runs of these tenants ended, so many each; whether one of them was at its quota."""
+        """Counts ended runs by tenant; returns whether one of the tenants was at its quota."""
         freed = False
         for tenant, count in ended.items():
             if (found := self.agenda.share(tenant)) is None:
@@ -91,15 +94,15 @@ class LaneBoard:
         return freed
 
     def stall(self, tenant: str) -> None:
-        """Nothing of this tenant can be claimed for now: its turn goes to the others for a moment."""
+        """Skips this tenant for a moment, because nothing of it could be claimed."""
         if (found := self.agenda.share(tenant)) is not None:
             found.stall(self._clock() + STALL_SECONDS)
 
-    def drained(self, tenant: str, lanes: Iterable[LaneId], asked_version: int) -> None:
-        """A claim found these lanes empty; those heard of since it was sent may have work again."""
+    def drained(self, tenant: str, lanes: Iterable[LaneId], sent_version: int) -> None:
+        """Removes lanes that a claim found empty, except those updated since the claim was sent."""
         found = self.agenda.tenants.get(tenant)
         if found is None:
             return
-        gone = [key for key in lanes if (lane := found.lanes.get(key)) and lane.heard <= asked_version]
-        for lane_id in gone:
+        empty = [key for key in lanes if (lane := found.lanes.get(key)) and lane.seen_version <= sent_version]
+        for lane_id in empty:
             self.agenda.remove(tenant, lane_id)

@@ -33,7 +33,7 @@ class LinkConfig:
 
     @property
     def fresh_limit(self) -> float:
-        """A runner whose last heartbeat is older gets no work: too little of a first lease would be left."""
+        """The maximum age of a runner's last heartbeat for it to get work: the first lease counts from it."""
         return 0.8 * self.first_lease
 
     def flow(self, *, hold_bulk: bool = False) -> FlowControl:

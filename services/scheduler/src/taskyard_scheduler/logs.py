@@ -1,4 +1,4 @@
-"""Logs of runners on their way into taskdb, beside and behind the reports (rule 9)."""
+"""Sends the logs of runners to taskdb, in calls separate from the reports (rule 9)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from taskyard_scheduler.session import Session
 
 MAX_BATCHES = 1000
 MAX_BYTES = 3 * 1024 * 1024
-# Calls that store logs at a time, each for one runner.
-CALLS = 4
+# Concurrent calls that store logs, each for one runner.
+CONCURRENT_CALLS = 4
 
 log = get_log(__name__)
 
@@ -40,7 +40,7 @@ class _Backlog:
 
     session: Session
     batches: deque[tuple[lease_pb2.LogBatch, int]] = field(default_factory=deque)
-    # One at a time after a call that taskdb refused, to find the batch that is to blame.
+    # One batch at a time after a rejected call, to find the invalid batch.
     limit: int = MAX_BATCHES
 
     def take(self, max_bytes: int) -> list[tuple[lease_pb2.LogBatch, int]]:
@@ -55,10 +55,10 @@ class _Backlog:
 
 
 class LogFlush:
-    """One call per session at a time; what arrives meanwhile is its next.
+    """One call per session at a time; logs that arrive meanwhile are in its next.
 
-    With a `rate` in bytes per second a session's logs are stored no faster. An agent that heeds the rate
-    never notices; one that does not fills its window and, beyond that, loses its stream (rule 11).
+    `rate` limits how many bytes per second of a session's logs are stored. An agent that exceeds the rate
+    fills its window and, beyond that, loses its stream (rule 11).
     """
 
     def __init__(self, taskdb: LogClient, rate: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,14 +87,14 @@ class LogFlush:
             self._ready.put_nowait(backlog)
 
     def _charge(self, session: Session, size: int) -> None:
-        """Put the time off at which the session's next logs are stored; a second's worth may come at once."""
+        """Delays the session's next logs according to the rate; bursts of one second are allowed."""
         if self._rate:
             session.log_time = max(session.log_time, self._clock() - 1.0) + size / self._rate
 
     async def run(self) -> None:
-        """Store logs for ever."""
+        """Store logs until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(CALLS):
+            for _ in range(CONCURRENT_CALLS):
                 group.create_task(self._work())
 
     async def _work(self) -> None:
@@ -111,7 +111,7 @@ class LogFlush:
                 del self._backlogs[backlog.session]
 
     async def _store(self, backlog: _Backlog) -> bool:
-        """Whether taskdb answered; what it could not take stays in the backlog."""
+        """Stores batches; returns whether taskdb answered. Those that were not stored stay in the backlog."""
         taken = backlog.take(min(MAX_BYTES, self._rate or MAX_BYTES))
         batches = [batch for batch, _ in taken]
         request = AppendLogsRequest(runner_id=backlog.session.runner_id, batches=batches)

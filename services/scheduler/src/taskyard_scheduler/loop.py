@@ -1,4 +1,4 @@
-"""The scheduling loop: woken by work and by free capacity, it plans, claims and hands out."""
+"""The scheduling loop: when work or free capacity appears, it plans, claims and assigns tasks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.runner_claims import note_result, runner_claim
 from taskyard_scheduler.session import Session
 
-# How long a runner waits that was given nothing although its lanes are not empty: its budget is too small,
-# or the tasks are locked.
+# How long a runner is skipped after a claim returned nothing although its lanes are not empty: its budget is
+# too small, or the tasks are locked.
 HOLD_SECONDS = 1.0
 MAX_RUNNERS = 1000
 
@@ -51,9 +51,9 @@ GiveBack = Callable[[str, Sequence[lease_pb2.Assignment]], None]
 
 
 class Dispatcher:
-    """One claim of all runners is in flight at a time; what becomes free meanwhile is in the next.
+    """One claim for all runners is in flight at a time; capacity that becomes free meanwhile is in the next.
 
-    `available` is cleared while taskdb cannot be reached: nothing is granted then. `give_back` returns
+    `available` is cleared while taskdb cannot be reached; no claims are made then. `give_back` releases
     claimed tasks whose runner is gone.
     """
 
@@ -83,7 +83,7 @@ class Dispatcher:
         self._pull_claims: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Something may be possible that was not before."""
+        """Plan again: work or capacity may have changed."""
         self._woken.set()
 
     def lanes_changed(self) -> None:
@@ -95,7 +95,7 @@ class Dispatcher:
         self._woken.set()
 
     async def run(self) -> None:
-        """Dispatch for ever."""
+        """Dispatch until cancelled."""
         while True:
             await self._woken.wait()
             self._woken.clear()
@@ -116,7 +116,7 @@ class Dispatcher:
             fleet.capacity,
             partial(fleet.permits, now=now),
             fleet.executing,
-            partial(fleet.working, now=now),
+            partial(fleet.accepts_work, now=now),
             self._strict,
         )
         return make_plan(offers, self._board.agenda, situation, now)
@@ -124,11 +124,11 @@ class Dispatcher:
     async def _carry_out(self, plans: Sequence[RunnerPlan]) -> None:
         for_sessions: list[tuple[Session, RunnerPlan]] = []
         for plan in plans:
-            taker = self._fleet.taker(plan.offer.key)
-            if isinstance(taker, Session):
-                for_sessions.append((taker, plan))
-            elif isinstance(taker, PullClaim):
-                self._start_claim(taker, plan)
+            claimant = self._fleet.claimant(plan.offer.key)
+            if isinstance(claimant, Session):
+                for_sessions.append((claimant, plan))
+            elif isinstance(claimant, PullClaim):
+                self._start_claim(claimant, plan)
         for start in range(0, len(for_sessions), MAX_RUNNERS):
             await self._claim_for_sessions(for_sessions[start : start + MAX_RUNNERS])
 
@@ -137,31 +137,31 @@ class Dispatcher:
     async def _claim_for_sessions(self, group: Sequence[tuple[Session, RunnerPlan]]) -> None:
         version = self._board.version
         claim_time = self._clock()
-        # The heartbeats known before the claim is sent: a later one would stretch the first lease.
+        # The last heartbeats before the claim is sent: a later one would extend the first lease.
         heartbeats = [session.heartbeat_id for session, _ in group]
-        known = [_known(session) for session, _ in group]
+        states = [_planned_state(session) for session, _ in group]
         request = ClaimForRunnersRequest(
             scheduler_id=self._config.scheduler_id,
             request_id=uuid.uuid4().hex,
             runners=[runner_claim(plan, session.epoch, self._config.first_lease) for session, plan in group],
         )
-        response = await self._ask(request, claim_time)
+        response = await self._claim_with_retries(request, claim_time)
         await CLAIMED.reach()
         if response is None:
             for _, plan in group:
                 self._hold_back(plan.offer.key)
             return
-        answered = list(zip(group, response.results, strict=True))
-        for ((session, plan), result), heartbeat_id, before in zip(answered, heartbeats, known, strict=True):
-            doubtful = plan.moody or _known(session) != before
+        results = list(zip(group, response.results, strict=True))
+        for ((session, plan), result), heartbeat_id, before in zip(results, heartbeats, states, strict=True):
+            doubtful = plan.depends_on_running_types or _planned_state(session) != before
             self._hand_out(session, result, heartbeat_id, claim_time, doubtful=doubtful)
-        moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in answered]
+        moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in results]
         self._pass_over(moved)
 
-    async def _ask(
+    async def _claim_with_retries(
         self, request: ClaimForRunnersRequest, claim_time: float
     ) -> ClaimForRunnersResponse | None:
-        """The answer to a claim, repeated while the leases it may have granted can still be used."""
+        """Sends a claim and repeats it on errors while the leases it may have granted are still usable."""
         while True:
             try:
                 response = await self._taskdb.claim_for_runners(request)
@@ -187,7 +187,7 @@ class Dispatcher:
         if result.error.code:
             session.lose(self._clock())
             return
-        # Each look at a repeated field makes its objects anew; one list serves all.
+        # Each access to a repeated field creates new objects; build the list once.
         assignments = list(result.assignments)
         if not assignments:
             return
@@ -197,14 +197,14 @@ class Dispatcher:
         _assigned.add(len(assignments), {"way": "link"})
         unfit: list[lease_pb2.Assignment] = []
         if doubtful:
-            # What changed while the claim was under way may rule a task out: it goes to another runner.
-            assignments, unfit = _sort_out(session, assignments, self._clock())
+            # A change of the runner during the claim may rule a task out: it is released to another runner.
+            assignments, unfit = _split_by_fit(session, assignments, self._clock())
         unsent = session.assign(assignments, heartbeat_id, claim_time)
         if unfit or unsent:
             self._give_back(session.runner_id, [*unfit, *unsent])
 
     def _pass_over(self, moved: Sequence[tuple[RunnerPlan, Set[str]]]) -> None:
-        """Let tenants wait of whom nobody got anything, and runners that got nothing of what others did."""
+        """Stalls tenants of which nothing was claimed, and holds back runners that got nothing else."""
         given = {tenant for _, tenants in moved for tenant in tenants}
         for plan, tenants in moved:
             stuck = [found.tenant for found in plan.tenants if found.tenant not in given]
@@ -231,7 +231,7 @@ class Dispatcher:
         task.add_done_callback(self._pull_claims.discard)
 
     async def claim_for_pull(self, claim: PullClaim) -> None:
-        """Make the pop of a claim now, for whatever lanes are known to have work for it."""
+        """Makes the pop of a claim now, from the lanes that have work for it."""
         claim.claim_started()
         plans = self._plan([claim.whole_offer()], self._clock())
         await self._claim_for_pull(claim, plans[0] if plans else RunnerPlan(claim.whole_offer(), []))
@@ -259,15 +259,15 @@ class Dispatcher:
         self.wake()
 
 
-def _known(session: Session) -> tuple[RunnerProfile, int]:
-    """What a claim was planned with; another value says that the runner changed, or refused something."""
+def _planned_state(session: Session) -> tuple[RunnerProfile, int]:
+    """The state a claim was planned with; it differs once the runner changed or refused a task."""
     return session.profile, session.refusals.count
 
 
-def _sort_out(
+def _split_by_fit(
     session: Session, assignments: Sequence[lease_pb2.Assignment], now: float
 ) -> tuple[list[lease_pb2.Assignment], list[lease_pb2.Assignment]]:
-    """Those that the runner may still have and has room for, and the others."""
+    """Splits assignments into those that still fit the runner and the others."""
     fit: list[lease_pb2.Assignment] = []
     unfit: list[lease_pb2.Assignment] = []
     room, budget = session.capacity.room(now), session.capacity.budget
@@ -283,7 +283,7 @@ def _sort_out(
 
 
 def _fits(session: Session, assignment: lease_pb2.Assignment, now: float) -> bool:
-    """Whether the runner may still have the task."""
+    """Whether the runner is still eligible for the task."""
     tenant = convert.tenant_of(assignment.lease.task)
     wanted = convert.class_of(assignment.spec)
     if not session.profile.serves(tenant) or refusal_seconds(session, tenant, wanted, now) > 0:
@@ -292,7 +292,7 @@ def _fits(session: Session, assignment: lease_pb2.Assignment, now: float) -> boo
 
 
 def _trace(assignment: lease_pb2.Assignment, runner_id: str) -> None:
-    """A span for the dispatch, between the submission's and the runner's."""
+    """Adds a span for the dispatch, between the spans of the submission and of the runner."""
     with tracing.span(
         "dispatch",
         traceparent=assignment.traceparent,

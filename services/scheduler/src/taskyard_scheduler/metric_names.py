@@ -1,18 +1,18 @@
-"""The scheduler's own metrics; kit's metric_names says what a Metric is."""
+"""The scheduler's metrics; kit's metric_names defines Metric."""
 
 from __future__ import annotations
 
 from taskyard_kit.metric_names import Metric
 
-SESSIONS = Metric("taskyard.scheduler.sessions", "gauge", "{session}", (), "Runners connected here now.")
+SESSIONS = Metric("taskyard.scheduler.sessions", "gauge", "{session}", (), "Runners connected here.")
 CAPACITY = Metric(
     "taskyard.scheduler.capacity",
     "gauge",
     "{task}",
     ("state",),
-    "Places on the runners connected here: used, and free for more.",
+    "Capacity of the runners connected here: used and free.",
 )
-LANES = Metric("taskyard.scheduler.lanes", "gauge", "{lane}", (), "Lanes known to have claimable work.")
+LANES = Metric("taskyard.scheduler.lanes", "gauge", "{lane}", (), "Lanes with claimable work.")
 ASSIGNED = Metric(
     "taskyard.scheduler.assigned", "counter", "{task}", ("way",), "Tasks handed out, over link or pull."
 )
@@ -21,7 +21,7 @@ GIVEN_BACK = Metric(
     "counter",
     "{task}",
     (),
-    "Claimed tasks whose runner was gone before dispatch.",
+    "Claimed tasks that were released because their runner was gone before dispatch.",
 )
 CLAIM_DURATION = Metric(
     "taskyard.scheduler.claim_duration",
@@ -35,7 +35,7 @@ REPORTS_REJECTED = Metric(
     "counter",
     "{report}",
     ("code",),
-    "Reports that taskdb refused for good, such as those of a lost lease.",
+    "Reports that taskdb rejected permanently, such as those of a lost lease.",
 )
 SESSIONS_ENDED = Metric(
     "taskyard.scheduler.sessions_ended", "counter", "{session}", ("reason",), "Streams that ended, and why."

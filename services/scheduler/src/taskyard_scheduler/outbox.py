@@ -1,4 +1,4 @@
-"""What waits to be written to one runner, by class: a reader or a flush never waits for a write."""
+"""The messages to be written to one runner, by class: a reader or a flush never waits for a write."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Outbox:
         self._wake()
 
     def acknowledge_heartbeat(self, message: HeartbeatAck) -> None:
-        """An ack that was not written yet is replaced: the newest says all that the older one did."""
+        """Replaces an ack that was not written yet: the newest contains everything of the older one."""
         if (older := self._heartbeat_ack) is not None:
             message.full_requested = message.full_requested or older.full_requested
         self._heartbeat_ack = message
@@ -97,7 +97,7 @@ class Outbox:
         self._wake()
 
     def withdraw_assignments(self) -> list[lease_pb2.Assignment]:
-        """The assignments that were not written; they are not going to be."""
+        """Removes and returns the assignments that were not written yet."""
         withdrawn = list(self._assignments)
         self._assignments.clear()
         return withdrawn

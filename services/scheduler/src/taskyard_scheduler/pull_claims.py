@@ -35,7 +35,7 @@ class PullClaim:
         )
 
     def offer(self, now: float) -> Offer | None:
-        """What it could take now; None while a pop for it is under way."""
+        """The tasks it can take now; None while its pop is in flight."""
         return self.whole_offer() if self._settled.is_set() and not self.answer.done() else None
 
     def whole_offer(self) -> Offer:
@@ -46,20 +46,20 @@ class PullClaim:
         self._settled.clear()
 
     def resolve(self, assignments: Sequence[lease_pb2.Assignment]) -> None:
-        """The pop's answer; without assignments the claim goes on waiting."""
+        """Applies the result of the pop; without assignments the claim keeps waiting."""
         self._settled.set()
         if assignments and not self.answer.done():
             self.answer.set_result(assignments)
 
     def fail(self, error: errors.TaskyardError) -> None:
-        """The pop failed, or the server is going."""
+        """The pop failed, or the server is draining."""
         self._settled.set()
         if not self.answer.done():
             self.answer.set_exception(error)
-            # The caller may be gone, and nobody ask for it.
+            # The caller may be gone; mark the exception as retrieved.
             self.answer.exception()
 
     async def wait(self, seconds: float) -> None:
-        """Until an answer or the end of the time. A pop under way is waited for: it may grant leases."""
+        """Waits for an answer, at most `seconds`, and for a pop in flight, which may grant leases."""
         await asyncio.wait((self.answer,), timeout=seconds)
         await self._settled.wait()

@@ -1,4 +1,4 @@
-"""The watch on taskdb's queue: what it says goes to the lane board and to the sessions it concerns."""
+"""The watch on taskdb's queue: passes its messages to the lane board and to the sessions they concern."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WatchClient(Protocol):
 
 
 class QueueWatch:
-    """Keeps the watch open; while it is not, taskdb counts as unreachable and nothing is granted."""
+    """Keeps the watch open; while it is closed, taskdb counts as unreachable and no claims are made."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class QueueWatch:
         self._backoff = backoff or Backoff(0.1, 5.0)
 
     async def run(self) -> None:
-        """Watch for ever."""
+        """Watch until cancelled."""
         while True:
             closing = False
             try:
@@ -66,19 +66,19 @@ class QueueWatch:
                 await asyncio.sleep(self._backoff.next())
 
     def _check_key(self, error: errors.TaskyardError) -> None:
-        """A key that never worked is a mistake; one that worked may be in the middle of its rotation."""
+        """Raises StartupError if the key never worked; a key that worked before may be in rotation."""
         refused = isinstance(error, errors.Unauthenticated | errors.PermissionDenied)
         if refused and self._board.version == 0:
-            told = "taskdb refuses the key; set TASKYARD_KEY to a key of kind scheduler"
-            raise StartupError(f"{told} ({error})") from None
+            message = "taskdb rejects the key; set TASKYARD_KEY to a key of kind scheduler"
+            raise StartupError(f"{message} ({error})") from None
 
     def take(self, step: WatchQueueResponse) -> None:
-        """Pass one step on."""
+        """Applies one message of the watch."""
         gained = self._board.apply(step)
         self._set_available(True)
-        for told in step.verdicts:
-            if session := self._fleet.sessions.get(told.runner_id):
-                session.tell(told.verdicts, self._clock())
+        for concerned in step.verdicts:
+            if session := self._fleet.sessions.get(concerned.runner_id):
+                session.send_verdicts(concerned.verdicts, self._clock())
         for runner in step.runners:
             if session := self._fleet.sessions.get(runner.name.removeprefix("runners/")):
                 session.update_runner(runner)
@@ -90,7 +90,7 @@ class QueueWatch:
             return
         self._dispatcher.available = available
         log.info("taskdb_reached" if available else "taskdb_lost")
-        # Logs and checkpoints wait at the runners while they could not be stored (rule 11).
+        # Runners hold back logs and checkpoints while taskdb cannot store them (rule 11).
         for session in self._fleet.sessions.values():
             session.outbox.flow(self._config.flow(hold_bulk=not available))
         if available:

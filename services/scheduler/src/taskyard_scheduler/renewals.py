@@ -1,4 +1,4 @@
-"""Heartbeats of all runners, gathered for a moment and renewed in one call."""
+"""Gathers the heartbeats of all runners and renews their sessions in one call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = get_log(__name__)
 
 @dataclass(slots=True)
 class PendingRenewal:
-    """What the next renewal of a session carries; heartbeats that come before it are merged."""
+    """The content of a session's next renewal, merged from the heartbeats before it."""
 
     heartbeat_id: int = 0
     listed: dict[RunKey, lease_pb2.LeaseRef] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class PendingRenewal:
     start_time: float = 0.0
 
     def merge(self, newer: PendingRenewal) -> None:
-        """Add what was heard later."""
+        """Merges a newer renewal into this one."""
         self.heartbeat_id = max(self.heartbeat_id, newer.heartbeat_id)
         self.listed.update(newer.listed)
         self.progress.update(newer.progress)
@@ -83,7 +83,7 @@ class RenewalFlush:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Renew for ever."""
+        """Renew until cancelled."""
         while True:
             await self._arrived.wait()
             await asyncio.sleep(self._gather)

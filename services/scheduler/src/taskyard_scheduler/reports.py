@@ -1,4 +1,4 @@
-"""Reports of all runners on their way into taskdb: one call in flight, what arrives meanwhile is the next."""
+"""Sends the reports of all runners to taskdb, one call at a time; later ones form the next call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskyard_scheduler.metric_names import REPORTS_REJECTED
 MAX_REPORTS = 1000
 # Below taskdb's message limit of 4 MiB.
 MAX_BYTES = 3 * 1024 * 1024
-# How long a report waits on which taskdb failed with an error of its own.
+# Delay before a report is retried on which taskdb failed with an internal error.
 RETRY_SECONDS = 5.0
 # Reports that end a run.
 OUTCOMES = frozenset(("succeeded", "failed", "timed_out", "cancelled", "released"))
@@ -31,7 +31,7 @@ _rejected = instrument(REPORTS_REJECTED)
 
 
 class Reporter(Protocol):
-    """Who handed reports in; told once after each call that decided some of them."""
+    """The owner of reports; notified once after each call that decided some of them."""
 
     def reports_decided(self) -> None: ...
 
@@ -77,7 +77,7 @@ class Entry:
 
     @property
     def applied(self) -> bool:
-        """Whether taskdb did what it says, for the first time."""
+        """Whether taskdb applied it, and not as a duplicate."""
         return self.decided and self.error is None and not self.duplicate
 
     def reject(self, error: Status) -> None:
@@ -94,15 +94,15 @@ class ReportClient(Protocol):
     ) -> lease_service_pb2.ReportRunsResponse: ...
 
 
-# Runs of these tenants ended in taskdb, so many each.
+# Called with the number of ended runs by tenant.
 RunsEnded = Callable[[Mapping[str, int]], None]
 
 
 class ReportFlush:
     """The queue of reports and its one call to taskdb.
 
-    A report is repeated until it is decided: taskdb recognises repeats. A call that fails on its content is
-    bisected, so that one bad report does not hold up the others.
+    A report is retried until it is decided; taskdb recognises duplicates. A call that is rejected for its
+    content is bisected, so that one bad report does not block the others.
     """
 
     def __init__(self, taskdb: ReportClient, runs_ended: RunsEnded, backoff: Backoff | None = None) -> None:
@@ -125,11 +125,11 @@ class ReportFlush:
         return len(self._queue)
 
     async def settled(self) -> None:
-        """Until nothing is queued or under way."""
+        """Waits until no report is queued or in flight."""
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Flush for ever."""
+        """Flush until cancelled."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()
@@ -149,16 +149,16 @@ class ReportFlush:
 
     async def _flush(self, batch: list[Entry]) -> None:
         try:
-            again = await self._call(batch)
+            undecided = await self._call(batch)
         except errors.TaskyardError as error:
             if not error.retryable and error.code not in _TRANSIENT:
-                await self._halve(batch, error)
+                await self._bisect(batch, error)
                 return
             log.warning("reports_delayed", count=len(batch), reason=error.reason or error.code.name)
-            again = batch
-        tell_owners(batch)
-        if again:
-            self._queue.extendleft(reversed(again))
+            undecided = batch
+        notify_owners(batch)
+        if undecided:
+            self._queue.extendleft(reversed(undecided))
             await asyncio.sleep(self._backoff.next())
         else:
             self._backoff.reset()
@@ -170,18 +170,18 @@ class ReportFlush:
         for entry in batch:
             add(runner_id=entry.runner_id, report=entry.report)
         response = await self._taskdb.report_runs(request)
-        again = []
+        undecided = []
         for entry, result in zip(batch, response.results, strict=True):
             if result.HasField("error") and result.error.code == errors.Code.UNAVAILABLE:
-                again.append(entry)
+                undecided.append(entry)
             else:
                 entry.decide(result)
         ended = Counter(entry.ends for entry in batch if entry.ends and entry.applied)
         if ended:
             self._runs_ended(ended)
-        return again
+        return undecided
 
-    async def _halve(self, batch: list[Entry], error: errors.TaskyardError) -> None:
+    async def _bisect(self, batch: list[Entry], error: errors.TaskyardError) -> None:
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._flush(batch[:middle])
@@ -200,12 +200,12 @@ class ReportFlush:
         )
         if final:
             entry.reject(to_status(error))
-            tell_owners(batch)
+            notify_owners(batch)
         else:
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self.submit, batch)
 
 
-# The outcome is unknown or the scheduler's key is being rotated: the whole call is repeated.
+# The outcome is unknown or the scheduler's key is being rotated: the whole call is retried.
 _TRANSIENT = frozenset(
     (
         errors.Code.DEADLINE_EXCEEDED,
@@ -215,11 +215,11 @@ _TRANSIENT = frozenset(
         errors.Code.PERMISSION_DENIED,
     )
 )
-# Repeating the report cannot help; after any other error it may.
+# Retrying cannot help; after any other error it may.
 _FINAL = frozenset((errors.Code.INVALID_ARGUMENT, errors.Code.OUT_OF_RANGE, errors.Code.RESOURCE_EXHAUSTED))
 
 
-def tell_owners(batch: Sequence[Entry]) -> None:
-    """Tell each owner once, in the order of its first report."""
+def notify_owners(batch: Sequence[Entry]) -> None:
+    """Notifies each owner once, in the order of its first report."""
     for owner in dict.fromkeys(entry.owner for entry in batch):
         owner.reports_decided()

@@ -1,4 +1,4 @@
-"""Plans turned into claims on taskdb, and what the claims tell about the lanes."""
+"""Turns plans into claims on taskdb, and applies the results of claims to the lanes."""
 
 from __future__ import annotations
 
@@ -46,15 +46,13 @@ def _lane_claim(listed: ListedLane, accounted: bool) -> LaneClaim:
     )
 
 
-def note_result(
-    board: LaneBoard, plan: RunnerPlan, result: RunnerClaimResult, asked_version: int
-) -> set[str]:
-    """Take over what a claim says about the lanes it named; the tenants for whom asking again may give more.
+def note_result(board: LaneBoard, plan: RunnerPlan, result: RunnerClaimResult, sent_version: int) -> set[str]:
+    """Applies the result of a claim to its lanes; returns the tenants of which more may be claimable.
 
-    A lane that was found empty is gone, or was heard of since the claim was sent and may have work again.
+    A lane that was found empty is removed, unless it was updated since the claim was sent.
     """
     if result.error.code:
-        # The session is over, which says nothing about the tenants.
+        # The session has ended; the result contains nothing about the tenants.
         return {tenant.tenant for tenant in plan.tenants}
     counts = _count_by_tenant(plan, result.assignments)
     for tenant in plan.tenants:
@@ -62,12 +60,12 @@ def note_result(
     changed = {tenant for tenant, count in counts.items() if count}
     # A key names a lane within its tenant. One that several tenants list counts once all of them report it.
     reported = Counter((key.class_id, key.priority, key.pinned_runner) for key in result.drained_lanes)
-    asked = Counter(listed.lane.id for tenant in plan.tenants for listed in tenant.lanes)
+    listed_counts = Counter(listed.lane.id for tenant in plan.tenants for listed in tenant.lanes)
     for tenant in plan.tenants:
         ids = [listed.lane.id for listed in tenant.lanes]
-        empty = [lane_id for lane_id in ids if asked[lane_id] <= reported[lane_id]]
+        empty = [lane_id for lane_id in ids if listed_counts[lane_id] <= reported[lane_id]]
         if empty:
-            board.drained(tenant.tenant, empty, asked_version)
+            board.drained(tenant.tenant, empty, sent_version)
             changed.add(tenant.tenant)
     return changed
 

@@ -1,4 +1,4 @@
-"""The parts of a running scheduler, joined: sessions, lanes, loop and the flushes towards taskdb."""
+"""A running scheduler: connects sessions, lanes, the loop and the flushes to taskdb."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, 
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
@@ -32,9 +32,9 @@ from taskyard_scheduler.taskdb import Taskdb
 log = get_log(__name__)
 
 SETTLE_SECONDS = 2.0
-# Sessions opened and closed at a time: below the connections of a taskdb, so that nothing else starves.
-OPENINGS = 6
-CLOSINGS = 2
+# Concurrent OpenSession and CloseSession calls; fewer than taskdb's connections, so that other calls proceed.
+MAX_CONCURRENT_OPENS = 6
+MAX_CONCURRENT_CLOSES = 2
 
 
 class Scheduler:
@@ -48,7 +48,7 @@ class Scheduler:
         gather: float = 1.0,
         reconnect_spread: float = 2.0,
         strict: bool = False,
-        patience: float = PATIENCE_SECONDS,
+        reservation_delay: float = RESERVATION_DELAY_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
@@ -56,7 +56,7 @@ class Scheduler:
         self.config = config
         self.clock = clock
         self.draining = False
-        self.board = LaneBoard(clock, patience=patience)
+        self.board = LaneBoard(clock, reservation_delay=reservation_delay)
         self.fleet = Fleet()
         self.reports = ReportFlush(taskdb, self._runs_ended)
         self.renewals = RenewalFlush(taskdb, config.scheduler_id, gather, clock)
@@ -67,8 +67,8 @@ class Scheduler:
         self._watch = QueueWatch(taskdb, self.board, self.fleet, self.dispatcher, config, clock=clock)
         self._reconnect_spread = reconnect_spread
         self._rng = rng or random.Random()
-        self._opening = asyncio.Semaphore(OPENINGS)
-        self._closing = asyncio.Semaphore(CLOSINGS)
+        self._opening = asyncio.Semaphore(MAX_CONCURRENT_OPENS)
+        self._closing = asyncio.Semaphore(MAX_CONCURRENT_CLOSES)
         self._left = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
         self._observe()
@@ -90,7 +90,7 @@ class Scheduler:
             for part in (self._watch, self.dispatcher, self.reports, self.renewals, self.logs):
                 group.create_task(part.run())
 
-    # ---- what sessions ask for (session.Surroundings)
+    # ---- called by sessions (session.Surroundings)
 
     def submit_reports(self, entries: Sequence[Entry]) -> None:
         self.reports.submit(entries)
@@ -109,12 +109,12 @@ class Scheduler:
         if self.board.released(counts):
             self.dispatcher.wake()
 
-    # ---- sessions coming and going
+    # ---- opening and closing sessions
 
     async def open_session(
         self, request: session_service_pb2.OpenSessionRequest
     ) -> session_service_pb2.OpenSessionResponse:
-        """Open a session; raises taskyard.errors. Few at a time: a crowd that reconnects waits here."""
+        """Opens a session; raises taskyard.errors. Many runners that reconnect at once wait here."""
         async with self._opening:
             try:
                 return await self.taskdb.open_session(request)
@@ -122,20 +122,20 @@ class Scheduler:
                 raise errors.StorageUnavailable(retry_after=error.retry_after) from error
 
     def admit(self, session: Session) -> None:
-        """A session is open and its stream ready."""
+        """Adds a session whose stream is ready."""
         self.fleet.add_session(session, self.clock())
         self.dispatcher.capacity_changed(session.runner_id)
 
     def dismiss(self, session: Session, *, disconnected: bool) -> None:
-        """The stream of a session is over; what was claimed for it and not written is given back."""
+        """Removes a session whose stream has ended; claimed tasks that were not sent are released."""
         self.fleet.remove_session(session, self.clock())
         self._left.set()
         self.give_back(session.runner_id, session.outbox.withdraw_assignments())
         if disconnected:
-            self.in_background(self._tell_disconnected(session))
+            self.in_background(self._report_disconnected(session))
 
-    async def _tell_disconnected(self, session: Session) -> None:
-        """Start taskdb's count of the runner's absence; few at a time, and not if it is back already."""
+    async def _report_disconnected(self, session: Session) -> None:
+        """Reports the runner as disconnected to taskdb, unless it has reconnected."""
         async with self._closing:
             if session.runner_id not in self.fleet.sessions:
                 await self.close_session(session, disconnected=True)
@@ -143,7 +143,7 @@ class Scheduler:
     async def close_session(
         self, session: Session, *, release: bool = False, disconnected: bool = False
     ) -> None:
-        """Tell taskdb that a session is over; raises taskyard.errors, unless a newer one has replaced it."""
+        """Closes a session in taskdb; raises taskyard.errors. A session that was superseded is ignored."""
         request = session_service_pb2.CloseSessionRequest(
             runner_id=session.runner_id,
             session_epoch=session.epoch,
@@ -158,34 +158,34 @@ class Scheduler:
     async def claim(self, claim: PullClaim, wait: float) -> Sequence[lease_pb2.Assignment]:
         """Tasks for a pull worker, waiting up to `wait` seconds; raises taskyard.errors.
 
-        The first pop is made even if nothing is known to do: it returns what the same claim got before.
+        The first pop is made even without known work: it returns the leases of an earlier, identical claim.
         """
         if self.draining:
             raise errors.ServerDraining()
         if not self.dispatcher.available:
             raise errors.StorageUnavailable()
-        self.fleet.add_taker(claim.key, claim)
+        self.fleet.add_claimant(claim.key, claim)
         try:
             await self.dispatcher.claim_for_pull(claim)
             if wait > 0 and not claim.answer.done():
                 await claim.wait(wait)
         finally:
-            self.fleet.remove_taker(claim.key)
+            self.fleet.remove_claimant(claim.key)
         return claim.answer.result() if claim.answer.done() else ()
 
     def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None:
-        """Return claimed tasks that no runner has seen, so that they need not wait for their lease to end."""
+        """Releases claimed tasks that were not sent to a runner, instead of letting their leases expire."""
         if not assignments:
             return
         instrument(GIVEN_BACK).add(len(assignments), {})
         released = lease_pb2.RunReleased(
             reason=lease_pb2.RELEASE_REASON_NO_CAPACITY,
-            message="its runner was gone or changed",
+            message="its runner disconnected or changed",
         )
         self.reports.submit(
             [
                 Entry(
-                    NOBODY,
+                    NO_OWNER,
                     runner_id,
                     lease_pb2.RunReport(lease=assignment.lease, released=released),
                     convert.tenant_of(assignment.lease.task),
@@ -194,35 +194,35 @@ class Scheduler:
             ]
         )
 
-    def part(self, session: Session, reason: ServerGoodbyeReason.ValueType) -> None:
-        """Send one runner elsewhere (rule 14)."""
-        session.say_goodbye(reason, self._rng.uniform(0.0, self._reconnect_spread))
+    def redirect(self, session: Session, reason: ServerGoodbyeReason.ValueType) -> None:
+        """Asks one runner to reconnect, possibly to another scheduler (rule 14)."""
+        session.send_goodbye(reason, self._rng.uniform(0.0, self._reconnect_spread))
         self.give_back(session.runner_id, session.outbox.withdraw_assignments())
 
     def session_age(self) -> float:
-        """How long a stream lasts before its runner is sent elsewhere: 10 % more or less than the setting."""
+        """The lifetime of a stream: the setting plus or minus 10 %."""
         return self.config.max_session_age * self._rng.uniform(0.9, 1.1)
 
     async def drain(self) -> None:
-        """Send every runner and pull worker elsewhere; returns when all streams have ended."""
+        """Asks every runner and pull worker to reconnect; returns when all streams have ended."""
         self.draining = True
         for claim in self.fleet.claims():
             claim.fail(errors.ServerDraining())
         for session in list(self.fleet.sessions.values()):
-            self.part(session, SERVER_GOODBYE_REASON_SHUTDOWN)
+            self.redirect(session, SERVER_GOODBYE_REASON_SHUTDOWN)
         while self.fleet.sessions:
             self._left.clear()
             await self._left.wait()
 
     async def settle(self) -> None:
-        """Give what was said last, releases and disconnects, a moment to reach taskdb."""
+        """Waits briefly for the last releases and disconnects to reach taskdb."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
                 await self.reports.settled()
                 await asyncio.gather(*self._background, return_exceptions=True)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this without anybody waiting for it; a failure is logged."""
+        """Runs a coroutine in the background; a failure is logged."""
         task = asyncio.create_task(_logged(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -235,11 +235,11 @@ async def _logged(work: Coroutine[Any, Any, None]) -> None:
         log.warning("background_work_failed", error=str(error))
 
 
-class _Nobody:
-    """Owns reports whose result interests nobody."""
+class _NoOwner:
+    """The owner of reports whose result is ignored."""
 
     def reports_decided(self) -> None:
         pass
 
 
-NOBODY = _Nobody()
+NO_OWNER = _NoOwner()

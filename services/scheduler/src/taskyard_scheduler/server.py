@@ -45,7 +45,7 @@ def make_scheduler(settings: SchedulerSettings, taskdb: Taskdb) -> Scheduler:
         gather=settings.heartbeat_gather.total_seconds(),
         reconnect_spread=settings.reconnect_spread.total_seconds(),
         strict=settings.priority_order == "strict",
-        patience=settings.reservation_delay.total_seconds(),
+        reservation_delay=settings.reservation_delay.total_seconds(),
     )
 
 
@@ -72,7 +72,7 @@ async def serve(settings: SchedulerSettings) -> None:
         finally:
             working.cancel()
         if not serving.done():
-            # A part of the scheduler failed: without it the rest would only look alive.
+            # A part of the scheduler failed: stop the whole process instead of serving without it.
             await server.stop_now()
             await _raise_first(working)
         await serving

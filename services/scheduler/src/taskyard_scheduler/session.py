@@ -1,7 +1,7 @@
-"""One runner's session: what the link's rules say, without I/O and with the clock passed in.
+"""One runner's session: the rules of the link, without I/O and with the clock passed in.
 
-The stream handler feeds it messages and writes what its outbox holds; the flushes towards taskdb hand it
-their results. A session that is over has `over` set and, unless it ended well, `error`.
+The stream handler passes it messages and writes the messages of its outbox; the flushes to taskdb pass it
+their results. When a session has ended, `over` is set and, after a failure, `error`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from taskyard.v1 import runner_link_service_pb2 as link
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.capacity import Capacity, RunKey
 from taskyard_scheduler.domain.placement import RunnerProfile
-from taskyard_scheduler.domain.refusals import Alike, Refusals
+from taskyard_scheduler.domain.refusals import RefusalKey, Refusals
 from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
@@ -26,7 +26,7 @@ from taskyard_scheduler.verdicts import Verdicts
 
 
 class ParsedReport(NamedTuple):
-    """A report of the runner, taken apart: its kind and the run it is about."""
+    """A parsed report of the runner: its kind and its run."""
 
     report: lease_pb2.RunReport
     kind: str
@@ -34,8 +34,8 @@ class ParsedReport(NamedTuple):
     seq: int
 
 
-class Surroundings(Protocol):
-    """What a session asks of the scheduler around it."""
+class SessionHost(Protocol):
+    """The scheduler's methods that a session calls."""
 
     def submit_reports(self, entries: Sequence[Entry]) -> None: ...
     def submit_renewal(self, session: Session) -> None: ...
@@ -44,14 +44,14 @@ class Surroundings(Protocol):
 
 
 class Session:
-    """The session of one runner on one stream; `wake` is called for its outbox and its end."""
+    """The session of one runner on one stream; calls `wake` when its outbox has messages and when it ends."""
 
     def __init__(
         self,
         hello: link.Hello,
         opened: session_service_pb2.OpenSessionResponse,
         config: LinkConfig,
-        around: Surroundings,
+        host: SessionHost,
         wake: Callable[[], None],
         now: float,
     ) -> None:
@@ -65,19 +65,19 @@ class Session:
         self.heartbeat_id = 0
         self.heartbeat_time = now
         self.drain: runner_pb2.DrainRequest | None = None
-        # Those of the agent's earlier sessions too, once the fleet has admitted this one.
+        # Includes the refusals of the agent's earlier sessions once the fleet has admitted this one.
         self.refusals = Refusals()
-        # When the rate of logs allows more of them.
+        # The time from which the log rate limit allows more logs.
         self.log_time = 0.0
         self.outbox = Outbox(wake)
         self.capacity = Capacity(hello.registration.capacity, hello.registration.prefetch)
         self._config = config
-        self._around = around
+        self._host = host
         self._wake = wake
         self._registration = hello.registration
         self._runner = opened.runner
         self._own_drain = hello.draining
-        # When taskdb last stored that the session lives, at the earliest.
+        # Lower bound of the time at which taskdb last renewed the session.
         self._renewed_time = now
         self._renewal = PendingRenewal()
         self._mismatch = False
@@ -87,18 +87,20 @@ class Session:
         self._acked_seq = 0
         self._unacked_bytes = 0
         self.profile = self._make_profile()
-        self._greet(hello, opened, now)
+        self._send_welcome(hello, opened, now)
 
     # ---- hello and welcome (rules 1, 2)
 
-    def _greet(self, hello: link.Hello, opened: session_service_pb2.OpenSessionResponse, now: float) -> None:
+    def _send_welcome(
+        self, hello: link.Hello, opened: session_service_pb2.OpenSessionResponse, now: float
+    ) -> None:
         aborted = lease_pb2.LEASE_ACTION_ABORT
         lost = {convert.run_key(v.lease) for v in opened.verdicts if v.action == aborted}
         listed = [(convert.run_key(held.lease), held.state == link.HELD_STATE_ENDED) for held in hello.held]
-        self.capacity.hear(hello.free.tasks, convert.free_resources(hello.free), listed, full=True)
+        self.capacity.update(hello.free.tasks, convert.free_resources(hello.free), listed, full=True)
         for (task, _), run in self.capacity.held.items():
             run.task_type = opened.held_task_types.get(task, "")
-        # OpenSession took every held lease over that it did not refuse.
+        # OpenSession moved every held lease to this session unless it returned a verdict for it.
         self.capacity.follow(key for key, _ in listed if key not in lost)
         self._verdicts.add(opened.verdicts, now)
         self.drain = convert.drain_of(opened.runner)
@@ -121,7 +123,7 @@ class Session:
     # ---- heartbeats and renewal (rules 4, 5, 6)
 
     def receive_heartbeat(self, heartbeat: link.Heartbeat, now: float) -> None:
-        """Liveness, capacity and what changed; the ack follows once taskdb has stored the renewal."""
+        """Updates liveness, capacity and held runs; the ack follows once taskdb has stored the renewal."""
         if heartbeat.heartbeat_id <= self.heartbeat_id:
             raise self.violation(
                 f"heartbeat_id {heartbeat.heartbeat_id} came after {self.heartbeat_id}; ids count up"
@@ -132,8 +134,8 @@ class Session:
         if heartbeat.HasField("registration"):
             self._register(heartbeat.registration)
         self._take_over(heartbeat)
-        self._around.submit_renewal(self)
-        self._around.capacity_changed(self)
+        self._host.submit_renewal(self)
+        self._host.capacity_changed(self)
 
     def _take_over(self, heartbeat: link.Heartbeat) -> None:
         renewal = self._renewal
@@ -149,7 +151,7 @@ class Session:
                 )
         dropped = [convert.run_key(ref) for ref in heartbeat.dropped]
         free = heartbeat.free
-        new = self.capacity.hear(
+        new = self.capacity.update(
             free.tasks, convert.free_resources(free), listed, dropped, full=heartbeat.full
         )
         for key in dropped:
@@ -166,7 +168,7 @@ class Session:
         self._refresh_profile()
 
     def take_renewal(self, now: float) -> tuple[PendingRenewal, session_service_pb2.SessionRenewal]:
-        """What to renew now; `renewed` or `renewal_failed` says what became of it."""
+        """Returns the pending renewal; `renewed` or `renewal_failed` is called with its result."""
         taken, self._renewal = self._renewal, PendingRenewal()
         taken.start_time = now
         request = session_service_pb2.SessionRenewal(
@@ -184,14 +186,14 @@ class Session:
         return taken, request
 
     def renewal_failed(self, taken: PendingRenewal) -> None:
-        """taskdb could not be reached: the heartbeat is not acknowledged, the next renewal carries it."""
+        """taskdb could not be reached: the heartbeat stays unacknowledged and joins the next renewal."""
         taken.merge(self._renewal)
         self._renewal = taken
 
     def renewed(
         self, taken: PendingRenewal, result: session_service_pb2.SessionRenewalResult, now: float
     ) -> None:
-        """taskdb has stored the renewal, or says that the session is lost."""
+        """taskdb has stored the renewal, or reports that the session is lost."""
         if self.over:
             return
         if result.lost:
@@ -211,7 +213,7 @@ class Session:
             self.outbox.command(link.Command(drain=self.drain))
 
     def lose(self, now: float) -> None:
-        """taskdb does not know the session any more: it was superseded, or it expired unnoticed."""
+        """taskdb no longer has the session: it was superseded, or it expired."""
         limit = self._config.lease_duration
         if now - self._renewed_time >= limit:
             self.finish(errors.HeartbeatTimeout(self.runner_id, f"{limit:g} s"))
@@ -220,18 +222,18 @@ class Session:
 
     # ---- commands as desired state (rule 13)
 
-    def tell(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
-        """Leases whose holder must act, as soon as taskdb says so; acks repeat them."""
-        told = list(verdicts)
-        self._verdicts.add(told, now)
-        if told:
-            self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=told)))
+    def send_verdicts(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
+        """Sends verdicts on leases to the agent at once; heartbeat acks repeat them."""
+        new = list(verdicts)
+        self._verdicts.add(new, now)
+        if new:
+            self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=new)))
 
     def update_runner(self, runner: runner_pb2.Runner) -> None:
         """An administrator changed drain or labels, or deleted the runner."""
         if runner.HasField("delete_time"):
-            told = f'runner "{self.runner_id}" was deleted; enrol it under another id'
-            self.finish(errors.PermissionDenied(message=told))
+            message = f'runner "{self.runner_id}" was deleted; enrol it under another id'
+            self.finish(errors.PermissionDenied(message=message))
             return
         drain = convert.drain_of(runner)
         if drain is not None and drain != self.drain:
@@ -241,16 +243,16 @@ class Session:
         self.drain = drain
         self._runner = runner
         self._refresh_profile()
-        self._around.capacity_changed(self)
+        self._host.capacity_changed(self)
 
     def _refresh_profile(self) -> None:
         profile = self._make_profile()
         if profile != self.profile:
             self.profile = profile
-            self._around.profile_changed(self)
+            self._host.profile_changed(self)
 
     def _make_profile(self) -> RunnerProfile:
-        # As taskdb merges them, which may not have seen this registration yet.
+        # Merged as taskdb does it; taskdb may not have this registration yet.
         runner = self._runner
         labels = {**self._registration.labels, **runner.scope_labels, **runner.admin_labels}
         since = runner.register_time.seconds + runner.register_time.nanos / 1e9
@@ -261,30 +263,30 @@ class Session:
     # ---- reports (rules 7, 8, 11)
 
     def receive_reports(self, reports: Iterable[ParsedReport], size: int, now: float) -> None:
-        """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
+        """Accepts reports in order, and progress with seq 0; acks follow once taskdb has committed them."""
         entries = []
         freed = False
-        for said in reports:
-            entry = self._entry(said)
+        for parsed in reports:
+            entry = self._entry(parsed)
             entries.append(entry)
-            if said.kind in OUTCOMES:
-                entry.ends = convert.tenant_of(said.key[0])
-                self._end(said, now)
+            if parsed.kind in OUTCOMES:
+                entry.ends = convert.tenant_of(parsed.key[0])
+                self._end(parsed, now)
                 freed = True
         if self._in_flight and self._in_flight[-1] is entries[-1]:
             entries[-1].size = size
             self._unacked_bytes += size
         self._check_window()
-        self._around.submit_reports(entries)
+        self._host.submit_reports(entries)
         if freed:
-            self._around.capacity_changed(self)
+            self._host.capacity_changed(self)
 
-    def _entry(self, said: ParsedReport) -> Entry:
-        seq = said.seq
-        entry = Entry(self, self.runner_id, said.report, seq=seq)
+    def _entry(self, parsed: ParsedReport) -> Entry:
+        seq = parsed.seq
+        entry = Entry(self, self.runner_id, parsed.report, seq=seq)
         if seq == 0:
-            if said.kind != "progress":
-                raise self.violation(f"a {said.kind} report came without a seq; only progress may have 0")
+            if parsed.kind != "progress":
+                raise self.violation(f"a {parsed.kind} report came without a seq; only progress may have 0")
             return entry
         if seq <= self._last_seq:
             raise self.violation(f"report seq {seq} came after {self._last_seq}; they ascend in a session")
@@ -292,24 +294,24 @@ class Session:
         self._in_flight.append(entry)
         return entry
 
-    def _end(self, said: ParsedReport, now: float) -> None:
-        if said.kind == "released":
-            reason = said.report.released.reason
+    def _end(self, parsed: ParsedReport, now: float) -> None:
+        if parsed.kind == "released":
+            reason = parsed.report.released.reason
             if reason == lease_pb2.RELEASE_REASON_NO_CAPACITY:
                 self.capacity.refuse()
             elif reason == lease_pb2.RELEASE_REASON_UNSUPPORTED:
-                self._refuse_alike(said.key, now)
-        self.capacity.end(said.key)
+                self._record_refusal(parsed.key, now)
+        self.capacity.end(parsed.key)
 
-    def _refuse_alike(self, key: RunKey, now: float) -> None:
+    def _record_refusal(self, key: RunKey, now: float) -> None:
         run = self.capacity.sent.get(key) or self.capacity.held.get(key)
         if run is not None and run.kind:
-            alike = Alike(convert.tenant_of(key[0]), run.kind, run.task_type, run.function)
-            self.refusals.add(alike, now)
-            self._around.profile_changed(self)
+            refusal = RefusalKey(convert.tenant_of(key[0]), run.kind, run.task_type, run.function)
+            self.refusals.add(refusal, now)
+            self._host.profile_changed(self)
 
     def reports_decided(self) -> None:
-        """taskdb decided some reports: acknowledge up to the first that it did not."""
+        """Acknowledges reports up to the first one that taskdb has not decided yet."""
         rejections = []
         through = self._acked_seq
         while self._in_flight and self._in_flight[0].decided:
@@ -332,12 +334,12 @@ class Session:
         return len(self._in_flight)
 
     def take_bulk(self, size: int) -> None:
-        """Log or checkpoint bytes arrived; `bulk_stored` follows."""
+        """Counts log or checkpoint bytes that arrived; `bulk_stored` follows."""
         self._unacked_bytes += size
         self._check_window()
 
     def bulk_stored(self, size: int) -> None:
-        """They left the scheduler's memory."""
+        """Counts bytes that left the scheduler's memory."""
         self._unacked_bytes -= size
 
     def _check_window(self) -> None:
@@ -350,8 +352,8 @@ class Session:
     # ---- assignments (rule 3)
 
     def offer(self, now: float) -> Offer | None:
-        """What the runner could take now; None if it takes nothing."""
-        if not self.works(now):
+        """The free capacity of the runner; None if it accepts no work."""
+        if not self.accepts_work(now):
             return None
         capacity = self.capacity
         free = capacity.room(now)
@@ -368,24 +370,24 @@ class Session:
             limited=bool(self.profile.tenants) or self.refusals.prune(now),
         )
 
-    def works(self, now: float) -> bool:
-        """Whether the runner takes work, though it may be full."""
+    def accepts_work(self, now: float) -> bool:
+        """Whether the runner accepts work; it may be full."""
         if self.over or self.closing or self.draining:
             return False
         return now - self.heartbeat_time <= self._config.fresh_limit
 
     @property
     def draining(self) -> bool:
-        """Whether it takes no new work, by its own will or an administrator's."""
+        """Whether the agent or an administrator drains the runner."""
         return self._own_drain or self.drain is not None
 
     def assign(
         self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
     ) -> Sequence[lease_pb2.Assignment]:
-        """Send claimed tasks; returns those that cannot be sent any more.
+        """Sends claimed tasks; returns those that can no longer be sent.
 
-        `heartbeat_id` is the last heartbeat received when the claim was sent, at `claim_time`: the lease
-        counts from its sending, which is before the claim whatever the network does.
+        `heartbeat_id` is the last heartbeat received before the claim was sent, at `claim_time`: the agent
+        counts the lease from the sending of that heartbeat, which is always before the claim.
         """
         if self.over or self.closing or self.draining:
             return assignments
@@ -400,22 +402,22 @@ class Session:
 
     # ---- the end (rules 2, 6, 14)
 
-    def say_goodbye(self, reason: link.ServerGoodbyeReason.ValueType, reconnect_after: float) -> None:
-        """Announce the end; reports are taken until the agent half-closes."""
+    def send_goodbye(self, reason: link.ServerGoodbyeReason.ValueType, reconnect_after: float) -> None:
+        """Announces the end of the session; reports are accepted until the agent half-closes."""
         if not (self.over or self.closing):
             self.closing = True
             wait = duration(reconnect_after)
             self.outbox.goodbye(link.ServerGoodbye(reason=reason, reconnect_after=wait))
 
     def finish(self, error: errors.TaskyardError | None = None) -> None:
-        """The session is over; the first reason stands."""
+        """Ends the session; only the first call sets the error."""
         if not self.over:
             self.over = True
             self.error = error
             self._wake()
 
     def check_silence(self, now: float) -> None:
-        """End the session of a runner that has not been heard of for three intervals."""
+        """Ends the session if no heartbeat arrived for three intervals."""
         limit = self._config.silence_limit
         if now - self.heartbeat_time >= limit:
             self.finish(errors.HeartbeatTimeout(self.runner_id, f"{limit:g} s"))

@@ -15,7 +15,7 @@ from taskyard_kit.serve import ServeSettings
 from taskyard_kit.settings import Problem, setting
 from taskyard_kit.telemetry import TelemetrySettings
 from taskyard_kit.values import Secret, format_duration
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
 from taskyard_scheduler.link_config import LinkConfig
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -27,7 +27,7 @@ def _seconds(count: float) -> timedelta:
 
 
 class SchedulerSettings(ServeSettings, TelemetrySettings):
-    """Read once; what is below `server` gets plain values."""
+    """Read once; code below `server` gets plain values."""
 
     service = "scheduler"
     about = "Decides which task runs next, and on which runner."
@@ -58,18 +58,18 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
         _seconds(1), max=_seconds(10), help="how long heartbeats are gathered before they are stored together"
     )
     hello_timeout: timedelta = setting(
-        _seconds(10), min=_seconds(0.1), help="how long a new stream may take to say hello"
+        _seconds(10), min=_seconds(0.1), help="how long a new stream may take to send hello"
     )
     goodbye_timeout: timedelta = setting(
-        _seconds(10), min=_seconds(0.1), help="how long a goodbye of either side is waited for"
+        _seconds(10), min=_seconds(0.1), help="how long to wait after a goodbye of either side"
     )
     max_session_age: timedelta = setting(
         _seconds(3600),
         min=_seconds(1),
-        help="age at which a runner is asked to connect anew, give or take 10 %",
+        help="session age at which a runner is asked to reconnect, plus or minus 10 %",
     )
     reconnect_spread: timedelta = setting(
-        _seconds(2), max=_seconds(300), help="longest time a runner is asked to wait before it connects anew"
+        _seconds(2), max=_seconds(300), help="longest time a runner is asked to wait before it reconnects"
     )
     max_unacked_reports: int = setting(1000, min=1, help="reports a runner may have in flight")
     max_unacked_bytes: int = setting(
@@ -83,10 +83,10 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
     )
 
     reservation_delay: timedelta = setting(
-        _seconds(PATIENCE_SECONDS),
+        _seconds(RESERVATION_DELAY_SECONDS),
         min=_seconds(0.1),
         max=_seconds(86400),
-        help="how long work that fits no runner's free resources is passed over before one is held back",
+        help="how long work that fits no runner's free resources is passed over before a runner is reserved",
     )
 
     def check(self) -> Iterator[Problem]:
@@ -103,18 +103,20 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
 
     def _check_leases(self) -> Iterator[Problem]:
         if self.lease_duration < 2 * self.heartbeat_interval + self.heartbeat_gather:
-            told = f"two heartbeats of {format_duration(self.heartbeat_interval)} and heartbeat_gather"
-            yield Problem("lease_duration", format_duration(self.lease_duration), f"must be at least {told}")
+            minimum = f"two heartbeats of {format_duration(self.heartbeat_interval)} and heartbeat_gather"
+            yield Problem(
+                "lease_duration", format_duration(self.lease_duration), f"must be at least {minimum}"
+            )
         if self.first_lease < self.heartbeat_interval * 1.25 + self.heartbeat_gather:
-            told = "1.25 times heartbeat_interval and heartbeat_gather, since it counts from a heartbeat"
-            yield Problem("first_lease", format_duration(self.first_lease), f"must be at least {told}")
+            minimum = "1.25 times heartbeat_interval and heartbeat_gather, since it counts from a heartbeat"
+            yield Problem("first_lease", format_duration(self.first_lease), f"must be at least {minimum}")
 
     def taskdb_target(self) -> str:
-        """taskdb as gRPC names it."""
+        """The gRPC target of taskdb."""
         return self.taskdb[0] if len(self.taskdb) == 1 else "ipv4:" + ",".join(self.taskdb)
 
     def instance_id(self) -> str:
-        """The id given, or one that no other process has."""
+        """The configured id, or a unique one."""
         if self.id:
             return self.id
         host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:64] or "host"

@@ -1,4 +1,4 @@
-"""Checkpoints that a runner uploads over its link, passed on to taskdb piece by piece (rule 10)."""
+"""Forwards checkpoints that a runner uploads over its link to taskdb, piece by piece (rule 10)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class CheckpointClient(Protocol):
 
 
 class _Upload:
-    """One checkpoint on its way."""
+    """One checkpoint upload in progress."""
 
     def __init__(self, header: CheckpointHeader) -> None:
         self.header = header
         self.chunks: asyncio.Queue[CheckpointChunk] = asyncio.Queue()
         self.task: asyncio.Task[None] | None = None
-        # taskdb has answered, well or not; the rest of the pieces is dropped.
+        # taskdb has responded; the remaining pieces are dropped.
         self.done = False
 
 
@@ -47,7 +47,7 @@ class Uploads:
         self._current: _Upload | None = None
 
     def receive(self, chunk: CheckpointChunk) -> None:
-        """Pass a piece on; the upload is acknowledged once it is stored or refused."""
+        """Forwards a piece; the upload is acknowledged once it is stored or rejected."""
         upload = self._find(chunk)
         self._current = None if chunk.last else upload
         if chunk.last:
@@ -57,7 +57,7 @@ class Uploads:
             upload.chunks.put_nowait(chunk)
 
     def close(self) -> None:
-        """The stream is over: what is not complete is not stored."""
+        """Cancels incomplete uploads when the stream ends."""
         for upload in self._uploads.values():
             if upload.task is not None:
                 upload.task.cancel()

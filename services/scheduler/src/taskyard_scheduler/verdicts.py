@@ -1,4 +1,4 @@
-"""What taskdb has said about a runner's leases: which of them its agent must act on."""
+"""taskdb's verdicts on a runner's leases: which of them its agent must act on."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from taskyard_scheduler.domain.capacity import RunKey
 
 
 class Verdicts:
-    """Told with every acknowledgement of a heartbeat, until taskdb says otherwise or the run is gone."""
+    """Sent with every heartbeat ack until taskdb withdraws them or the run has ended."""
 
     def __init__(self) -> None:
-        # With the time at which each was said, or asked for.
-        self._said: dict[RunKey, tuple[float, lease_pb2.LeaseVerdict]] = {}
+        # With the time at which each was received, or requested.
+        self._verdicts: dict[RunKey, tuple[float, lease_pb2.LeaseVerdict]] = {}
 
     def add(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
-        """taskdb says so now."""
+        """Adds verdicts that taskdb published."""
         for verdict in verdicts:
-            self._said[convert.run_key(verdict.lease)] = (now, verdict)
+            self._verdicts[convert.run_key(verdict.lease)] = (now, verdict)
 
     def forget(self, key: RunKey) -> None:
-        """The run is over, or the agent has dropped it."""
-        self._said.pop(key, None)
+        """Removes the verdict of a run that has ended or that the agent has dropped."""
+        self._verdicts.pop(key, None)
 
     def replace(
         self,
         stored: Iterable[lease_pb2.LeaseVerdict],
-        asked_time: float,
+        request_time: float,
         has_run: Callable[[RunKey], bool],
     ) -> None:
-        """What taskdb said when it was asked; a lost lease stays lost while the agent has the run."""
+        """Replaces older verdicts by those of a renewal; a lost lease stays lost while the run is held."""
         aborted = lease_pb2.LEASE_ACTION_ABORT
-        self._said = {
+        self._verdicts = {
             key: (time, verdict)
-            for key, (time, verdict) in self._said.items()
-            if time > asked_time or (verdict.action == aborted and has_run(key))
+            for key, (time, verdict) in self._verdicts.items()
+            if time > request_time or (verdict.action == aborted and has_run(key))
         }
         for verdict in stored:
-            self._said.setdefault(convert.run_key(verdict.lease), (asked_time, verdict))
+            self._verdicts.setdefault(convert.run_key(verdict.lease), (request_time, verdict))
 
     def all(self) -> list[lease_pb2.LeaseVerdict]:
-        """What is in force."""
-        return [verdict for _, verdict in self._said.values()]
+        """The current verdicts."""
+        return [verdict for _, verdict in self._verdicts.values()]
 
     def __bool__(self) -> bool:
-        return bool(self._said)
+        return bool(self._verdicts)

@@ -105,7 +105,7 @@ class TaskDb:
         """Tenants, keys and task types."""
         tenants = TenantServicer(self.pool, self.bus)
         server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
-        api_keys = ApiKeyServicer(self.pool, server.authenticator.forget)
+        api_keys = ApiKeyServicer(self.pool, server.authenticator.invalidate)
         server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
         types = TaskTypeServicer(self.pool, self.bus, self._settings.egress())
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)

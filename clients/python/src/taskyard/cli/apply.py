@@ -1,4 +1,4 @@
-"""The command that makes tenants, task types and tasks as a file says."""
+"""The command that creates or updates tenants, task types and tasks from a file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would change.")
 @with_client
 async def apply(client: Client, files: tuple[Path, ...], dry_run: bool) -> None:
-    """Make tenants, task types and tasks as a file says.
+    """Create or update tenants, task types and tasks from a file.
 
-    A file holds YAML documents with `kind: Tenant`, `TaskType` or `Task` and an `id`. What is missing is
-    created, what differs is changed, and what is as it should be is left alone; so applying again changes
-    nothing. Fields that a file does not name stay as they are.
+    A file holds YAML documents with `kind: Tenant`, `TaskType` or `Task` and an `id`. Missing resources are
+    created, different ones are changed, equal ones are left alone; applying a file again changes nothing.
+    Fields that a file does not name keep their values.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ async def apply(client: Client, files: tuple[Path, ...], dry_run: bool) -> None:
     except YamlError as error:
         raise CommandFailed(str(error), USAGE) from None
     if not wanted:
-        raise CommandFailed("the files describe nothing", USAGE)
+        raise CommandFailed("the files contain no documents", USAGE)
     # Everything is read and compared before the first change: a mistake in the last document changes nothing.
     counts = {"created": 0, "changed": 0, "unchanged": 0}
     ordered = sorted(wanted, key=lambda one: KINDS.index(one.kind))
@@ -56,9 +56,9 @@ async def apply(client: Client, files: tuple[Path, ...], dry_run: bool) -> None:
         if not dry_run:
             await change.make()
         counts[change.verb] += 1
-        _tell(change, resource, dry_run)
-    told = ", ".join(f"{count} {verb}" for verb, count in counts.items() if count)
-    click.echo(f"{told}{' (dry run: nothing was changed)' if dry_run else ''}", err=True)
+        _print_change(change, resource, dry_run)
+    summary = ", ".join(f"{count} {verb}" for verb, count in counts.items() if count)
+    click.echo(f"{summary}{' (dry run: nothing was changed)' if dry_run else ''}", err=True)
 
 
 def _read(file: Path) -> Sequence[Resource]:
@@ -74,12 +74,12 @@ def _read(file: Path) -> Sequence[Resource]:
     for resource in found:
         if not resource.id:
             raise resource.document.error(
-                (), "a task that is applied needs an id, so that applying again makes nothing twice"
+                (), "a task that is applied needs an id, so that applying it again creates no second task"
             )
     return found
 
 
-def _tell(change: Change, resource: Resource, dry_run: bool) -> None:
+def _print_change(change: Change, resource: Resource, dry_run: bool) -> None:
     verb = f"would be {change.verb}" if dry_run and change.verb != "unchanged" else change.verb
     click.echo(f"{resource.kind} {resource.id}  {screen.paint(verb, change.verb)}")
     for line in change.difference:

@@ -1,4 +1,4 @@
-"""A `taskyard up` behind the terminal: started, found again by its data directory, and stopped."""
+"""A `taskyard up` in the background: started, found by its data directory, and stopped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start_detached(arguments: list[str]) -> int:
         for line in process.stdout:
             if line.startswith(READY):
                 click.echo("Ready. `taskyard down` stops it.")
-                # Nobody is left to wait for it, and that is meant.
+                # The process is left running on purpose.
                 process.returncode = 0
                 return 0
             click.echo(line, nl=False)
@@ -44,7 +44,7 @@ def start_detached(arguments: list[str]) -> int:
 
 
 def find_data_dir(given: Path | None, default: Path) -> Path:
-    """The data directory that is meant: the given one, the nearest .taskyard upwards, or the default."""
+    """The data directory: the given one, the nearest .taskyard upwards, or the default."""
     if given is not None:
         return given
     here = Path.cwd()
@@ -63,7 +63,7 @@ def owner_of(data_dir: Path) -> int | None:
     except OSError as error:
         raise CommandFailed(f"{data_dir / 'lock'} cannot be read: {error.strerror}") from None
     try:
-        # What `up` holds for as long as it lives. Had it ended, its id could be somebody else's by now.
+        # `up` holds this lock while it runs. After its end another process may have the same id.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return int(os.pread(lock, 32, 0))
@@ -73,15 +73,15 @@ def owner_of(data_dir: Path) -> int | None:
 
 
 def stop(pid: int, timeout: float) -> None:
-    """Ends a `taskyard up` as Ctrl-C does and returns once it is gone; raises CommandFailed if it stays."""
+    """Stops a `taskyard up` as Ctrl-C does and waits for its end; raises CommandFailed after `timeout`."""
     try:
         process = os.pidfd_open(pid)
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         return
     except PermissionError:
-        told = f"process {pid} belongs to another user; stop it as that user"
-        raise CommandFailed(told) from None
+        message = f"process {pid} belongs to another user; stop it as that user"
+        raise CommandFailed(message) from None
     try:
         if not select.select([process], [], [], timeout)[0]:
             raise CommandFailed(f"process {pid} has not ended after {timeout:g} s", TIME_UP)

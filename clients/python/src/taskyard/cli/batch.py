@@ -13,13 +13,14 @@ from taskyard.cli.failure import FAILED, REFUSED, UNREACHABLE, USAGE, CommandFai
 from taskyard.cli.manifest import json_lines, new_tasks
 from taskyard.cli.marked_yaml import YamlError
 from taskyard.cli.progress import Bar
+from taskyard.cli.screen import plural
 from taskyard.client import Client
 from taskyard.new_task import NewTask
 from taskyard.task import Created
 from taskyard.v1.task_service_pb2 import CreateTaskRequest
 
-# How many refusals are told one by one.
-TOLD = 10
+# Refusals beyond this number are only counted.
+MAX_SHOWN_REFUSALS = 10
 
 
 def tasks_of_file(file: IO[str]) -> Iterator[NewTask]:
@@ -35,13 +36,13 @@ def tasks_of_file(file: IO[str]) -> Iterator[NewTask]:
 
 
 def tasks_of_lines(file: IO[str], model: NewTask) -> Iterator[NewTask]:
-    """One task like the model per line that is not empty, which {} in its words and its id stands for."""
+    """One task like the model per non-empty line; {} in its arguments and its id is replaced by the line."""
     fill = _filler(model.request)
     return (NewTask(fill(line.rstrip("\n"))) for line in file if line.strip())
 
 
 def _filler(model: CreateTaskRequest) -> Callable[[str], CreateTaskRequest]:
-    # Worked out once: of a hundred thousand lines each is worth a copy, not the options once more.
+    # Prepared once, because a file may have a hundred thousand lines.
     kind = str(model.task.spec.execution.WhichOneof("kind"))
     words = list(getattr(model.task.spec.execution, kind).args)
     places = [place for place, word in enumerate(words) if "{}" in word]
@@ -63,7 +64,7 @@ def _filler(model: CreateTaskRequest) -> Callable[[str], CreateTaskRequest]:
 
 
 def counted(file: IO[str]) -> int | None:
-    """How many lines a file has; None for what cannot be read twice."""
+    """The number of non-empty lines of a file; None if it cannot be read twice."""
     if not file.seekable():
         return None
     count = sum(1 for line in file if line.strip())
@@ -88,12 +89,13 @@ async def create_all(client: Client, tasks: Iterable[NewTask], total: int | None
                 ]
                 created += len(ids)
         except YamlError as error:
-            raise CommandFailed(f"{error} ({created} tasks were created before it)", USAGE) from None
-    for line in refused[:TOLD]:
+            raise CommandFailed(f"{error} (after creating {plural(created, 'task')})", USAGE) from None
+    for line in refused[:MAX_SHOWN_REFUSALS]:
         click.echo(f"taskyard: {line}", err=True)
-    if len(refused) > TOLD:
-        click.echo(f"taskyard: and {len(refused) - TOLD} more", err=True)
-    click.echo(f"Created {created} tasks{f'; {len(refused)} were refused' if refused else ''}.", err=True)
+    if len(refused) > MAX_SHOWN_REFUSALS:
+        click.echo(f"taskyard: and {len(refused) - MAX_SHOWN_REFUSALS} more", err=True)
+    refusals = f"; {len(refused)} refused" if refused else ""
+    click.echo(f"Created {plural(created, 'task')}{refusals}.", err=True)
     return FAILED if refused else 0
 
 

@@ -21,22 +21,27 @@ from taskyard.cli.session import with_client
 from taskyard.client import Client
 from taskyard.task import Created, Phase, Task
 
-# How many tasks are under way at a time while they are removed.
+# Concurrent delete calls.
 DELETES = 32
 
 
 @click.command()
 @click.option(
-    "--tasks", "-n", type=click.IntRange(2, 1_000_000), default=200, show_default=True, help="How many."
+    "--tasks",
+    "-n",
+    type=click.IntRange(2, 1_000_000),
+    default=200,
+    show_default=True,
+    help="Number of tasks.",
 )
-@click.option("--keep", is_flag=True, help="Leave the tasks there; they have the label taskyard-bench.")
+@click.option("--keep", is_flag=True, help="Keep the tasks; they have the label taskyard-bench.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--] [COMMAND]...")
 @with_client
 async def bench(client: Client, tasks: int, keep: bool, words: tuple[str, ...]) -> int:
     """Measure how fast this Taskyard is.
 
-    Creates tasks as fast as the server takes them, waits until the runners have run them, and removes them.
-    Without a COMMAND each task runs `true`. Measures what your runners and your database do together.
+    Creates tasks as fast as the server accepts them, waits until the runners have run them, and deletes them.
+    Without a COMMAND each task runs `true`. The result depends on your runners and your database.
 
     \b
     Examples:
@@ -74,14 +79,14 @@ async def _run(client: Client, created: Sequence[Created]) -> list[Task]:
 
 
 async def _remove(client: Client, created: Sequence[Created], mark: str) -> None:
-    """Cancels what still runs, and deletes what can be deleted by now."""
+    """Cancels tasks that still run, and deletes the ended ones."""
     async for _ in client.cancel_all(f'metadata.labels.taskyard-bench = "{mark}" AND status.phase = LIVE'):
         pass
     room = asyncio.Semaphore(DELETES)
 
     async def delete(task: Created, bar: Bar) -> None:
         async with room:
-            # One that still winds up after its cancel is left to its retention.
+            # A task that is still stopping is left to its retention.
             with contextlib.suppress(errors.FailedPrecondition):
                 await client.delete(task, missing_ok=True)
             bar.advance()

@@ -1,4 +1,4 @@
-"""The command that makes shells complete commands and options."""
+"""The command that prints the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell complete.
+    """Print the completion script of a shell.
 
     \b
     Examples:

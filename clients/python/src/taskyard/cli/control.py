@@ -1,4 +1,4 @@
-"""Commands that steer tasks: cancel, pause, resume, retry, delete."""
+"""Commands that control tasks: cancel, pause, resume, retry, delete."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ some_tasks_argument = click.argument("tasks", nargs=-1, metavar="[TASK]...")
 filter_option = click.option(
     "--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="All tasks that match."
 )
-reason_option = click.option("--reason", default="", help="For the audit trail and the task.")
+reason_option = click.option("--reason", default="", help="Reason, for the audit log and the task.")
 
 
 def grace_option(default: str) -> Callable[[Any], Any]:
-    """--grace, of which the server's default is told."""
-    told = f"Time for the task to stop before it is forced.  [default: {default}]"
-    return click.option("--grace", type=DURATION, metavar="DURATION", help=told)
+    """The option --grace; its help names the server's default."""
+    help_text = f"Time for the task to stop before it is forced.  [default: {default}]"
+    return click.option("--grace", type=DURATION, metavar="DURATION", help=help_text)
 
 
 @click.command()
@@ -44,7 +44,7 @@ async def cancel(
 ) -> int:
     """Cancel tasks.
 
-    One that waits ends at once, one that runs is asked to stop.
+    A waiting task ends at once; a running task gets a stop signal.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ async def cancel(
     """
     if filter_ or not tasks:
         return await _by_filter(client, tasks, filter_, client.cancel_all(_live(filter_), reason=reason))
-    return await for_each(client, tasks, partial(client.cancel, reason=reason, grace=grace), _tell)
+    return await for_each(client, tasks, partial(client.cancel, reason=reason, grace=grace), _print_task)
 
 
 @click.command()
@@ -69,29 +69,29 @@ async def pause(client: Client, tasks: tuple[str, ...], reason: str, grace: floa
     Example:
       taskyard pause encode-17
     """
-    return await for_each(client, tasks, partial(client.pause, reason=reason, grace=grace), _tell)
+    return await for_each(client, tasks, partial(client.pause, reason=reason, grace=grace), _print_task)
 
 
 @click.command()
 @tasks_argument
 @with_client
 async def resume(client: Client, tasks: tuple[str, ...]) -> int:
-    """Let paused tasks go on.
+    """Resume paused tasks.
 
     \b
     Example:
       taskyard resume encode-17
     """
-    return await for_each(client, tasks, client.resume, _tell)
+    return await for_each(client, tasks, client.resume, _print_task)
 
 
 @click.command()
 @some_tasks_argument
 @filter_option
-@click.option("--from-scratch", is_flag=True, help="Forget the checkpoints.")
+@click.option("--from-scratch", is_flag=True, help="Discard the checkpoints.")
 @with_client
 async def retry(client: Client, tasks: tuple[str, ...], filter_: str, from_scratch: bool) -> int:
-    """Start tasks that did not succeed once more.
+    """Retry tasks that did not succeed.
 
     \b
     Examples:
@@ -100,12 +100,12 @@ async def retry(client: Client, tasks: tuple[str, ...], filter_: str, from_scrat
     """
     if filter_ or not tasks:
         return await _by_filter(client, tasks, filter_, client.retry_all(filter_, from_scratch=from_scratch))
-    return await for_each(client, tasks, partial(client.retry, from_scratch=from_scratch), _tell)
+    return await for_each(client, tasks, partial(client.retry, from_scratch=from_scratch), _print_task)
 
 
 @click.command()
 @tasks_argument
-@click.option("--missing-ok", is_flag=True, help="A task that does not exist is no error.")
+@click.option("--missing-ok", is_flag=True, help="Ignore tasks that do not exist.")
 @with_client
 async def delete(client: Client, tasks: tuple[str, ...], missing_ok: bool) -> int:
     """Delete ended tasks with their runs and logs.
@@ -123,7 +123,7 @@ async def delete(client: Client, tasks: tuple[str, ...], missing_ok: bool) -> in
 
 
 def _live(filter_: str) -> str:
-    """The filter, without what has ended already: a repeat finds nothing and says so."""
+    """The filter restricted to live tasks, so that a repeat matches nothing."""
     return f"({filter_}) AND status.phase = LIVE" if filter_ else ""
 
 
@@ -145,12 +145,12 @@ async def _by_filter(
             failed += len(refusals)
             for error in refusals:
                 click.echo(f"taskyard: {explain(error, client.context)}", err=True)
-    click.echo(f"{count - failed} tasks{f', {failed} refused' if failed else ''}.", err=True)
+    click.echo(f"{screen.plural(count - failed, 'task')}{f', {failed} refused' if failed else ''}.", err=True)
     return FAILED if failed else 0
 
 
-def _tell(task: Task) -> None:
+def _print_task(task: Task) -> None:
     phase = screen.paint(str(task.phase), str(task.phase))
     action = task.proto.status.requested_action.action
-    asked = {1: ", asked to stop", 2: ", asked to pause"}.get(action, "")
-    click.echo(f"{task.id}  {phase}{asked}")
+    requested = {1: ", stop requested", 2: ", pause requested"}.get(action, "")
+    click.echo(f"{task.id}  {phase}{requested}")

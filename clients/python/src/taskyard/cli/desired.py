@@ -1,4 +1,4 @@
-"""What a file wants compared with what there is: the difference, and the calls that make it vanish."""
+"""Compares the resources of a file with those of the server, and makes the calls that update the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from taskyard.v1 import task_pb2, tenant_pb2
 
 @dataclass(frozen=True)
 class Change:
-    """What has to happen to one resource: `verb` is created, changed or unchanged."""
+    """The change of one resource: `verb` is created, changed or unchanged."""
 
     verb: str
     difference: list[str]
@@ -84,7 +84,7 @@ def _unchanged() -> Change:
 
 
 def _merge(current: Any, wanted: Any, depth: int = 1) -> tuple[Any, list[str], list[str]]:
-    """The current message with what is wanted, the paths of the fields that differ, and how they do.
+    """The current message merged with the wanted one, the paths of changed fields, and the differences.
 
     Only fields that `wanted` sets count. Maps and lists are replaced as a whole, messages field by field.
     """
@@ -117,7 +117,7 @@ def _merge_fields(
 
 
 def _opaque(field: FieldDescriptor) -> bool:
-    """Messages that are one value to their reader: times, durations, documents."""
+    """Whether a message is compared as one value: times, durations, documents."""
     full_name = field.message_type.full_name if field.message_type else ""
     return full_name.startswith("google.protobuf.") or full_name in ("taskyard.v1.Payload",)
 

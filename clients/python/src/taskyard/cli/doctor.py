@@ -21,12 +21,12 @@ from taskyard.v1 import admin_service_pb2 as pb
 @output_option("table", "json", "yaml")
 @with_client
 async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: str) -> int:
-    """Check that the data keeps its promises.
+    """Check the invariants of the data.
 
-    Recomputes the invariants from the rows: every running task has a live lease, every taken slot an owner,
-    counters equal a recount. The exit code is 0 if nothing is wrong, or nothing any more.
+    Checks the invariants against the rows: every running task has a live lease, every occupied slot an owner,
+    counters equal a recount. The exit code is 0 if nothing is wrong, or if everything was repaired.
 
-    An edited change log cannot be repaired: naming `seals` with --repair acknowledges what is found there.
+    An edited change log cannot be repaired: `doctor seals --repair` acknowledges the findings.
 
     \b
     Examples:
@@ -34,20 +34,20 @@ async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: 
       taskyard doctor --repair
       taskyard doctor seals --repair
     """
-    answer = await client.admin.doctor(checks, repair=repair)
+    response = await client.admin.doctor(checks, repair=repair)
     if output != "table":
-        screen.print_message(answer, output)
-        return 0 if answer.healthy else FAILED
+        screen.print_message(response, output)
+        return 0 if response.healthy else FAILED
     table = screen.Table("CHECK", "STATE", "FOUND", *(("REPAIRED",) if repair else ()), "WHAT")
-    table.add(_row(finding, repair) for finding in answer.findings)
-    for finding in answer.findings:
+    table.add(_row(finding, repair) for finding in response.findings)
+    for finding in response.findings:
         for example in finding.examples:
             click.echo(f"  {finding.check}: {example}")
-    if answer.healthy:
+    if response.healthy:
         click.echo(screen.paint("Healthy.", "ok"))
     elif not repair:
         click.echo("`taskyard doctor --repair` repairs what can safely be repaired.", err=True)
-    return 0 if answer.healthy else FAILED
+    return 0 if response.healthy else FAILED
 
 
 def _row(finding: pb.DoctorFinding, repair: bool) -> tuple[str, ...]:
@@ -67,9 +67,9 @@ def _row(finding: pb.DoctorFinding, repair: bool) -> tuple[str, ...]:
 @exact_option
 @click.pass_context
 def quarantines(context: click.Context, output: str, exact: bool) -> int | None:
-    """List specs that killed runners; release one.
+    """List quarantined specs; release one.
 
-    A spec that cost too many runners is held back: its tasks end as EXHAUSTED.
+    A spec that crashed too many runners is quarantined: its tasks end as EXHAUSTED.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def quarantines(context: click.Context, output: str, exact: bool) -> int | None:
         return None
 
     def row(one: pb.Quarantine) -> tuple[str, ...]:
-        since = screen.moment(to_datetime(one.create_time), exact)
+        since = screen.format_time(to_datetime(one.create_time), exact)
         return one.name, one.task_type, str(one.runner_loss_count), since, last_segment(one.example_task)
 
     async def print_all(client: Client) -> None:
@@ -102,8 +102,8 @@ async def release(client: Client, names: tuple[str, ...]) -> int:
       taskyard quarantines release tenants/acme/quarantines/9f86d081
     """
 
-    async def let_go(name: str) -> str:
+    async def release_one(name: str) -> str:
         await client.admin.release_quarantine(name)
         return name
 
-    return await for_each(client, names, let_go, lambda name: click.echo(f"{name}  released"))
+    return await for_each(client, names, release_one, lambda name: click.echo(f"{name}  released"))

@@ -1,4 +1,4 @@
-"""The command that tells why a task does not run."""
+"""The command that explains why a task does not run."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from taskyard.new_task import NewTask
 @exact_option
 @with_client
 async def explain(client: Client, task: str, output: str, exact: bool) -> int:
-    """Tell why a task does not run.
+    """Explain why a task does not run.
 
-    Shows every gate that the task has to pass, every runner with what keeps it from taking the task, and what
-    would have to change. The exit code is 0 if it runs or could at once, 1 otherwise. `taskyard submit
-    --dry-run` answers the same for a task that is not there yet.
+    Shows every gate that the task has to pass, every runner with its obstacle, and what would have to change.
+    The exit code is 0 if the task runs or could run at once, 1 otherwise. `taskyard submit --dry-run`
+    explains a task that does not exist yet.
 
     \b
     Examples:
       taskyard explain encode-17
       taskyard explain encode-17 -o json | jq '.runners[].remedy'
     """
-    answer = await ask(client, task)
+    explanation = await fetch_explanation(client, task)
     if output == "text":
-        print_explanation(answer, exact)
+        print_explanation(explanation, exact)
     else:
-        screen.print_message(answer.proto, output)
-    return 0 if answer.runnable else FAILED
+        screen.print_message(explanation.proto, output)
+    return 0 if explanation.runnable else FAILED
 
 
-async def ask(client: Client, subject: str | NewTask) -> Explanation:
-    """The scheduler's answer; raises CommandFailed if no scheduler answers."""
+async def fetch_explanation(client: Client, subject: str | NewTask) -> Explanation:
+    """The scheduler's explanation; raises CommandFailed if no scheduler answers."""
     try:
         return await client.explain(subject)
     except errors.Unavailable as error:
@@ -53,14 +53,14 @@ async def ask(client: Client, subject: str | NewTask) -> Explanation:
         ) from error
 
 
-def print_explanation(answer: Explanation, exact: bool = False) -> None:
-    """The summary, then every gate, then every runner; what is in the way with what would change it."""
-    for line in screen.wrapped(screen.clean(answer.summary)):
+def print_explanation(explanation: Explanation, exact: bool = False) -> None:
+    """Prints the summary, every gate and every runner; obstacles with their remedy."""
+    for line in screen.wrapped(screen.clean(explanation.summary)):
         click.echo(line)
-    if answer.earliest_time:
-        click.echo(f"Not before {screen.moment(answer.earliest_time, exact)}.")
-    _print_verdicts("Gates", answer.gates, exact)
-    _print_verdicts("Runners", answer.runners, exact)
+    if explanation.earliest_time:
+        click.echo(f"Not before {screen.format_time(explanation.earliest_time, exact)}.")
+    _print_verdicts("Gates", explanation.gates, exact)
+    _print_verdicts("Runners", explanation.runners, exact)
 
 
 def _print_verdicts(title: str, verdicts: list[Verdict], exact: bool) -> None:
@@ -72,7 +72,7 @@ def _print_verdicts(title: str, verdicts: list[Verdict], exact: bool) -> None:
         mark = screen.paint("✓", "open") if verdict.passed else screen.paint("✗", "closed")
         why = screen.clean(verdict.message)
         if verdict.open_time:
-            why += f" (opens {screen.moment(verdict.open_time, exact)})"
+            why += f" (opens {screen.format_time(verdict.open_time, exact)})"
         first, *others = screen.wrapped(why, indent=widest + 6) or [""]
         click.echo(f"  {mark} {verdict.name.ljust(widest)}  {first}".rstrip())
         if verdict.remedy and not verdict.passed:

@@ -1,4 +1,4 @@
-"""Exit codes, and the one line that tells a person what went wrong and what to do."""
+"""Exit codes, and the one-line message of an error with its remedy."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Exit codes:
   3    no server answers
   4    the key is refused
   5    no such task, runner, tenant, type or key
-  124  time was up
+  124  timed out
   130  interrupted by Ctrl-C
-`taskyard run` passes on the exit code of the task; 124 if it timed out,
+`taskyard run` returns the exit code of the task; 124 if it timed out,
 125 if it ended without an exit code, 130 if it was cancelled."""
 
 
@@ -41,7 +41,7 @@ class CommandFailed(Exception):
 
 
 def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
-    """What the person at the terminal is told of an error of the server or of the connection."""
+    """The message and exit code for an error of the server or of the connection."""
     where = f"{context.address} (from {context.source})"
     if isinstance(error, errors.Unavailable) and not error.reason:
         return CommandFailed(
@@ -52,9 +52,9 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
     if isinstance(error, errors.Unavailable | errors.DeadlineExceeded):
         return CommandFailed(f"{_line(error)} ({where})", UNREACHABLE)
     if isinstance(error, errors.Unauthenticated):
-        told = "the key is not accepted" if context.key else "a key is needed, and none was found"
+        problem = "the key is rejected" if context.key else "a key is required"
         return CommandFailed(
-            f'{told} by the server at {where}; set TASKYARD_KEY, or put key = "…" into the context file',
+            f'{problem} by the server at {where}; set TASKYARD_KEY, or put key = "…" into the context file',
             REFUSED,
         )
     if isinstance(error, errors.PermissionDenied):
@@ -62,11 +62,11 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
         return CommandFailed(_line(error) + hint, REFUSED)
     if isinstance(error, errors.InvalidArgument) and [v.field for v in error.violations] == ["name"]:
         given = error.violations[0].description.rpartition(", not ")[2]
-        told = f"no task, runner, tenant, type or key can be called {given}"
-        return CommandFailed(f"{told}: an id is made of letters, digits, dot, dash and underscore", USAGE)
+        problem = f"no task, runner, tenant, type or key can be called {given}"
+        return CommandFailed(f"{problem}: an id is made of letters, digits, dot, dash and underscore", USAGE)
     if isinstance(error, errors.NotFound):
         command = _LISTS.get(error.kind)
-        hint = f"; `taskyard {command}` shows what there is" if command else ""
+        hint = f"; to list them: `taskyard {command}`" if command else ""
         return CommandFailed(f'no {error.kind or "such thing"} "{_short(error.name)}"{hint}', MISSING)
     return CommandFailed(_line(error))
 
@@ -82,7 +82,7 @@ _LISTS = {
 
 
 def _line(error: errors.TaskyardError) -> str:
-    # What others wrote does not steer the terminal.
+    # Messages may contain untrusted text: remove terminal control characters.
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", "�", " ".join(error.message.split()))
 
 

@@ -21,7 +21,7 @@ from taskyard.task import Event, EventType, LogEntry, LogSource, Phase, Task
 @click.command()
 @click.argument("tasks", nargs=-1, metavar="[TASK]...")
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
-@click.option("--snapshot", is_flag=True, help="Begin with the tasks there are.")
+@click.option("--snapshot", is_flag=True, help="Begin with the existing tasks.")
 @output_option("text", "json")
 @exact_option
 @with_client
@@ -30,7 +30,7 @@ async def watch(
 ) -> None:
     """Show changes as they happen.
 
-    Of these tasks until they have ended, or of all tasks until Ctrl-C.
+    Follows the named tasks until they have ended, or all tasks until Ctrl-C.
 
     \b
     Examples:
@@ -49,7 +49,7 @@ async def watch(
 
 def _event_line(event: Event, exact: bool) -> str:
     time = event.time or datetime.now(UTC)
-    shown = screen.moment(time, True) if exact else f"{time.astimezone():%H:%M:%S}"
+    shown = screen.format_time(time, True) if exact else f"{time.astimezone():%H:%M:%S}"
     status = event.proto.status
     phase = "deleted" if event.type is EventType.DELETED else str(event.phase)
     more = ""
@@ -57,19 +57,19 @@ def _event_line(event: Event, exact: bool) -> str:
         more = screen.clean(f"{status.progress.percent}% {status.progress.message}")
     if event.phase not in (Phase.SUCCEEDED, Phase.RUNNING) and status.error.code:
         more = screen.clean(f"{status.error.code}: {status.error.message}")
-    told = f"{screen.dim(shown)}  {event.task.id}  {screen.paint(phase, phase)}"
-    return f"{told}{' ' * (14 - len(phase))}  {more}" if more else told
+    line = f"{screen.dim(shown)}  {event.task.id}  {screen.paint(phase, phase)}"
+    return f"{line}{' ' * (14 - len(phase))}  {more}" if more else line
 
 
 @click.command()
 @click.argument("task")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the task has ended.")
-@click.option("--tail", "-n", type=click.IntRange(0, 10000), default=0, help="Only the last so many lines.")
+@click.option("--follow", "-f", is_flag=True, help="Follow until the task has ended.")
+@click.option("--tail", "-n", type=click.IntRange(0, 10000), default=0, help="Only the last N lines.")
 @click.option("--run", "generation", type=click.IntRange(0), default=0, help="Only this run.")
 @click.option("--times", "-t", is_flag=True, help="Put the time before each line.")
 @with_client
 async def logs(client: Client, task: str, follow: bool, tail: int, generation: int, times: bool) -> None:
-    """Print what a task wrote.
+    """Print the output of a task.
 
     Its standard output goes to standard output, its standard error to standard error.
 
@@ -83,8 +83,8 @@ async def logs(client: Client, task: str, follow: bool, tail: int, generation: i
 
 
 def print_entry(entry: LogEntry, times: bool = False) -> None:
-    """Prints one line of a task where the task wrote it."""
-    prefix = f"{screen.moment(entry.time, True)} " if times else ""
+    """Prints one line of a task to standard output or standard error, as the task wrote it."""
+    prefix = f"{screen.format_time(entry.time, True)} " if times else ""
     to_stderr = entry.source in (LogSource.STDERR, LogSource.RUNNER)
     print(f"{prefix}{entry.message}", file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
@@ -92,13 +92,13 @@ def print_entry(entry: LogEntry, times: bool = False) -> None:
 @click.command()
 @click.argument("tasks", nargs=-1, metavar="[TASK]...")
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Live tasks that match.")
-@click.option("--timeout", type=DURATION, metavar="DURATION", help="Give up after this time.")
+@click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest wait.")
 @with_client
 async def wait(client: Client, tasks: tuple[str, ...], filter_: str, timeout: float | None) -> int:
     """Wait until tasks have ended.
 
-    Those that are named, and those that are live now and match the filter. The exit code is 0 if all have
-    succeeded, 1 otherwise, 124 if time was up.
+    Waits for the named tasks and for the live tasks that match the filter. The exit code is 0 if all have
+    succeeded, 1 otherwise, 124 after the timeout.
 
     \b
     Examples:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a command is, and what the overview says of it."""
+    """The location of a command and its line in the overview."""
 
     module: str
     attribute: str
     help: str
 
 
-# In the order in which they are met. The overview is made of this alone, so that it loads no command.
+# In the order of the overview, which is built from this alone, so that it loads no command.
 SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "This machine": {
         "up": Entry("serve", "up", "Run everything on this machine."),
@@ -33,36 +33,36 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Tasks": {
         "run": Entry("launch", "run", "Run a task and show its output."),
         "submit": Entry("launch", "submit", "Create a task, or many, and print the ids."),
-        "apply": Entry("apply", "apply", "Make tenants, task types and tasks as a file says."),
+        "apply": Entry("apply", "apply", "Create or update tenants, task types and tasks from a file."),
         "get": Entry("read", "get", "Show a task."),
         "list": Entry("read", "list_tasks", "List tasks, newest first."),
         "runs": Entry("read", "runs", "List the runs of a task."),
         "watch": Entry("follow", "watch", "Show changes as they happen."),
-        "logs": Entry("follow", "logs", "Print what a task wrote."),
+        "logs": Entry("follow", "logs", "Print the output of a task."),
         "wait": Entry("follow", "wait", "Wait until tasks have ended."),
-        "explain": Entry("explain", "explain", "Tell why a task does not run."),
+        "explain": Entry("explain", "explain", "Explain why a task does not run."),
         "cancel": Entry("control", "cancel", "Cancel tasks."),
         "pause": Entry("control", "pause", "Pause tasks until they are resumed."),
-        "resume": Entry("control", "resume", "Let paused tasks go on."),
-        "retry": Entry("control", "retry", "Start tasks that did not succeed once more."),
+        "resume": Entry("control", "resume", "Resume paused tasks."),
+        "retry": Entry("control", "retry", "Retry tasks that did not succeed."),
         "delete": Entry("control", "delete", "Delete ended tasks with their runs and logs."),
         "stats": Entry("insight", "stats", "Show counts, durations and waits."),
-        "audit": Entry("insight", "audit", "Show who did what."),
+        "audit": Entry("insight", "audit", "Show the audit log."),
         "top": Entry("top", "top", "Watch queue, runners and throughput live."),
     },
     "Administration": {
         "runners": Entry("runners", "runners", "List runners; show, label or delete one."),
-        "drain": Entry("runners", "drain", "Let runners finish, without new work."),
-        "undrain": Entry("runners", "undrain", "Let drained runners take work again."),
+        "drain": Entry("runners", "drain", "Stop new work on runners and let their tasks finish."),
+        "undrain": Entry("runners", "undrain", "Let drained runners accept work again."),
         "tenants": Entry("tenants", "tenants", "List tenants; create, change or delete one."),
         "keys": Entry("keys", "keys", "List keys; create or revoke one."),
         "types": Entry("types", "types", "List task types; show, check or delete one."),
-        "doctor": Entry("doctor", "doctor", "Check that the data keeps its promises."),
-        "quarantines": Entry("doctor", "quarantines", "List specs that killed runners; release one."),
+        "doctor": Entry("doctor", "doctor", "Check the invariants of the data."),
+        "quarantines": Entry("doctor", "quarantines", "List quarantined specs; release one."),
         "bench": Entry("bench", "bench", "Measure how fast this Taskyard is."),
     },
     "Shell": {
-        "completion": Entry("completion", "completion", "Print what makes a shell complete."),
+        "completion": Entry("completion", "completion", "Print the completion script of a shell."),
     },
 }
 ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
@@ -99,23 +99,23 @@ class _Lazy(click.Group):
 
 @click.group(cls=_Lazy, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--address", metavar="HOST:PORT", help="Server to use.  [env: TASKYARD_ADDRESS]")
-@click.option("--key", help="Key to use; the environment is a safer place.  [env: TASKYARD_KEY]")
+@click.option("--key", help="Key to use; the environment variable is safer.  [env: TASKYARD_KEY]")
 @click.option("--tenant", help="Tenant to work in.  [env: TASKYARD_TENANT]")
 @click.version_option(package_name="taskyard", prog_name="taskyard")
 @click.pass_context
 def taskyard(context: click.Context, address: str | None, key: str | None, tenant: str | None) -> None:
     """Run tasks durably on a fleet of hosts.
 
-    The server is the one given by --address, else by TASKYARD_ADDRESS, else by .taskyard/context.toml in this
-    folder or one above, else by ~/.config/taskyard/config.toml.
+    The server is given by --address, else by TASKYARD_ADDRESS, else by .taskyard/context.toml in this folder
+    or the nearest parent that has one, else by ~/.config/taskyard/config.toml.
 
     \b
     Examples:
       taskyard up                          start everything on this machine
-      taskyard run -- echo hello           run a command, see its output
-      taskyard list --phase live           what waits or runs
+      taskyard run -- echo hello           run a command and show its output
+      taskyard list --phase live           list waiting and running tasks
       taskyard logs -f TASK                follow the output of a task
-      taskyard explain TASK                why it does not run
+      taskyard explain TASK                explain why a task does not run
     """
     from taskyard.cli.session import Connection
 

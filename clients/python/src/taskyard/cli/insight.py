@@ -1,4 +1,4 @@
-"""Commands that look at many tasks at once: stats, audit."""
+"""Commands that summarize many tasks: stats, audit."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from taskyard.v1 import task_service_pb2 as pb
 
 Dimension = Literal["tenant", "task_type", "runner"]
 DIMENSIONS: tuple[Dimension, ...] = ("tenant", "task_type", "runner")
-# Phases that a table always has a column for, so that two looks can be compared.
+# Phases that always have a column, so that two outputs can be compared.
 _LIVE = (Phase.PENDING, Phase.RUNNING)
 _ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 
 
 @click.command()
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
-@click.option("--since", "window", type=DURATION, metavar="DURATION", help="Only what happened since then.")
-@click.option("--by", "group_by", type=click.Choice(DIMENSIONS), multiple=True, help="One row for each.")
+@click.option("--since", "window", type=DURATION, metavar="DURATION", help="Only this recent period.")
+@click.option(
+    "--by", "group_by", type=click.Choice(DIMENSIONS), multiple=True, help="Group by this; repeatable."
+)
 @output_option("table", "json", "yaml")
 @with_client
 async def stats(
@@ -44,20 +46,20 @@ async def stats(
       taskyard stats --since 1h --by task_type
       taskyard stats --filter 'metadata.labels.team = "video"' -o json
     """
-    answer = await client.stats(filter_, window=window, group_by=group_by)
+    response = await client.stats(filter_, window=window, group_by=group_by)
     if output != "table":
-        screen.print_message(answer, output)
+        screen.print_message(response, output)
         return
-    phases = _phases(answer)
+    phases = _phases(response)
     titles = [*(name.upper().replace("_", " ") for name in group_by), "TASKS", *map(str, phases)]
     table = screen.Table(*titles, "RETRIES", "WAITED p50/p95", "TOOK p50/p95", "OLDEST")
-    table.add(_row(group, group_by, phases) for group in answer.groups)
+    table.add(_row(group, group_by, phases) for group in response.groups)
     if not table.count:
         click.echo("No tasks.", err=True)
 
 
-def _phases(answer: pb.GetTaskStatsResponse) -> list[Phase]:
-    found = {Phase(count.phase) for group in answer.groups for count in group.phases if count.count}
+def _phases(response: pb.GetTaskStatsResponse) -> list[Phase]:
+    found = {Phase(count.phase) for group in response.groups for count in group.phases if count.count}
     return sorted(found | set(_LIVE) | set(_ENDED))
 
 
@@ -86,9 +88,14 @@ def _quantiles(durations: pb.DurationStats) -> str:
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only events that match.")
 @click.option("--type", "event_type", default="", metavar="TYPE", help="Only of this type, or type.*.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many."
+    "--limit",
+    "-n",
+    type=click.IntRange(1),
+    default=LIMIT,
+    show_default=True,
+    help="Maximum number of events.",
 )
-@click.option("--all", "-a", "everything", is_flag=True, help="All of them, without a limit.")
+@click.option("--all", "-a", "everything", is_flag=True, help="No limit.")
 @output_option("table", "json", "yaml")
 @exact_option
 @with_client
@@ -102,7 +109,7 @@ async def audit(
     output: str,
     exact: bool,
 ) -> None:
-    """Show who did what, newest first.
+    """Show the audit log, newest first.
 
     \b
     Examples:
@@ -137,20 +144,20 @@ async def audit(
 def _event(event: audit_pb2.AuditEvent, exact: bool) -> tuple[str, ...]:
     time = to_datetime(event.time)
     details = MessageToDict(event.details)
-    told = " ".join(f"{name}={_number(value)}" for name, value in details.items())
+    text = " ".join(f"{name}={_number(value)}" for name, value in details.items())
     return (
-        screen.moment(time, True) if exact else _clock(time),
+        screen.format_time(time, True) if exact else _clock(time),
         event.event_type,
         _actor(event.actor),
         event.resource.partition("/")[2]
         if event.resource.startswith("runners/")
         else event.resource.rpartition("/")[2],
-        screen.shorten(screen.clean(told), 120),
+        screen.shorten(screen.clean(text), 120),
     )
 
 
 def _clock(time: datetime | None) -> str:
-    """When, as local time to the second; the date too if it was another day."""
+    """The local time to the second, with the date if it was another day."""
     if time is None:
         return ""
     local = time.astimezone()
@@ -164,5 +171,5 @@ def _actor(actor: common_pb2.Actor) -> str:
 
 
 def _number(value: object) -> str:
-    """Struct knows no whole numbers; people do."""
+    """Struct stores every number as a float; whole numbers are printed without a point."""
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -49,14 +49,14 @@ def _row(key: api_key_pb2.ApiKey, exact: bool) -> tuple[str, ...]:
         word(api_key_pb2.PrincipalKind, key.kind, "PRINCIPAL_KIND_"),
         _holder(key),
         _state(key),
-        screen.moment(to_datetime(key.create_time), exact),
-        screen.moment(to_datetime(key.expire_time), exact) or "never",
+        screen.format_time(to_datetime(key.create_time), exact),
+        screen.format_time(to_datetime(key.expire_time), exact) or "never",
         screen.clean(key.description),
     )
 
 
 def _holder(key: api_key_pb2.ApiKey) -> str:
-    """Whom or what a key is good for."""
+    """The tenant or runners that a key is for."""
     scope = key.runner_scope
     parts = [key.tenant + (" (reads only)" if key.read_only else ""), scope.runner_id]
     parts += [pairs(scope.labels), " ".join(scope.tenants)]
@@ -73,12 +73,16 @@ def _state(key: api_key_pb2.ApiKey) -> str:
 @keys.command()
 @click.option("--kind", type=click.Choice(KINDS), default="tenant", show_default=True, help="What it is for.")
 @click.option("--for", "tenant", metavar="TENANT", help="Tenant of a tenant's key.  [default: your own]")
-@click.option("--read-only", is_flag=True, help="A tenant's key that changes nothing.")
-@click.option("--runner-id", default="", metavar="ID", help="Which runner may use it; a * at the end is any.")
-@click.option("--runner-tenant", "tenants", multiple=True, metavar="TENANT", help="Whom a runner serves.")
-@click.option("--runner-label", "labels", type=PAIR, multiple=True, help="Label that a runner gets.")
+@click.option("--read-only", is_flag=True, help="A tenant's key that can only read.")
+@click.option(
+    "--runner-id", default="", metavar="ID", help="Runner that may use it; a trailing * matches a prefix."
+)
+@click.option(
+    "--runner-tenant", "tenants", multiple=True, metavar="TENANT", help="Tenant that the runner may serve."
+)
+@click.option("--runner-label", "labels", type=PAIR, multiple=True, help="Label of the runner.")
 @click.option("--id", "key_id", default="", metavar="ID", help="Id of the key; made by the server otherwise.")
-@click.option("--expires", type=DURATION, metavar="DURATION", help="How long it is good for.")
+@click.option("--expires", type=DURATION, metavar="DURATION", help="How long it is valid.")
 @click.option("--description", default="", help="For people.")
 @with_client
 async def create(
@@ -93,7 +97,7 @@ async def create(
     expires: float | None,
     description: str,
 ) -> None:
-    """Make a key and print it; it is never shown again.
+    """Create a key and print it; it cannot be shown again.
 
     \b
     Examples:
@@ -116,7 +120,7 @@ async def create(
     if expires is not None:
         key.expire_time.CopyFrom(to_timestamp(datetime.now(UTC) + timedelta(seconds=expires)))
     made, secret = await client.admin.create_key(key, key_id)
-    click.echo(f"Key {last_segment(made.name)}; keep it, it cannot be shown again:", err=True)
+    click.echo(f"Key {last_segment(made.name)}; store it, it cannot be shown again:", err=True)
     click.echo(secret)
 
 
@@ -124,14 +128,14 @@ async def create(
 @click.argument("keys_", nargs=-1, required=True, metavar="KEY...")
 @with_client
 async def revoke(client: Client, keys_: tuple[str, ...]) -> int:
-    """Make keys invalid for good, everywhere within 10 seconds.
+    """Revoke keys permanently, on every server within 10 seconds.
 
     \b
     Example:
       taskyard keys revoke 5f2c9a
     """
 
-    def tell(key: api_key_pb2.ApiKey) -> None:
+    def print_key(key: api_key_pb2.ApiKey) -> None:
         click.echo(f"{last_segment(key.name)}  revoked")
 
-    return await for_each(client, keys_, client.admin.revoke_key, tell)
+    return await for_each(client, keys_, client.admin.revoke_key, print_key)

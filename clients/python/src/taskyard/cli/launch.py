@@ -1,4 +1,4 @@
-"""Commands that create tasks: run, which stays with the task, and submit, which does not."""
+"""Commands that create tasks: run, which waits for the task, and submit, which does not."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ HINT_SECONDS = 3.0
 def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> int:
     """Run a task and show its output.
 
-    Ends with the exit code of the task. Without --retries a failure is not tried again. Ctrl-C cancels the
-    task; a second Ctrl-C leaves it to the server.
+    Exits with the exit code of the task. Without --retries a failure is not retried. Ctrl-C cancels the
+    task; a second Ctrl-C detaches from it.
 
     \b
     Examples:
@@ -41,12 +41,12 @@ def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> in
     options["retry"] = options["retry"] or 0
     new = new_task_of(words, options)
 
-    async def attend(client: Client) -> int:
+    async def execute(client: Client) -> int:
         task = await client.create(new)
-        _tell_outcome(task)
-        return await _Attended(client, task).follow()
+        _print_outcome(task)
+        return await _ForegroundTask(client, task).follow()
 
-    return call(connection, attend)
+    return call(connection, execute)
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -55,15 +55,19 @@ def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> in
 @click.option(
     "--file", "-f", type=click.File("r"), help="Create the tasks of this file; - is standard input."
 )
-@click.option("--each", type=click.File("r"), help="One task per line of this file, which {} stands for.")
-@click.option("--dry-run", is_flag=True, help="Create nothing; tell whether it would be accepted and run.")
+@click.option(
+    "--each", type=click.File("r"), help="One task per line of this file; {} is replaced by the line."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Create nothing; show whether the task would be accepted and run."
+)
 @click.pass_obj
 def submit(
     connection: Connection, /, words: tuple[str, ...], file: Any, each: Any, dry_run: bool, **options: Any
 ) -> int:
     """Create a task, or many, and print the ids.
 
-    A file of tasks holds YAML documents, or a JSON object on each line, with the words of the options:
+    A file of tasks holds YAML documents, or a JSON object on each line, with the names of the options:
     command, script, function, image, wasm or type; args, id, labels, env, payload, retries, timeout and more.
 
     \b
@@ -85,9 +89,9 @@ def submit(
 
     async def create(client: Client) -> int:
         if dry_run:
-            return await _try_out(client, new)
+            return await _dry_run(client, new)
         task = await client.create(new)
-        _tell_outcome(task)
+        _print_outcome(task)
         click.echo(task.id)
         return 0
 
@@ -97,37 +101,37 @@ def submit(
 def _many(words: tuple[str, ...], file: Any, each: Any, options: dict[str, Any]) -> Any:
     from taskyard.cli import batch
 
-    def attend(client: Client) -> Any:
+    def execute(client: Client) -> Any:
         if file:
             return batch.create_all(client, batch.tasks_of_file(file), None)
         named = words if any("{}" in word for word in words) else (*words, "{}")
         tasks = batch.tasks_of_lines(each, new_task_of(named, options))
         return batch.create_all(client, tasks, batch.counted(each))
 
-    return attend
+    return execute
 
 
-async def _try_out(client: Client, new: NewTask) -> int:
-    from taskyard.cli.explain import ask, print_explanation
+async def _dry_run(client: Client, new: NewTask) -> int:
+    from taskyard.cli.explain import fetch_explanation, print_explanation
 
     await client.check(new)
-    answer = await ask(client, new)
-    print_explanation(answer)
-    return 0 if answer.runnable else FAILED
+    explanation = await fetch_explanation(client, new)
+    print_explanation(explanation)
+    return 0 if explanation.runnable else FAILED
 
 
-def _tell_outcome(task: Created) -> None:
-    told = {
-        Outcome.REPLAYED: "this request was made before; it is the task of then",
-        Outcome.DROPPED: "its slot is taken; nothing was created, this is the task there",
+def _print_outcome(task: Created) -> None:
+    messages = {
+        Outcome.REPLAYED: "this request was sent before; this is its task",
+        Outcome.DROPPED: "its slot is occupied; nothing was created, this is the task in the slot",
         Outcome.REPLACED: f"it replaces {', '.join(task.replaced)}",
     }
-    if task.outcome in told:
-        click.echo(f"{task.id}: {told[task.outcome]}", err=True)
+    if task.outcome in messages:
+        click.echo(f"{task.id}: {messages[task.outcome]}", err=True)
 
 
-class _Attended:
-    """A task whose user sits in front of it."""
+class _ForegroundTask:
+    """A task whose output is shown while it runs."""
 
     def __init__(self, client: Client, task: Task) -> None:
         self._client = client
@@ -137,7 +141,7 @@ class _Attended:
         self._left = asyncio.get_running_loop().create_future()
 
     async def follow(self) -> int:
-        """Prints what the task writes until it has ended; its exit code."""
+        """Prints the output of the task until it has ended; returns its exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         following = asyncio.ensure_future(self._print())
@@ -147,7 +151,7 @@ class _Attended:
             await asyncio.wait({following, self._left}, return_when=asyncio.FIRST_COMPLETED)
             if self._left.done():
                 raise CommandFailed(
-                    f"left; `taskyard get {self._task.id}` tells what becomes of it", INTERRUPTED
+                    f"detached; to see the outcome: `taskyard get {self._task.id}`", INTERRUPTED
                 )
             return _exit_code(await following)
         finally:
@@ -163,13 +167,13 @@ class _Attended:
     def _interrupt(self) -> None:
         self._interrupts += 1
         if self._interrupts == 1:
-            click.echo("Cancelling the task; Ctrl-C once more leaves it to the server.", err=True)
+            click.echo("Cancelling the task; press Ctrl-C again to detach.", err=True)
             self._spawn(self._cancel())
         elif not self._left.done():
             self._left.set_result(None)
 
     async def _cancel(self) -> None:
-        # A task that has just ended by itself is no failure to cancel.
+        # The task may end before the cancel arrives.
         with contextlib.suppress(errors.TaskTerminal):
             await self._client.cancel(self._task, reason="Ctrl-C")
 
@@ -177,8 +181,8 @@ class _Attended:
         await asyncio.sleep(HINT_SECONDS)
         now = await self._client.get(self._task, view="basic")
         if now.phase is Phase.PENDING:
-            told = f"{now.id} waits; `taskyard explain {now.id}` tells for what"
-            click.echo(click.style(told, dim=True), err=True)
+            hint = f"{now.id} is waiting; to see why: `taskyard explain {now.id}`"
+            click.echo(click.style(hint, dim=True), err=True)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -195,7 +199,7 @@ def _exit_code(task: Task) -> int:
     code = task.exit_code
     if not code:
         return NO_EXIT_CODE
-    # As a shell tells of a signal.
+    # The exit code that a shell uses for a signal.
     return 128 - code if code < 0 else code
 
 

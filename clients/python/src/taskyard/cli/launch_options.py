@@ -1,4 +1,4 @@
-"""The options that say what a new task executes and how."""
+"""The options that define a new task."""
 
 from __future__ import annotations
 
@@ -32,19 +32,15 @@ _OPTIONS = (
         "--type", "task_type", metavar="TYPE", help="Task type, with its defaults if it is registered."
     ),
     click.option("--payload", type=JSON, help="Input as JSON, or @FILE."),
-    click.option("--id", metavar="ID", help="Id of the task; made by the server otherwise."),
+    click.option("--id", metavar="ID", help="Id of the task; by default the server creates one."),
     click.option("--request-id", metavar="ID", help="Repeating with the same one returns the first task."),
-    click.option(
-        "--label", "-l", "labels", type=PAIR, multiple=True, help="To find the task by; repeatable."
-    ),
+    click.option("--label", "-l", "labels", type=PAIR, multiple=True, help="Label of the task; repeatable."),
     click.option("--env", "-e", type=PAIR, multiple=True, help="Environment variable; repeatable."),
     click.option(
-        "--workdir", "working_directory", metavar="PATH", help="Working directory; a fresh one otherwise."
+        "--workdir", "working_directory", metavar="PATH", help="Working directory; by default a new one."
     ),
     click.option("--priority", type=click.IntRange(0, 1000), help="Higher goes first.  [default: 10]"),
-    click.option(
-        "--retries", "retry", type=click.IntRange(0, 1000), help="How often a failure is tried again."
-    ),
+    click.option("--retries", "retry", type=click.IntRange(0, 1000), help="How often a failure is retried."),
     click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest time of one attempt."),
     click.option("--queue-timeout", type=DURATION, metavar="DURATION", help="Longest wait for a runner."),
     click.option("--total-timeout", type=DURATION, metavar="DURATION", help="Longest time in all."),
@@ -67,19 +63,19 @@ def creation_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
-    """The task that the command line describes; raises UsageError if it says nothing or two things to do."""
-    told = {name: value for name, value in given.items() if value not in (None, (), "")}
-    kinds = {name: told.pop(name) for name in _KINDS if name in told}
+    """The task that the command line describes; raises UsageError unless it names exactly one execution."""
+    options = {name: value for name, value in given.items() if value not in (None, (), "")}
+    kinds = {name: options.pop(name) for name in _KINDS if name in options}
     if len(kinds) > 1:
         raise click.UsageError("--script, --function, --image and --wasm exclude each other")
-    if "interpreter" in told and "script_" not in kinds:
+    if "interpreter" in options and "script_" not in kinds:
         raise click.UsageError("--interpreter needs --script")
-    interpreter = told.pop("interpreter", "")
+    interpreter = options.pop("interpreter", "")
     for name in ("labels", "env", "runner_labels"):
-        if name in told:
-            told[name] = dict(told[name])
+        if name in options:
+            options[name] = dict(options[name])
     try:
-        return _build(words, kinds, interpreter, told)
+        return _build(words, kinds, interpreter, options)
     except TypeError:
         raise click.UsageError("--workdir goes with a command, a script or an image") from None
     except UnicodeDecodeError:
@@ -88,30 +84,32 @@ def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
         raise click.UsageError(str(error)) from None
 
 
-def _build(words: tuple[str, ...], kinds: dict[str, Any], interpreter: str, told: dict[str, Any]) -> NewTask:
+def _build(
+    words: tuple[str, ...], kinds: dict[str, Any], interpreter: str, options: dict[str, Any]
+) -> NewTask:
     if file := kinds.get("script_"):
-        return _script(file, words, interpreter, told)
+        return _script(file, words, interpreter, options)
     if image := kinds.get("image"):
-        return container(image, *words, **told)
+        return container(image, *words, **options)
     if module := kinds.get("wasm_"):
-        return wasm(module, *words, **told)
+        return wasm(module, *words, **options)
     if words and "function_" not in kinds:
-        return command(words[0], *words[1:], **told)
+        return command(words[0], *words[1:], **options)
     if words:
         raise click.UsageError("--function takes --payload, and no COMMAND")
     if "function_" in kinds:
-        return function(kinds["function_"], told.pop("payload", None), **told)
-    if "task_type" in told:
-        return typed(told.pop("task_type"), told.pop("payload", None), **told)
+        return function(kinds["function_"], options.pop("payload", None), **options)
+    if "task_type" in options:
+        return typed(options.pop("task_type"), options.pop("payload", None), **options)
     raise click.UsageError(
-        "say what to run: -- COMMAND, --script FILE, --function NAME, --image, --wasm or --type"
+        "nothing to run: give -- COMMAND, --script FILE, --function NAME, --image, --wasm or --type"
     )
 
 
-def _script(file: Any, words: tuple[str, ...], interpreter: str, told: dict[str, Any]) -> NewTask:
+def _script(file: Any, words: tuple[str, ...], interpreter: str, options: dict[str, Any]) -> NewTask:
     body = file.read()
     named = interpreter or _SUFFIXES.get(Path(str(file.name)).suffix, "bash")
     if named in ("bash", "python", "node"):
         make: Callable[..., NewTask] = getattr(script, named)
-        return make(body, *words, **told)
-    return script.custom(named, body, *words, **told)
+        return make(body, *words, **options)
+    return script.custom(named, body, *words, **options)

@@ -1,4 +1,4 @@
-"""What the administrator's commands share: lists in every form, words for enums, labels as one text."""
+"""Helpers of the administrator's commands: lists in every format, names of enum values, labels as text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ async def print_list(
     form: str,
     titles: Sequence[str],
     row: Callable[[M], Sequence[str]],
-    nothing: str,
+    empty_message: str,
     name: Callable[[M], str] = lambda one: str(getattr(one, "name", "")).rpartition("/")[2],
 ) -> None:
-    """Prints a list as a table, as JSON, as YAML or as names; `nothing` is said of an empty one."""
+    """Prints a list as a table, as JSON, as YAML or as names; prints `empty_message` if it is empty."""
     table = screen.Table(*titles)
     printed = screen.for_programs(form)
     async for batch in stream.batches:
@@ -35,11 +35,11 @@ async def print_list(
     if printed:
         printed.close()
     elif form != "name" and not table.count:
-        click.echo(nothing, err=True)
+        click.echo(empty_message, err=True)
 
 
 def word(enum: Any, number: int, prefix: str) -> str:
-    """An enum's value as a person says it; a newer server's value by its number."""
+    """The name of an enum value in lower case; the number of a value that this version does not have."""
     if number not in enum.values():
         return str(number)
     return str(enum.Name(number)).removeprefix(prefix).lower().replace("_", " ")
@@ -51,12 +51,12 @@ def pairs(labels: Mapping[str, str]) -> str:
 
 
 def limit(number: int) -> str:
-    """A quota, of which 0 means none."""
+    """A quota as text; 0 means unlimited."""
     return str(number) if number else "unlimited"
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Asks before what cannot be undone; without a terminal --yes has to be given."""
+    """Asks for confirmation of what cannot be undone; without a terminal --yes is required."""
     if not yes and not click.confirm(question, err=True):
         raise click.Abort
 

@@ -9,15 +9,15 @@ from taskyard.cli.failure import BROKEN_PIPE, INTERRUPTED, USAGE, CommandFailed
 
 
 def main() -> None:
-    """Runs the command that the arguments name and ends the process."""
-    # gRPC's own remarks about connections are not for the person at the terminal; `up` starts services
-    # that inherit the environment, and in their logs they are welcome.
+    """Runs the command and exits the process."""
+    # gRPC's own messages about connections are not for the terminal; `up` starts services that inherit the
+    # environment, and their logs should have these messages.
     if "up" not in sys.argv:
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
-        # Before there was a command to end: everything is still being loaded.
+        # Interrupted while modules are still being loaded.
         code = INTERRUPTED
     sys.exit(code)
 
@@ -37,28 +37,28 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return int(result or 0)
     except CommandFailed as failed:
-        return _complain(str(failed), failed.exit_code)
+        return _fail(str(failed), failed.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
-        # Nothing is wrong yet: what there is, and no word of complaint.
+        # No command was given: print the help.
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "taskyard"
-        return _complain(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)
+        return _fail(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)
     except click.ClickException as error:
-        return _complain(error.format_message(), USAGE)
+        return _fail(error.format_message(), USAGE)
     except UnicodeDecodeError as error:
         at = f"byte {error.start + 1} of what was read"
-        return _complain(f"the input is not UTF-8 text ({at}); convert it first", USAGE)
+        return _fail(f"the input is not UTF-8 text ({at}); convert it first", USAGE)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has what it wants (`| head`); the interpreter would complain when it flushes at exit.
+        # The reader closed the pipe (`| head`); avoid a second error when the interpreter flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
 
 
-def _complain(line: str, code: int) -> int:
+def _fail(line: str, code: int) -> int:
     print(f"taskyard: {line}", file=sys.stderr)
     return code
 

@@ -25,7 +25,7 @@ KINDS = ("Tenant", "TaskType", "Task")
 
 @dataclass(frozen=True)
 class Resource:
-    """One thing that a file describes: its kind, its id, and the fields that are given."""
+    """One resource of a file: its kind, its id, and its fields."""
 
     kind: str
     id: str
@@ -35,7 +35,7 @@ class Resource:
 
 
 def resources(text: str, file: str) -> Iterator[Resource]:
-    """What a YAML text describes; raises YamlError at the first mistake."""
+    """The resources of a YAML text; raises YamlError at the first mistake."""
     for document in documents(text, file):
         yield _resource(document)
 
@@ -44,12 +44,12 @@ def _resource(document: Document) -> Resource:
     value = _mapping(document)
     kind = value.pop("kind", None)
     if kind not in KINDS:
-        told = (
+        problem = (
             f"{kind!r} is not one of {', '.join(KINDS)}"
             if kind
-            else f"kind is missing; say {', '.join(KINDS)}"
+            else f"kind is missing; use {', '.join(KINDS)}"
         )
-        raise document.error(("kind",), told)
+        raise document.error(("kind",), problem)
     if kind == "Task":
         return Resource(kind, str(value.get("id", "")), new_task_of_document(document, value), document)
     id_ = value.pop("id", None)
@@ -80,7 +80,7 @@ def json_lines(lines: Iterator[str], file: str) -> Iterator[NewTask]:
 
 
 def new_tasks(text: str, file: str) -> Iterator[NewTask]:
-    """The tasks of a YAML file, in which everything is a task; raises YamlError at the first mistake."""
+    """The tasks of a YAML file that contains only tasks; raises YamlError at the first mistake."""
     for document in documents(text, file):
         value = _mapping(document)
         if value.get("kind", "Task") != "Task":
@@ -91,7 +91,7 @@ def new_tasks(text: str, file: str) -> Iterator[NewTask]:
 
 
 def new_task_of_document(document: Document, value: Mapping[str, Any]) -> NewTask:
-    """The task that a mapping describes, in the words of the command line; raises YamlError."""
+    """The task that a mapping describes, with the names of the command line's options; raises YamlError."""
     fields = {str(name).replace("-", "_"): inner for name, inner in value.items() if name != "kind"}
     for name in fields:
         if name not in _FIELDS:
@@ -148,7 +148,7 @@ def _built(document: Document, fields: Mapping[str, Any], options: dict[str, Any
         return typed(options.pop("task_type"), options.pop("payload", None), **options)
     if "spec" in fields:
         return typed("", options.pop("payload", None), **options)
-    raise document.error((), f"nothing to run; say {', '.join(_EXECUTIONS)} or type")
+    raise document.error((), f"nothing to run; use {', '.join(_EXECUTIONS)} or type")
 
 
 def _script(body: str, fields: Mapping[str, Any], args: list[str], options: dict[str, Any]) -> NewTask:
@@ -220,7 +220,7 @@ def _any(document: Document, path: Path, value: Any) -> Any:
     return value
 
 
-# None: what _built reads by itself.
+# None marks the fields that _built reads.
 _FIELDS: Mapping[str, Callable[[Document, Path, Any], Any] | None] = {
     "id": _text,
     "request_id": _text,

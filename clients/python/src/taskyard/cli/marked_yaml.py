@@ -1,4 +1,4 @@
-"""YAML whose values still know where they were written, so that a mistake is told with line and column."""
+"""YAML whose values keep their position, so that errors name line and column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 
 
 class YamlError(ValueError):
-    """What is wrong in a file, as `file:line:column: problem`."""
+    """A mistake in a file, as `file:line:column: problem`."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Document:
         line, column = self.places.get(path, (1, 1))
         return YamlError(f"{self.file}:{line}:{column}: {problem}")
 
-    def unknown(self, path: Path, known: Iterator[str] | list[str]) -> YamlError:
-        """The error for a key that nobody knows, with the nearest one that is known."""
-        names = sorted(known)
+    def unknown(self, path: Path, allowed: Iterator[str] | list[str]) -> YamlError:
+        """The error for an unknown key, with the nearest allowed one."""
+        names = sorted(allowed)
         near = get_close_matches(str(path[-1]), names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"use {', '.join(names)}"
         return self.error(path, f"unknown field {str(path[-1])!r}; {hint}")
 
 
 def documents(text: str, file: str) -> Iterator[Document]:
-    """The documents of a text; raises YamlError for what is no YAML. Empty documents are left out."""
+    """The non-empty documents of a text; raises YamlError if it is not YAML."""
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
         while loader.check_node():

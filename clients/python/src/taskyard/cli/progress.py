@@ -1,4 +1,4 @@
-"""Progress bars: on standard error, and only if somebody looks at it."""
+"""Progress bars on standard error, shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Bar:
 
     def __enter__(self) -> Self:
         if self._shown:
-            self._bar = _made()
+            self._bar = _new_progress()
             self._row = self._bar.add_task(self._title, total=self._total)
             self._bar.start()
         return self
@@ -39,8 +39,8 @@ class Bar:
     def echo(self, lines: Iterable[str]) -> None:
         """Prints lines to standard output; on a terminal above the bar.
 
-        What is there together is printed together: the bar is drawn anew each time, which takes longer than
-        the server needs for a task.
+        Lines are printed together because each call redraws the bar, which takes longer than the server needs
+        for a task.
         """
         text = "".join(f"{line}\n" for line in lines)
         if text and self._bar is not None and sys.stdout.isatty():
@@ -49,12 +49,12 @@ class Bar:
             click.echo(text, nl=False)
 
     def reached(self, count: int) -> None:
-        """Notes how many are done."""
+        """Sets the number of finished items."""
         if self._bar is not None:
             self._bar.update(self._row, completed=count)
 
     def advance(self, count: int = 1) -> None:
-        """Notes that so many more are done."""
+        """Adds to the number of finished items."""
         if self._bar is not None:
             self._bar.advance(self._row, count)
 
@@ -62,11 +62,11 @@ class Bar:
 def _print_above(console: Any, text: str) -> None:
     from rich.segment import Segment, Segments
 
-    # As it is: neither wrapped nor cut, with the colours that it brings.
+    # Unchanged: neither wrapped nor cut, with its own colours.
     console.print(Segments([Segment(text)]), end="", soft_wrap=True)
 
 
-def _made() -> Any:
+def _new_progress() -> Any:
     # Loaded here: most commands never show a bar.
     from rich.console import Console
     from rich.progress import (
@@ -86,7 +86,7 @@ def _made() -> Any:
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
-        # What is meant for standard output must reach it, also when that is a pipe.
+        # Standard output must not be redirected, because it may be a pipe.
         redirect_stdout=False,
         redirect_stderr=False,
     )

@@ -21,7 +21,7 @@ _PAYLOAD = "taskyard.v1.Payload"
 
 
 def fill(message: Any, value: Any, document: Document, path: Path) -> None:
-    """Puts a value of a document into a message; raises YamlError at what does not fit."""
+    """Copies a value of a document into a message; raises YamlError if a field does not match."""
     try:
         ParseDict(_message(message.DESCRIPTOR, value, document, path), message)
     except ParseError as error:
@@ -137,7 +137,7 @@ def _base64(text: str) -> str:
 
 
 def plain(message: Message) -> Any:
-    """A message as plain values, as people would write it; what is unset is left out."""
+    """A message as plain values without unset fields."""
     from google.protobuf.json_format import MessageToDict
 
     return MessageToDict(message, preserving_proto_field_name=True)

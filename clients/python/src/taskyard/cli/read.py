@@ -18,14 +18,14 @@ LIMIT = 50
 
 
 def output_option(*forms: str) -> Callable[[Any], Any]:
-    """-o with these forms, the first one being the default."""
+    """The option -o with these formats; the first one is the default."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(forms),
         default=forms[0],
         show_default=True,
-        help="Form of the output.",
+        help="Output format.",
     )
 
 
@@ -57,11 +57,11 @@ async def get(client: Client, task: str, output: str, exact: bool) -> None:
 def _fields(task: Task, exact: bool) -> Iterator[tuple[str, str]]:
     status, spec = task.proto.status, task.proto.spec
     yield "task", task.id
-    yield "runs", screen.shorten(screen.what(task), 200)
+    yield "runs", screen.shorten(screen.describe_execution(task), 200)
     yield "type", spec.task_type
     yield "phase", str(task.phase)
-    yield "waits for", _pending_reason(task)
-    yield "asked for", _requested(task)
+    yield "waiting for", _pending_reason(task)
+    yield "requested", _requested(task)
     yield "exit code", "" if task.exit_code is None else str(task.exit_code)
     if task.error:
         yield "error", screen.clean(f"{task.error.code}: {task.error.message}".strip(": "))
@@ -72,9 +72,9 @@ def _fields(task: Task, exact: bool) -> Iterator[tuple[str, str]]:
     yield "priority", str(spec.priority)
     yield "slot", spec.slot
     yield "labels", _labels(task)
-    yield "created", screen.moment(task.create_time, exact)
-    yield "started", screen.moment(task.start_time, exact)
-    yield "ended", screen.moment(task.end_time, exact)
+    yield "created", screen.format_time(task.create_time, exact)
+    yield "started", screen.format_time(task.start_time, exact)
+    yield "ended", screen.format_time(task.end_time, exact)
     yield "took", screen.span(screen.duration_of(task))
     yield "payload", _document(task.payload)
     yield "output", _document(task.output)
@@ -103,17 +103,17 @@ def _requested(task: Task) -> str:
 def _document(value: Any) -> str:
     if value is None:
         return ""
-    told = f"{len(value)} bytes" if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
-    return screen.shorten(screen.clean(told), 1000)
+    text = f"{len(value)} bytes" if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False)
+    return screen.shorten(screen.clean(text), 1000)
 
 
 @click.command("list")
 @click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
 @click.option("--phase", type=click.Choice(PHASES, case_sensitive=False), help="Only tasks in this phase.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="At most so many."
+    "--limit", "-n", type=click.IntRange(1), default=LIMIT, show_default=True, help="Maximum number of tasks."
 )
-@click.option("--all", "-a", "everything", is_flag=True, help="All of them, without a limit.")
+@click.option("--all", "-a", "everything", is_flag=True, help="No limit.")
 @output_option("table", "wide", "json", "yaml", "name")
 @exact_option
 @with_client
@@ -143,11 +143,11 @@ async def list_tasks(
     if printed:
         printed.close()
     elif output != "name":
-        _tell_count(count, limit, everything)
+        _print_count(count, limit, everything)
 
 
 def _titles(wide: bool) -> tuple[str, ...]:
-    # An id, a phase and two times leave a dozen columns of an ordinary terminal for what it is about.
+    # An id, a phase and two times leave a dozen columns of an 80-column terminal for the description.
     extra = ("ATTEMPT", "RUNNER", "TYPE", "LABELS") if wide else ()
     return ("TASK", "PHASE", "CREATED", "TOOK", *extra, "WHAT")
 
@@ -157,10 +157,10 @@ def _row(task: Task, exact: bool, wide: bool) -> tuple[str, ...]:
     return (
         task.id,
         str(task.phase),
-        screen.moment(task.create_time, exact),
+        screen.format_time(task.create_time, exact),
         screen.span(screen.duration_of(task)),
         *extra,
-        screen.shorten(screen.what(task), 200 if wide else 60),
+        screen.shorten(screen.describe_execution(task), 200 if wide else 60),
     )
 
 
@@ -168,11 +168,11 @@ def _labels(task: Task) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(task.labels.items()))
 
 
-def _tell_count(count: int, limit: int, everything: bool) -> None:
+def _print_count(count: int, limit: int, everything: bool) -> None:
     if not count:
         click.echo("No tasks.", err=True)
     elif count == limit and not everything:
-        click.echo(f"The newest {limit}; --limit N or --all shows more.", err=True)
+        click.echo(f"Showing the newest {limit}; use --limit N or --all to see more.", err=True)
 
 
 @click.command()
@@ -208,7 +208,7 @@ def _run_row(run: Run, exact: bool) -> tuple[str, ...]:
         str(run.state),
         "" if run.exit_code is None else str(run.exit_code),
         run.runner,
-        screen.moment(run.start_time, exact),
+        screen.format_time(run.start_time, exact),
         screen.span(took),
         screen.clean(f"{run.error.code}: {run.error.message}".strip(": ")) if run.error else "",
     )

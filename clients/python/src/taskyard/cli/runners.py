@@ -21,9 +21,9 @@ from taskyard.convert import to_datetime
 from taskyard.names import last_segment
 from taskyard.v1 import runner_pb2
 
-TITLES = ("RUNNER", "STATE", "TASKS", "KINDS", "HEARD OF", "VERSION", "LABELS")
-# How often a drain is looked at.
-LOOK_SECONDS = 0.5
+TITLES = ("RUNNER", "STATE", "TASKS", "KINDS", "LAST SEEN", "VERSION", "LABELS")
+# Poll interval of a drain.
+POLL_SECONDS = 0.5
 
 
 @click.group(invoke_without_command=True)
@@ -45,9 +45,9 @@ def runners(context: click.Context, filter_: str, output: str, exact: bool) -> i
         return None
 
     async def print_all(client: Client) -> None:
-        nothing = "No runners; `taskyard-runner` on a host makes one."
+        empty_message = "No runners; start `taskyard-runner` on a host."
         await print_list(
-            client.admin.runners(filter_), output, TITLES, lambda one: row_of(one, exact), nothing
+            client.admin.runners(filter_), output, TITLES, lambda one: row_of(one, exact), empty_message
         )
 
     return call(context.obj, print_all)
@@ -61,14 +61,14 @@ def row_of(runner: runner_pb2.Runner, exact: bool) -> tuple[str, ...]:
         _state(runner),
         f"{runner.used_capacity}/{registration.capacity}",
         ",".join(_kinds(runner)),
-        screen.moment(to_datetime(runner.heartbeat_time), exact),
+        screen.format_time(to_datetime(runner.heartbeat_time), exact),
         registration.version,
         pairs(runner.labels),
     )
 
 
 def _state(runner: runner_pb2.Runner) -> str:
-    # A drain that has nothing left to wait for looks like one.
+    # A draining runner without tasks is drained.
     if runner.state == runner_pb2.RUNNER_STATE_DRAINING and not runner.used_capacity:
         return "drained"
     return word(runner_pb2.RunnerState, runner.state, "RUNNER_STATE_")
@@ -98,8 +98,8 @@ async def show(client: Client, runner: str, output: str, exact: bool) -> None:
         screen.print_fields(_fields(found, exact))
 
 
-# What a runner tells about itself that decides what tasks may expect of it.
-_ABOUT = {"container_engine": "containers", "sandbox": "sandbox", "limits": "limits"}
+# Metadata of the registration that describes what tasks can use.
+_CAPABILITIES = {"container_engine": "containers", "sandbox": "sandbox", "limits": "limits"}
 
 
 def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]:
@@ -115,9 +115,9 @@ def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]
         cores = f"{resources.cpu_millis / 1000:g} cores"
         yield "resources", f"{cores}, {resources.memory_mb} MB memory, {resources.disk_mb} MB disk"
     yield "kinds", ", ".join(_kinds(runner))
-    about = registration.metadata
-    for name, title in _ABOUT.items():
-        yield title, screen.clean(str(about[name])) if name in about else ""
+    metadata = registration.metadata
+    for name, title in _CAPABILITIES.items():
+        yield title, screen.clean(str(metadata[name])) if name in metadata else ""
     yield "task types", ", ".join(registration.task_types)
     yield "functions", ", ".join(registration.functions)
     yield "labels", pairs(runner.labels)
@@ -125,8 +125,8 @@ def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]
     yield "tenants", ", ".join(runner.tenants)
     yield "host", screen.clean(registration.host)
     yield "version", screen.clean(registration.version)
-    yield "heard of", screen.moment(to_datetime(runner.heartbeat_time), exact)
-    yield "registered", screen.moment(to_datetime(runner.register_time), exact)
+    yield "last seen", screen.format_time(to_datetime(runner.heartbeat_time), exact)
+    yield "registered", screen.format_time(to_datetime(runner.register_time), exact)
     yield "succeeded", str(runner.completed_count)
     yield "failed", str(runner.failed_count)
     yield "holds", " ".join(last_segment(task) for task in runner.tasks)
@@ -137,9 +137,9 @@ def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]
 @click.argument("labels", nargs=-1, type=PAIR, required=True, metavar="NAME=VALUE...")
 @with_client
 async def label(client: Client, runner: str, labels: tuple[tuple[str, str], ...]) -> None:
-    """Set labels of a runner; an empty value takes one away.
+    """Set labels of a runner; an empty value removes the label.
 
-    They win over what the runner says about itself.
+    They override the labels that the runner registered.
 
     \b
     Example:
@@ -155,18 +155,18 @@ async def label(client: Client, runner: str, labels: tuple[tuple[str, str], ...]
 
 @runners.command("delete")
 @click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...")
-@click.option("--force", is_flag=True, help="Although it holds tasks; they go to other runners.")
+@click.option("--force", is_flag=True, help="Delete it even if it holds tasks; they go to other runners.")
 @yes_option
 @with_client
 async def delete_runner(client: Client, runners_: tuple[str, ...], force: bool, yes: bool) -> int:
-    """Forget runners that are gone.
+    """Delete runners that are gone.
 
     \b
     Example:
       taskyard runners delete worker-1
     """
     if force:
-        confirm(f"Take the tasks of {', '.join(runners_)} away?", yes)
+        confirm(f"Revoke the tasks of {', '.join(runners_)}?", yes)
 
     async def remove(runner: str) -> str:
         await client.admin.delete_runner(runner, force=force)
@@ -182,13 +182,13 @@ async def delete_runner(client: Client, runners_: tuple[str, ...], force: bool, 
     type=click.Choice(["finish", "release"]),
     default="finish",
     show_default=True,
-    help="Let running tasks finish, or stop them at a checkpoint and give them to others.",
+    help="Let running tasks finish, or stop them at a checkpoint and release them to other runners.",
 )
 @click.option("--deadline", type=DURATION, metavar="DURATION", help="When finish turns into release.")
 @click.option("--reason", default="", help="For the audit trail and other administrators.")
-@click.option("--exit", "exit_", is_flag=True, help="End the agent when its last task is gone.")
+@click.option("--exit", "exit_", is_flag=True, help="Exit the agent after its last task.")
 @click.option("--no-wait", is_flag=True, help="Return at once.")
-@click.option("--timeout", type=DURATION, metavar="DURATION", help="Give up waiting after this time.")
+@click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest wait.")
 @click.pass_obj
 def drain(
     connection: Connection,
@@ -198,7 +198,7 @@ def drain(
     timeout: float | None,
     **how: Any,
 ) -> int:
-    """Let runners finish, without new work.
+    """Stop new work on runners and let their tasks finish.
 
     Waits until they hold no task. A drain stays in force, also over restarts, until `taskyard undrain`.
 
@@ -209,20 +209,20 @@ def drain(
       taskyard drain worker-1 --mode release
     """
 
-    async def attend(client: Client) -> int:
+    async def execute(client: Client) -> int:
         held = 0
         for runner in runners_:
-            held += (await _ask(client, runner, **how)).used_capacity
+            held += (await _drain_one(client, runner, **how)).used_capacity
         if not no_wait:
             await _until_empty(client, runners_, held, timeout)
         for runner in runners_:
             click.echo(f"{runner}  {'draining' if no_wait else 'drained'}")
         return 0
 
-    return call(connection, attend)
+    return call(connection, execute)
 
 
-async def _ask(
+async def _drain_one(
     client: Client,
     runner: str,
     *,
@@ -244,26 +244,27 @@ async def _until_empty(client: Client, runners_: tuple[str, ...], held: int, tim
                 while left:
                     left = sum([(await client.admin.get_runner(one)).used_capacity for one in runners_])
                     bar.reached(max(0, held - left))
-                    await asyncio.sleep(LOOK_SECONDS if left else 0)
+                    await asyncio.sleep(POLL_SECONDS if left else 0)
     except TimeoutError:
         waited = screen.span(timedelta(seconds=timeout or 0))
-        told = f"{left} tasks still run after {waited}; the drain stays in force"
-        raise CommandFailed(f"{told}, `--mode release` gives them to others", TIME_UP) from None
+        running = "1 task is" if left == 1 else f"{left} tasks are"
+        message = f"{running} still running after {waited}; the drain stays in force"
+        raise CommandFailed(f"{message}, `--mode release` releases them to other runners", TIME_UP) from None
 
 
 @click.command()
 @click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...")
 @with_client
 async def undrain(client: Client, runners_: tuple[str, ...]) -> int:
-    """Let drained runners take work again.
+    """Let drained runners accept work again.
 
     \b
     Example:
       taskyard undrain worker-1
     """
 
-    def tell(runner: runner_pb2.Runner) -> None:
+    def print_runner(runner: runner_pb2.Runner) -> None:
         state = _state(runner)
         click.echo(f"{last_segment(runner.name)}  {screen.paint(state, state)}")
 
-    return await for_each(client, runners_, client.admin.undrain, tell)
+    return await for_each(client, runners_, client.admin.undrain, print_runner)

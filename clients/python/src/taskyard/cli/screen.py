@@ -58,12 +58,12 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def coloured() -> bool:
-    """Whether standard output is a terminal whose user has nothing against colours."""
+    """Whether standard output is a terminal and NO_COLOR is not set."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def clean(text: str) -> str:
-    """Text of others on one line, without what would steer the terminal."""
+    """Untrusted text on one line, without terminal control characters."""
     return _CONTROL.sub("�", text.replace("\n", " ").replace("\t", " "))
 
 
@@ -74,12 +74,12 @@ def paint(text: str, word: str) -> str:
 
 
 def dim(text: str) -> str:
-    """Text that steps back."""
+    """Dimmed text."""
     return click.style(text, dim=True) if coloured() else text
 
 
 class Table:
-    """Aligned columns, printed as the rows come; the first rows set the widths, a phase gets its colour."""
+    """Aligned columns, printed row by row; the first rows set the widths, a phase gets its colour."""
 
     def __init__(self, *titles: str) -> None:
         self._titles = titles
@@ -99,7 +99,7 @@ class Table:
 
 
 def table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]], room: int) -> list[str]:
-    """The lines of a table that is known as a whole, none wider than `room`."""
+    """The lines of a complete table, none wider than `room`."""
     cells = list(rows)
     widths = [max(map(width, column)) for column in zip(titles, *cells, strict=True)]
     return [dim(_row(titles, widths, room)), *(_row(row, widths, room, painted=True) for row in cells)]
@@ -109,7 +109,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], room: int, *, painted: boo
     line, used = [], 0
     for cell, wide in zip(cells, widths, strict=True):
         text = cell + " " * (wide - width(cell))
-        # What does not fit on the terminal is cut at its edge, never wrapped into the next row.
+        # A row that is wider than the terminal is cut, never wrapped.
         if room and used + width(text.rstrip()) > room:
             text = text[: max(0, room - used - 1)] + "…"
         line.append(paint(text, cell) if painted else text)
@@ -155,7 +155,7 @@ def json_line(message: Message) -> str:
 
 
 class YamlDocuments:
-    """Messages as YAML documents, printed as they come."""
+    """Messages as YAML documents, printed one by one."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -167,16 +167,16 @@ class YamlDocuments:
             self.count += 1
 
     def close(self) -> None:
-        """There is nothing to print at the end."""
+        """No-op: YAML documents need no terminator."""
 
 
 def for_programs(form: str) -> JsonArray | YamlDocuments | None:
-    """Where messages go that are asked for as JSON or YAML; None for what people read."""
+    """The printer for JSON or YAML output; None for output for people."""
     return JsonArray() if form == "json" else YamlDocuments() if form == "yaml" else None
 
 
 class JsonArray:
-    """A JSON array of messages, printed as they come, so that a long list needs no memory."""
+    """A JSON array of messages, printed one by one, so that a long list is not kept in memory."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -192,7 +192,7 @@ class JsonArray:
         click.echo("\n]" if self.count else "[]")
 
 
-def moment(time: datetime | None, exact: bool) -> str:
+def format_time(time: datetime | None, exact: bool) -> str:
     """A time: how long ago, or exactly."""
     if time is None:
         return ""
@@ -225,8 +225,8 @@ def duration_of(task: Task) -> timedelta | None:
     return (task.end_time or datetime.now(UTC)) - task.start_time
 
 
-def what(task: Task) -> str:
-    """What a task executes, in a few words."""
+def describe_execution(task: Task) -> str:
+    """A short description of what a task executes."""
     spec = task.proto.spec
     execution = spec.execution
     match execution.WhichOneof("kind"):
@@ -260,6 +260,11 @@ def wrapped(text: str, indent: int = 0) -> list[str]:
     return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 
+def plural(count: int, noun: str) -> str:
+    """The count with its noun: 1 task, 2 tasks."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def shorten(text: str, length: int) -> str:
-    """At most so many characters."""
+    """The text, cut to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"

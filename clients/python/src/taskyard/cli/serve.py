@@ -20,7 +20,7 @@ from taskyard.client import Client
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
-    help="Where everything is kept.  [default: the XDG data directory]",
+    help="Data directory.  [default: the XDG data directory]",
 )
 @click.option("--host", help="Loopback address to listen on.  [default: 127.0.0.1]")
 @click.option("--taskdb-port", type=click.IntRange(0, 65535), help="0 = any free one.  [default: 7420]")
@@ -30,7 +30,7 @@ from taskyard.client import Client
     envvar="TASKYARD_DATABASE_URL",
     help="A PostgreSQL of your own instead of the embedded one.  [env: TASKYARD_DATABASE_URL]",
 )
-@click.option("--postgres-user", help="Who runs the embedded PostgreSQL if you are root.")
+@click.option("--postgres-user", help="User that runs the embedded PostgreSQL if you are root.")
 @click.option(
     "--metrics", is_flag=True, default=None, help="Serve Prometheus metrics on 9420, 9421 and 9423."
 )
@@ -64,25 +64,26 @@ def _standalone() -> Any:
     try:
         from taskyard_standalone import up
     except ImportError:
-        told = "`taskyard up` needs the servers; run: pip install taskyard-standalone"
-        raise CommandFailed(told, USAGE) from None
+        message = "`taskyard up` needs the servers; run: pip install taskyard-standalone"
+        raise CommandFailed(message, USAGE) from None
     return up
 
 
 def _own_arguments() -> list[str]:
-    """What followed `up` on the command line."""
+    """The arguments after `up` on the command line."""
     return sys.argv[sys.argv.index("up") + 1 :]
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Which one, if there are several.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Data directory of the instance.")
 @click.option(
     "--timeout", type=DURATION, default=60.0, metavar="DURATION", help="Longest wait.  [default: 60s]"
 )
 def down(data_dir: Path | None, timeout: float) -> int:
     """Stop a `taskyard up` and keep its data.
 
-    Without --data-dir the one of the nearest .taskyard folder upwards, else that of your data directory.
+    Without --data-dir it stops the instance of the nearest .taskyard folder upwards, else that of the XDG
+    data directory.
 
     \b
     Example:
@@ -104,7 +105,7 @@ def down(data_dir: Path | None, timeout: float) -> int:
 async def status(client: Client) -> int:
     """Show whether the servers answer.
 
-    Also tells whether the key is accepted.
+    Also checks whether the key is accepted.
 
     \b
     Example:

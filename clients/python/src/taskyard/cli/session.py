@@ -21,7 +21,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Connection:
-    """What was said on the command line about the server."""
+    """The options of the command line that select the server."""
 
     address: str | None = None
     key: str | None = field(default=None, repr=False)
@@ -38,7 +38,7 @@ class Connection:
 def with_client(
     command: Callable[Concatenate[Client, P], Awaitable[int | None]],
 ) -> Callable[P, Any]:
-    """Makes a click callback of a coroutine function; what it returns is the exit code."""
+    """Turns a coroutine function into a click callback; it returns the exit code."""
 
     @click.pass_obj
     @functools.wraps(command)
@@ -49,8 +49,8 @@ def with_client(
 
 
 def call(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
-    """Runs a coroutine function with a client; what it returns is the exit code."""
-    # Whoever traces a shell script hands its trace over in this variable.
+    """Runs a coroutine function with a client; it returns the exit code."""
+    # A traced shell script passes its trace in this variable.
     tracing.pass_on(os.environ.get("TRACEPARENT", ""))
     return asyncio.run(_run(connection, command))
 
@@ -70,13 +70,13 @@ async def _run(connection: Connection, command: Callable[[Client], Awaitable[int
 
 
 async def for_each(
-    client: Client, tasks: Sequence[str], act: Callable[[str], Awaitable[Any]], tell: Callable[[Any], None]
+    client: Client, tasks: Sequence[str], act: Callable[[str], Awaitable[Any]], report: Callable[[Any], None]
 ) -> int:
-    """Does something to each task and tells of it; one that fails does not stop the others."""
+    """Calls `act` for each task and `report` with its result; a failure does not stop the others."""
     failures = []
     for task in tasks:
         try:
-            tell(await act(task))
+            report(await act(task))
         except errors.TaskyardError as error:
             failure = explain(error, client.context)
             if failure.exit_code in (UNREACHABLE, REFUSED):

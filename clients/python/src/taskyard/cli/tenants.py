@@ -128,8 +128,8 @@ def _fields(
     burst = f"{limit(quota.rate_burst)} at once"
     yield "new tasks", f"{limit(quota.rate_limit_per_sec)} a second, {burst}, {now} right now"
     yield "weight", str(quota.weight)
-    yield "created", screen.moment(to_datetime(tenant.create_time), exact)
-    yield "changed", screen.moment(to_datetime(tenant.update_time), exact)
+    yield "created", screen.format_time(to_datetime(tenant.create_time), exact)
+    yield "changed", screen.format_time(to_datetime(tenant.update_time), exact)
     yield "version", str(tenant.resource_version)
 
 
@@ -138,7 +138,7 @@ def _fields(
 @_changing(required=True)
 @with_client
 async def create(client: Client, /, tenant: str, **given: Any) -> None:
-    """Make a tenant.
+    """Create a tenant.
 
     \b
     Example:
@@ -202,13 +202,13 @@ def _wanted(given: dict[str, Any]) -> tuple[tenant_pb2.Tenant, list[str]]:
 @yes_option
 @with_client
 async def delete(client: Client, tenants_: tuple[str, ...], force: bool, yes: bool) -> int:
-    """Delete tenants for good.
+    """Delete tenants permanently.
 
     \b
     Example:
       taskyard tenants delete acme
     """
-    confirm(f"Delete {', '.join(tenants_)}{' with all tasks' if force else ''} for good?", yes)
+    confirm(f"Delete {', '.join(tenants_)}{' with all tasks' if force else ''} permanently?", yes)
 
     async def remove(tenant: str) -> str:
         await client.admin.delete_tenant(tenant, force=force)

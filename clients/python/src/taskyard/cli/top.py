@@ -37,9 +37,9 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 @click.command()
 @click.option(
-    "--interval", type=DURATION, default=2.0, metavar="DURATION", help="Time between looks.  [default: 2s]"
+    "--interval", type=DURATION, default=2.0, metavar="DURATION", help="Refresh interval.  [default: 2s]"
 )
-@click.option("--once", is_flag=True, help="Print one look and end; so it is without a terminal.")
+@click.option("--once", is_flag=True, help="Print once and exit; the default without a terminal.")
 @with_client
 async def top(client: Client, interval: float, once: bool) -> None:
     """Watch queue, runners and throughput live.
@@ -51,24 +51,24 @@ async def top(client: Client, interval: float, once: bool) -> None:
       taskyard top
       taskyard top --once
     """
-    watched = _Watched(client)
-    await watched.look()
+    dashboard = _Dashboard(client)
+    await dashboard.refresh()
     if once or not sys.stdout.isatty() or not sys.stdin.isatty():
-        click.echo("\n".join(watched.lines(100, 40)))
+        click.echo("\n".join(dashboard.lines(100, 40)))
         return
     stop = asyncio.Event()
     draw = asyncio.Event()
     with _full_screen(stop, draw):
         while not stop.is_set():
             size = shutil.get_terminal_size()
-            _paint(watched.lines(size.columns, size.lines))
-            if await _happens(stop, draw, interval):
+            _paint(dashboard.lines(size.columns, size.lines))
+            if await _interrupted(stop, draw, interval):
                 continue
-            await watched.look()
+            await dashboard.refresh()
 
 
-async def _happens(stop: asyncio.Event, draw: asyncio.Event, seconds: float) -> bool:
-    """Whether it was told to stop or to draw anew before the time was up."""
+async def _interrupted(stop: asyncio.Event, draw: asyncio.Event, seconds: float) -> bool:
+    """Whether `stop` or `draw` was set within the time."""
     waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(draw.wait())]
     done, _ = await asyncio.wait(waits, timeout=max(0.1, seconds), return_when=asyncio.FIRST_COMPLETED)
     for one in waits:
@@ -79,14 +79,14 @@ async def _happens(stop: asyncio.Event, draw: asyncio.Event, seconds: float) -> 
 
 @contextmanager
 def _full_screen(stop: asyncio.Event, draw: asyncio.Event) -> Iterator[None]:
-    """The whole terminal, given back as it was; q, Ctrl-C and a closed terminal stop, a new size draws."""
+    """Uses the whole terminal and restores it; q, Ctrl-C and a closed terminal stop, a new size redraws."""
     loop = asyncio.get_running_loop()
     stdin = sys.stdin.fileno()
     before = termios.tcgetattr(stdin)
 
     def read() -> None:
         typed = os.read(stdin, 1024)
-        # Nothing is read from a terminal that is gone.
+        # A closed terminal reads as empty.
         if not typed or set(typed) & set(b"qQ\x03\x04"):
             stop.set()
 
@@ -108,39 +108,39 @@ def _full_screen(stop: asyncio.Event, draw: asyncio.Event) -> Iterator[None]:
 
 
 def _paint(lines: Sequence[str]) -> None:
-    # Each line clears its rest and the end clears what is below: nothing flickers.
+    # Each line clears its rest and the end clears the rows below, to avoid flicker.
     sys.stdout.write("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
     sys.stdout.flush()
 
 
 @dataclass
-class _Watched:
-    """What is known of the servers, and how the number of ended tasks grew from look to look."""
+class _Dashboard:
+    """The state of the servers at the last refresh, and the rate of ended tasks over time."""
 
     client: Client
     stats: pb.TaskStats = field(default_factory=pb.TaskStats)
     runners: list[runner_pb2.Runner] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
-    trouble: str = ""
+    error_text: str = ""
     rates: deque[float] = field(default_factory=lambda: deque(maxlen=HISTORY))
     _last: tuple[float, int] | None = None
 
-    async def look(self) -> None:
-        """Asks the servers once more; what fails is told on the screen and asked again next time."""
+    async def refresh(self) -> None:
+        """Reads the state of the servers; an error is shown and the next refresh tries again."""
         try:
             groups = (await self.client.stats()).groups
             self.stats = groups[0] if groups else pb.TaskStats()
-            self._note_rate()
-            # What runs may be older than all that fits on the screen of what waits.
+            self._record_rate()
+            # Running tasks may be older than the newest live tasks.
             found = {task.name: task async for task in self.client.list(phase="running", limit=SHOWN)}
             found |= {task.name: task async for task in self.client.list(phase="live", limit=SHOWN)}
             self.tasks = list(found.values())
             self.runners = [runner async for runner in self.client.admin.runners()]
-            self.trouble = ""
+            self.error_text = ""
         except errors.TaskyardError as error:
-            self.trouble = " ".join(error.message.split())
+            self.error_text = " ".join(error.message.split())
 
-    def _note_rate(self) -> None:
+    def _record_rate(self) -> None:
         ended = sum(count.count for count in self.stats.phases if Phase(count.phase).terminal)
         now = time.monotonic()
         if self._last is not None and now > self._last[0]:
@@ -153,8 +153,8 @@ class _Watched:
         where = f"{context.address}   tenant {context.tenant}"
         head = f"taskyard top   {where}   {datetime.now():%H:%M:%S}   q quits"
         shown = [screen.dim(head[:columns]), "", *self._queue(columns)]
-        if self.trouble:
-            shown += ["", screen.paint(self.trouble[:columns], "error")]
+        if self.error_text:
+            shown += ["", screen.paint(self.error_text[:columns], "error")]
         if self.runners:
             room = max(3, (rows - len(shown)) // 3)
             found = [runner_rows.row_of(runner, exact=False) for runner in self.runners[:room]]
@@ -168,12 +168,19 @@ class _Watched:
 
     def _queue(self, columns: int) -> list[str]:
         counts = {Phase(count.phase): count.count for count in self.stats.phases}
-        known = [Phase.PENDING, Phase.SCHEDULED, Phase.RUNNING, Phase.PAUSED, Phase.SUCCEEDED, Phase.FAILED]
-        phases = sorted({*known, *(phase for phase, count in counts.items() if count)})
+        always_shown = [
+            Phase.PENDING,
+            Phase.SCHEDULED,
+            Phase.RUNNING,
+            Phase.PAUSED,
+            Phase.SUCCEEDED,
+            Phase.FAILED,
+        ]
+        phases = sorted({*always_shown, *(phase for phase, count in counts.items() if count)})
         table = screen.table_lines(
             [str(phase) for phase in phases], [[str(counts.get(phase, 0)) for phase in phases]], columns
         )
-        rate = f"{self.rates[-1]:.1f} ended/s" if self.rates else "ended/s after the next look"
+        rate = f"{self.rates[-1]:.1f} ended/s" if self.rates else "ended/s after the next refresh"
         waits = self.stats.oldest_pending_age.ToTimedelta()
         oldest = f"   oldest waits {screen.span(waits)}" if waits > timedelta() else ""
         graph = sparkline(self.rates, max(0, columns - len(rate) - len(oldest) - 4))
@@ -188,20 +195,20 @@ def sparkline(values: Sequence[float], room: int) -> str:
 
 
 def _urgency(task: Task) -> tuple[int, str]:
-    """What runs comes first, then what is about to, then what waits."""
+    """Sort key: running tasks first, then scheduled ones, then waiting ones."""
     order = [Phase.RUNNING, Phase.SCHEDULED, Phase.REDISTRIBUTING, Phase.PENDING, Phase.PAUSED]
     return (order.index(task.phase) if task.phase in order else len(order), task.id)
 
 
 def _task_row(task: Task) -> tuple[str, ...]:
     progress = task.proto.status.progress
-    told = f"{progress.percent}% {progress.message}" if progress.percent or progress.message else ""
+    text = f"{progress.percent}% {progress.message}" if progress.percent or progress.message else ""
     return (
         task.id,
         str(task.phase),
-        screen.moment(task.create_time, False).removesuffix(" ago"),
+        screen.format_time(task.create_time, False).removesuffix(" ago"),
         screen.span(screen.duration_of(task)),
         task.runner,
-        screen.shorten(screen.clean(told), 24),
-        screen.shorten(screen.what(task), 60),
+        screen.shorten(screen.clean(text), 24),
+        screen.shorten(screen.describe_execution(task), 60),
     )

@@ -32,7 +32,7 @@ TITLES = ("TYPE", "STATE", "RUNS", "REVISION", "CHANGED", "DESCRIPTION")
 def types(context: click.Context, filter_: str, tenant: str, output: str, exact: bool) -> int | None:
     """List task types; show, check or delete one.
 
-    `taskyard apply` makes and changes them.
+    `taskyard apply` creates and updates them.
 
     \b
     Examples:
@@ -45,8 +45,8 @@ def types(context: click.Context, filter_: str, tenant: str, output: str, exact:
 
     async def print_all(client: Client) -> None:
         found = client.admin.types(filter_, tenant=tenant)
-        nothing = "No task types; `taskyard apply` makes them."
-        await print_list(found, output, TITLES, lambda one: _row(one, exact), nothing)
+        empty_message = "No task types; `taskyard apply` creates them."
+        await print_list(found, output, TITLES, lambda one: _row(one, exact), empty_message)
 
     return call(context.obj, print_all)
 
@@ -57,7 +57,7 @@ def _row(task_type: task_type_pb2.TaskType, exact: bool) -> tuple[str, ...]:
         _state(task_type),
         task_type.execution.WhichOneof("kind") or "",
         str(task_type.revision),
-        screen.moment(to_datetime(task_type.update_time), exact),
+        screen.format_time(to_datetime(task_type.update_time), exact),
         screen.shorten(screen.clean(task_type.description), 80),
     )
 
@@ -89,7 +89,7 @@ def _fields(task_type: task_type_pb2.TaskType, exact: bool) -> Iterator[tuple[st
     yield "type", last_segment(task_type.name)
     yield "description", screen.clean(task_type.description)
     yield "state", _state(task_type)
-    yield "runs", task_type.execution.WhichOneof("kind") or "what each task says"
+    yield "runs", task_type.execution.WhichOneof("kind") or "defined by each task"
     yield "priority", str(task_type.priority) if task_type.HasField("priority") else ""
     if task_type.retry.HasField("max_retries"):
         yield "retries", str(task_type.retry.max_retries)
@@ -98,8 +98,8 @@ def _fields(task_type: task_type_pb2.TaskType, exact: bool) -> Iterator[tuple[st
             yield name.replace("_", " "), screen.span(getattr(task_type, name).ToTimedelta())
     yield "schema", screen.shorten(screen.clean(task_type.payload_schema.decode(errors="replace")), 500)
     yield "revision", str(task_type.revision)
-    yield "created", screen.moment(to_datetime(task_type.create_time), exact)
-    yield "changed", screen.moment(to_datetime(task_type.update_time), exact)
+    yield "created", screen.format_time(to_datetime(task_type.create_time), exact)
+    yield "changed", screen.format_time(to_datetime(task_type.update_time), exact)
 
 
 @types.command()
@@ -115,12 +115,12 @@ async def check(client: Client, task_type: str, payload: Any) -> int:
     Example:
       taskyard types check encode '{"width": 640}'
     """
-    answer = await client.admin.validate_payload(task_type, payload)
-    for violation in answer.violations:
+    response = await client.admin.validate_payload(task_type, payload)
+    for violation in response.violations:
         click.echo(f"{violation.field}: {screen.clean(violation.description)}")
-    if answer.valid:
-        click.echo("It matches.")
-    return 0 if answer.valid else FAILED
+    if response.valid:
+        click.echo("The payload matches.")
+    return 0 if response.valid else FAILED
 
 
 @types.command()

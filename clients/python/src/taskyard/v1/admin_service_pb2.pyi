@@ -87,7 +87,7 @@ class RunDoctorResponse(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     HEALTHY_FIELD_NUMBER: _builtins.int
     healthy: _builtins.bool
-    """No check found anything that is left; damage that was acknowledged is not."""
+    """No check has an open finding; repaired and acknowledged findings do not count."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___DoctorFinding]:
         """One per check."""
@@ -210,7 +210,7 @@ Global___ListQuarantinesResponse: _TypeAlias = ListQuarantinesResponse  # noqa: 
 
 @_typing.final
 class Quarantine(_message.Message):
-    """A spec that is held back."""
+    """A quarantined spec."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

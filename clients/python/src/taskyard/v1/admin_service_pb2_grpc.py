@@ -71,7 +71,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListQuarantines(self, request, context):
-        """Lists specs that are held back because they killed too many runners.
+        """Lists specs that are quarantined because they crashed too many runners.
         Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -87,8 +87,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetWebhookSecret(self, request, context):
-        """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
-        when it is first asked for.  Also for the tenant's own keys that may write.  Without
+        """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is created
+        when it is first requested.  Also for the tenant's own keys that may write.  Without
         `rotate` safe to repeat.
         Errors: NOT_FOUND.
         """

@@ -39,7 +39,7 @@ class AdminServiceStub:
     Errors: INVALID_ARGUMENT (FIELD_INVALID: unknown check).
     """
     ListQuarantines: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListQuarantinesRequest, _admin_service_pb2.ListQuarantinesResponse]
-    """Lists specs that are held back because they killed too many runners.
+    """Lists specs that are quarantined because they crashed too many runners.
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     ReleaseQuarantine: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ReleaseQuarantineRequest, _admin_service_pb2.ReleaseQuarantineResponse]
@@ -47,8 +47,8 @@ class AdminServiceStub:
     Errors: NOT_FOUND.
     """
     GetWebhookSecret: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetWebhookSecretRequest, _admin_service_pb2.GetWebhookSecretResponse]
-    """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
-    when it is first asked for.  Also for the tenant's own keys that may write.  Without
+    """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is created
+    when it is first requested.  Also for the tenant's own keys that may write.  Without
     `rotate` safe to repeat.
     Errors: NOT_FOUND.
     """
@@ -64,7 +64,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     Errors: INVALID_ARGUMENT (FIELD_INVALID: unknown check).
     """
     ListQuarantines: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListQuarantinesRequest, _admin_service_pb2.ListQuarantinesResponse]  # type: ignore[assignment]
-    """Lists specs that are held back because they killed too many runners.
+    """Lists specs that are quarantined because they crashed too many runners.
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     ReleaseQuarantine: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ReleaseQuarantineRequest, _admin_service_pb2.ReleaseQuarantineResponse]  # type: ignore[assignment]
@@ -72,8 +72,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     Errors: NOT_FOUND.
     """
     GetWebhookSecret: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetWebhookSecretRequest, _admin_service_pb2.GetWebhookSecretResponse]  # type: ignore[assignment]
-    """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
-    when it is first asked for.  Also for the tenant's own keys that may write.  Without
+    """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is created
+    when it is first requested.  Also for the tenant's own keys that may write.  Without
     `rotate` safe to repeat.
     Errors: NOT_FOUND.
     """
@@ -96,7 +96,7 @@ class AdminServiceServicer:
         request: _admin_service_pb2.ListQuarantinesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListQuarantinesResponse, _abc.Awaitable[_admin_service_pb2.ListQuarantinesResponse]]:
-        """Lists specs that are held back because they killed too many runners.
+        """Lists specs that are quarantined because they crashed too many runners.
         Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
         """
 
@@ -114,8 +114,8 @@ class AdminServiceServicer:
         request: _admin_service_pb2.GetWebhookSecretRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetWebhookSecretResponse, _abc.Awaitable[_admin_service_pb2.GetWebhookSecretResponse]]:
-        """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is made
-        when it is first asked for.  Also for the tenant's own keys that may write.  Without
+        """Returns the secret that a tenant's webhooks are signed with (Standard Webhooks); it is created
+        when it is first requested.  Also for the tenant's own keys that may write.  Without
         `rotate` safe to repeat.
         Errors: NOT_FOUND.
         """

@@ -75,7 +75,7 @@ class ApiKeyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevokeApiKey(self, request, context):
-        """Makes a key invalid for good: at once on the replica that answers, everywhere else
+        """Revokes a key permanently: at once on the replica that answers, everywhere else
         within 10 s; open streams end within 40 s.  Idempotent.
         Errors: NOT_FOUND.
         """

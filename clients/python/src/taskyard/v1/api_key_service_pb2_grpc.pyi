@@ -44,7 +44,7 @@ class ApiKeyServiceStub:
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     RevokeApiKey: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]
-    """Makes a key invalid for good: at once on the replica that answers, everywhere else
+    """Revokes a key permanently: at once on the replica that answers, everywhere else
     within 10 s; open streams end within 40 s.  Idempotent.
     Errors: NOT_FOUND.
     """
@@ -65,7 +65,7 @@ class ApiKeyServiceAsyncStub(ApiKeyServiceStub):
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     RevokeApiKey: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]  # type: ignore[assignment]
-    """Makes a key invalid for good: at once on the replica that answers, everywhere else
+    """Revokes a key permanently: at once on the replica that answers, everywhere else
     within 10 s; open streams end within 40 s.  Idempotent.
     Errors: NOT_FOUND.
     """
@@ -98,7 +98,7 @@ class ApiKeyServiceServicer:
         request: _api_key_service_pb2.RevokeApiKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_api_key_service_pb2.RevokeApiKeyResponse, _abc.Awaitable[_api_key_service_pb2.RevokeApiKeyResponse]]:
-        """Makes a key invalid for good: at once on the replica that answers, everywhere else
+        """Revokes a key permanently: at once on the replica that answers, everywhere else
         within 10 s; open streams end within 40 s.  Idempotent.
         Errors: NOT_FOUND.
         """

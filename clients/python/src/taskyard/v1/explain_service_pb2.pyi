@@ -210,7 +210,7 @@ class ExplainTaskResponse(_message.Message):
 
     @_builtins.property
     def earliest_time(self) -> _timestamp_pb2.Timestamp:
-        """Not before this, as far as it is known."""
+        """Earliest start, if known."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ Global___ExplainTaskResponse: _TypeAlias = ExplainTaskResponse  # noqa: Y015
 
 @_typing.final
 class GateVerdict(_message.Message):
-    """What one gate says."""
+    """The result of one gate."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -254,10 +254,10 @@ class GateVerdict(_message.Message):
     remedy: _builtins.str
     """What would open it."""
     blocker: _builtins.str
-    """Task, slot, tenant or type in the way."""
+    """Task, slot, tenant or type that keeps the gate closed."""
     @_builtins.property
     def open_time(self) -> _timestamp_pb2.Timestamp:
-        """When it opens, if that is known."""
+        """When it opens, if known."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ Global___GateVerdict: _TypeAlias = GateVerdict  # noqa: Y015
 
 @_typing.final
 class RunnerVerdict(_message.Message):
-    """What one runner says."""
+    """The result of one runner."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

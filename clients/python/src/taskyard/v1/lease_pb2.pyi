@@ -7,7 +7,7 @@ pull API and the internal lease service.
 LEASES AND FENCING
   * A claim adds one to the task's generation, names the runner and draws a random
     lease_id.  (task, generation) names the run; every later write repeats both numbers and
-    is rejected for good when either is not the current one.
+    is rejected permanently when either is not the current one.
   * Expiry does not change the generation, the next claim does.  Until then a late outcome
     is accepted.
   * A lease is a duration on the holder's own clock, from the moment it SENT the request
@@ -47,25 +47,25 @@ class _LeaseAction:
 class _LeaseActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LeaseAction.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     LEASE_ACTION_UNSPECIFIED: _LeaseAction.ValueType  # 0
-    """None: go on."""
+    """None: continue."""
     LEASE_ACTION_CANCEL: _LeaseAction.ValueType  # 1
     """Stop, then report cancelled."""
     LEASE_ACTION_PAUSE: _LeaseAction.ValueType  # 2
     """Checkpoint if possible, stop, then report released (PAUSED)."""
     LEASE_ACTION_ABORT: _LeaseAction.ValueType  # 3
-    """Stop at once and report nothing: the lease is lost for good."""
+    """Stop at once and report nothing: the lease is permanently lost."""
 
 class LeaseAction(_LeaseAction, metaclass=_LeaseActionEnumTypeWrapper):
     """Actions a lease holder must carry out."""
 
 LEASE_ACTION_UNSPECIFIED: LeaseAction.ValueType  # 0
-"""None: go on."""
+"""None: continue."""
 LEASE_ACTION_CANCEL: LeaseAction.ValueType  # 1
 """Stop, then report cancelled."""
 LEASE_ACTION_PAUSE: LeaseAction.ValueType  # 2
 """Checkpoint if possible, stop, then report released (PAUSED)."""
 LEASE_ACTION_ABORT: LeaseAction.ValueType  # 3
-"""Stop at once and report nothing: the lease is lost for good."""
+"""Stop at once and report nothing: the lease is permanently lost."""
 Global___LeaseAction: _TypeAlias = LeaseAction  # noqa: Y015
 
 class _ReleaseReason:
@@ -77,34 +77,34 @@ class _ReleaseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Release
     RELEASE_REASON_UNSPECIFIED: _ReleaseReason.ValueType  # 0
     """Invalid."""
     RELEASE_REASON_PAUSED: _ReleaseReason.ValueType  # 1
-    """Pause was asked for -> PAUSED."""
+    """Pause was requested -> PAUSED."""
     RELEASE_REASON_DRAINED: _ReleaseReason.ValueType  # 2
     """Runner drains or shuts down -> REDISTRIBUTING, or PENDING if it had not started."""
     RELEASE_REASON_NO_CAPACITY: _ReleaseReason.ValueType  # 3
     """Not started: no capacity -> PENDING."""
     RELEASE_REASON_UNSUPPORTED: _ReleaseReason.ValueType  # 4
-    """Not started: type, kind or resources not supported -> PENDING, and the like of it is not
-    offered to this agent again for 10 min by the scheduler that heard it.  A restarted agent
-    (another instance_id) is asked again.
+    """Not started: type, kind or resources not supported -> PENDING, and the scheduler that
+    received the report does not offer similar tasks to this agent for 10 min.  A restarted
+    agent (another instance_id) is offered them again.
     """
     RELEASE_REASON_LOST: _ReleaseReason.ValueType  # 5
     """The holder lost the workload (restart of the host, crash) -> as a lost runner."""
 
 class ReleaseReason(_ReleaseReason, metaclass=_ReleaseReasonEnumTypeWrapper):
-    """Why a lease is given back."""
+    """Why a lease is released."""
 
 RELEASE_REASON_UNSPECIFIED: ReleaseReason.ValueType  # 0
 """Invalid."""
 RELEASE_REASON_PAUSED: ReleaseReason.ValueType  # 1
-"""Pause was asked for -> PAUSED."""
+"""Pause was requested -> PAUSED."""
 RELEASE_REASON_DRAINED: ReleaseReason.ValueType  # 2
 """Runner drains or shuts down -> REDISTRIBUTING, or PENDING if it had not started."""
 RELEASE_REASON_NO_CAPACITY: ReleaseReason.ValueType  # 3
 """Not started: no capacity -> PENDING."""
 RELEASE_REASON_UNSUPPORTED: ReleaseReason.ValueType  # 4
-"""Not started: type, kind or resources not supported -> PENDING, and the like of it is not
-offered to this agent again for 10 min by the scheduler that heard it.  A restarted agent
-(another instance_id) is asked again.
+"""Not started: type, kind or resources not supported -> PENDING, and the scheduler that
+received the report does not offer similar tasks to this agent for 10 min.  A restarted
+agent (another instance_id) is offered them again.
 """
 RELEASE_REASON_LOST: ReleaseReason.ValueType  # 5
 """The holder lost the workload (restart of the host, crash) -> as a lost runner."""
@@ -142,7 +142,7 @@ Global___LeaseRef: _TypeAlias = LeaseRef  # noqa: Y015
 
 @_typing.final
 class LeaseVerdict(_message.Message):
-    """What a holder must know about one of its leases."""
+    """The action that a holder must take on one of its leases."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -277,7 +277,7 @@ Global___Assignment: _TypeAlias = Assignment  # noqa: Y015
 
 @_typing.final
 class RunReport(_message.Message):
-    """What a lease holder has to say about a run."""
+    """A report of the lease holder about a run."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -297,7 +297,7 @@ class RunReport(_message.Message):
     """Position in the runner's spool; 0 where there is none."""
     log_sequence: _builtins.int
     """With an outcome: sequence of the run's last log entry, 0 = it wrote none, so that a
-    follower knows when it has seen everything.  Unset: not known.
+    follower can detect the end of the log.  Unset: unknown.
     """
     @_builtins.property
     def lease(self) -> Global___LeaseRef:

@@ -256,7 +256,7 @@ class RunnerClaimResult(_message.Message):
 
     @_builtins.property
     def error(self) -> _status_pb2.Status:
-        """ABORTED/SESSION_SUPERSEDED when the session does not stand."""
+        """ABORTED/SESSION_SUPERSEDED when the session is not the current one."""
 
     def __init__(
         self,
@@ -367,7 +367,7 @@ class HolderReport(_message.Message):
     """Authenticated holder."""
     @_builtins.property
     def report(self) -> _lease_pb2.RunReport:
-        """What it says."""
+        """The report."""
 
     def __init__(
         self,
@@ -719,7 +719,7 @@ class Lane(_message.Message):
     backlog: _builtins.int
     """Tasks in it, roughly."""
     more: _builtins.bool
-    """There may be more than the backlog says: only so many were counted."""
+    """There may be more tasks than the backlog: counting stopped at a limit."""
     @_builtins.property
     def key(self) -> Global___LaneKey:
         """Lane."""
@@ -801,7 +801,7 @@ Global___PlacementClass: _TypeAlias = PlacementClass  # noqa: Y015
 
 @_typing.final
 class TenantShare(_message.Message):
-    """What fairness needs to know of a tenant."""
+    """The input of fair scheduling for a tenant."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -829,7 +829,7 @@ class TenantShare(_message.Message):
     leased_count: _builtins.int
     """Leases it holds, as of this response."""
     limits_only: _builtins.bool
-    """usage and leased_count are not told: they are what was told before, and what happened since."""
+    """usage and leased_count are not set: the earlier values, updated since, remain valid."""
     @_builtins.property
     def paused_task_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Types whose queue is paused."""
@@ -919,7 +919,7 @@ Global___ReadExplainFactsRequest: _TypeAlias = ReadExplainFactsRequest  # noqa: 
 
 @_typing.final
 class ReadExplainFactsResponse(_message.Message):
-    """What taskdb knows about a task's way to a runner."""
+    """taskdb's facts about the scheduling of a task."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -966,7 +966,7 @@ class ReadExplainFactsResponse(_message.Message):
 
     @_builtins.property
     def quarantine(self) -> Global___QuarantineFacts:
-        """Set if its spec is held back."""
+        """Set if its spec is quarantined."""
 
     @_builtins.property
     def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerFacts]:

@@ -88,7 +88,7 @@ class LeaseServiceServicer:
 
     def ClaimForRunners(self, request, context):
         """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
-        of the first call are returned that still stand.
+        of the first call are returned that are still valid.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -152,8 +152,8 @@ class LeaseServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchQueue(self, request, context):
-        """Streams changed lanes, classes and tenants, and what holders must know.  The first
-        response is complete; a full one follows every 30 s and repairs what was lost.
+        """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
+        response is complete; a full one follows every 30 s and replaces lost updates.
         Errors: UNAVAILABLE (SERVER_DRAINING).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

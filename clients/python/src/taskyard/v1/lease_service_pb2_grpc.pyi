@@ -43,7 +43,7 @@ class LeaseServiceStub:
     def __new__(cls, channel: _aio.Channel) -> LeaseServiceAsyncStub: ...
     ClaimForRunners: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ClaimForRunnersRequest, _lease_service_pb2.ClaimForRunnersResponse]
     """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
-    of the first call are returned that still stand.
+    of the first call are returned that are still valid.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
     """
     RenewLeases: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.RenewLeasesRequest, _lease_service_pb2.RenewLeasesResponse]
@@ -79,8 +79,8 @@ class LeaseServiceStub:
     TaskService.CreateTask, with requests[i]. before the field.
     """
     WatchQueue: _grpc.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]
-    """Streams changed lanes, classes and tenants, and what holders must know.  The first
-    response is complete; a full one follows every 30 s and repairs what was lost.
+    """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
+    response is complete; a full one follows every 30 s and replaces lost updates.
     Errors: UNAVAILABLE (SERVER_DRAINING).
     """
     ReadExplainFacts: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]
@@ -96,7 +96,7 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     ClaimForRunners: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ClaimForRunnersRequest, _lease_service_pb2.ClaimForRunnersResponse]  # type: ignore[assignment]
     """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
-    of the first call are returned that still stand.
+    of the first call are returned that are still valid.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
     """
     RenewLeases: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.RenewLeasesRequest, _lease_service_pb2.RenewLeasesResponse]  # type: ignore[assignment]
@@ -132,8 +132,8 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     TaskService.CreateTask, with requests[i]. before the field.
     """
     WatchQueue: _aio.UnaryStreamMultiCallable[_lease_service_pb2.WatchQueueRequest, _lease_service_pb2.WatchQueueResponse]  # type: ignore[assignment]
-    """Streams changed lanes, classes and tenants, and what holders must know.  The first
-    response is complete; a full one follows every 30 s and repairs what was lost.
+    """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
+    response is complete; a full one follows every 30 s and replaces lost updates.
     Errors: UNAVAILABLE (SERVER_DRAINING).
     """
     ReadExplainFacts: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ReadExplainFactsRequest, _lease_service_pb2.ReadExplainFactsResponse]  # type: ignore[assignment]
@@ -151,7 +151,7 @@ class LeaseServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_lease_service_pb2.ClaimForRunnersResponse, _abc.Awaitable[_lease_service_pb2.ClaimForRunnersResponse]]:
         """Claims tasks for up to 1000 runners.  Safe to repeat: with the same request_id the leases
-        of the first call are returned that still stand.
+        of the first call are returned that are still valid.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per runner: see RunnerClaimResult.error.
         """
 
@@ -222,8 +222,8 @@ class LeaseServiceServicer:
         request: _lease_service_pb2.WatchQueueRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_lease_service_pb2.WatchQueueResponse], _abc.AsyncIterator[_lease_service_pb2.WatchQueueResponse]]:
-        """Streams changed lanes, classes and tenants, and what holders must know.  The first
-        response is complete; a full one follows every 30 s and repairs what was lost.
+        """Streams changed lanes, classes and tenants, and verdicts for lease holders.  The first
+        response is complete; a full one follows every 30 s and replaces lost updates.
         Errors: UNAVAILABLE (SERVER_DRAINING).
         """
 

@@ -62,7 +62,7 @@ class _LogSource:
 class _LogSourceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_LogSource.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     LOG_SOURCE_UNSPECIFIED: _LogSource.ValueType  # 0
-    """Not known."""
+    """Unknown."""
     LOG_SOURCE_STDOUT: _LogSource.ValueType  # 1
     """Standard output of the workload."""
     LOG_SOURCE_STDERR: _LogSource.ValueType  # 2
@@ -76,7 +76,7 @@ class LogSource(_LogSource, metaclass=_LogSourceEnumTypeWrapper):
     """Origins of log entries."""
 
 LOG_SOURCE_UNSPECIFIED: LogSource.ValueType  # 0
-"""Not known."""
+"""Unknown."""
 LOG_SOURCE_STDOUT: LogSource.ValueType  # 1
 """Standard output of the workload."""
 LOG_SOURCE_STDERR: LogSource.ValueType  # 2

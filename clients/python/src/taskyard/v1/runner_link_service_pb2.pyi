@@ -8,8 +8,8 @@ STATES (agent's view)
   DISCONNECTED --Connect+hello--> HELLO_SENT --welcome--> READY
   READY --drain--> DRAINING --undrain--> READY
   DRAINING --last lease ended and acked, exit_when_drained or own drain--> goodbye --> CLOSED
-  READY|DRAINING --server goodbye--> CLOSING (nothing new; reports go on until half-close)
-  any --stream error, heartbeat timeout--> DISCONNECTED; workloads go on
+  READY|DRAINING --server goodbye--> CLOSING (no new work; reports continue until half-close)
+  any --stream error, heartbeat timeout--> DISCONNECTED; workloads continue
 Reconnect: full-jitter back-off 0.5 s .. 30 s, or goodbye.reconnect_after; always a new RPC.
 
 RULES
@@ -19,14 +19,14 @@ RULES
  2 A new session of a runner supersedes the old one (ABORTED/SESSION_SUPERSEDED).  Another
    instance_id while the old one is alive, without takeover: ALREADY_EXISTS/
    RUNNER_ID_IN_USE.  welcome carries a verdict for each listed lease that must act; the
-   others go on.
+   others continue.
  3 Assignments never exceed the free capacity of the last hello or heartbeat plus prefetch
    minus what was assigned since.  Each has a short first lease and names the last
    heartbeat the scheduler had received; the lease counts from that heartbeat's sending.
    An assignment whose lease has run out is dropped; one for a (task, generation) the agent
    already has is the same assignment again.
- 4 An agent that takes assignments on lists them in a heartbeat within 1 s; what it does not
-   want it gives back with a released report.
+ 4 An agent that accepts assignments lists them in a heartbeat within 1 s; it rejects others
+   with a released report.
  5 A heartbeat every heartbeat_interval renews the session and with it every lease that was
    listed or started.  It lists differences only: `changed` since the last acknowledged
    heartbeat, `dropped` leases, and held_count to detect a mismatch, which the server
@@ -42,7 +42,7 @@ RULES
  8 progress is not spooled: only the newest per task matters; it rides on heartbeats or in a
    report with seq 0.
  9 Logs are numbered per run, acked by LogAck, sent behind reports, and may be dropped oldest
-   first when the agent's buffer is full (dropped_count tells).
+   first when the agent's buffer is full (see dropped_count).
 10 A checkpoint is acked by CheckpointAck once stored; its file is kept until then.  One upload
    at a time per task; chunks of different tasks may interleave.
 11 Windows: at most flow.max_unacked_reports / max_unacked_bytes in flight; heartbeats are
@@ -53,10 +53,10 @@ RULES
    message; 4 MiB is the limit towards the scheduler, 8 MiB towards the agent.
 13 Commands are desired state, not events: the server repeats them in heartbeat acks and after
    a reconnect until the state is reached; repeating one is harmless.
-14 goodbye of the agent ends the session; with keep_leases the leases live on until they
+14 goodbye of the agent ends the session; with keep_leases the leases stay until they
    expire.  goodbye of the server: it acks what it has received, then half-closes; the
    agent finishes sending, half-closes and reconnects; no task is affected.
-15 Unknown oneof members are ignored.  The session speaks min(agent, server) of the protocol
+15 Unknown oneof members are ignored.  The session uses min(agent, server) of the protocol
    versions; without a common one PROTOCOL_VERSION_UNSUPPORTED.
 """
 
@@ -155,7 +155,7 @@ class _ServerGoodbyeReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_S
     SERVER_GOODBYE_REASON_SESSION_AGE: _ServerGoodbyeReason.ValueType  # 2
     """max_session_age reached."""
     SERVER_GOODBYE_REASON_REBALANCE: _ServerGoodbyeReason.ValueType  # 3
-    """Load is spread anew."""
+    """Load is rebalanced."""
 
 class ServerGoodbyeReason(_ServerGoodbyeReason, metaclass=_ServerGoodbyeReasonEnumTypeWrapper):
     """Why a scheduler is going."""
@@ -167,7 +167,7 @@ SERVER_GOODBYE_REASON_SHUTDOWN: ServerGoodbyeReason.ValueType  # 1
 SERVER_GOODBYE_REASON_SESSION_AGE: ServerGoodbyeReason.ValueType  # 2
 """max_session_age reached."""
 SERVER_GOODBYE_REASON_REBALANCE: ServerGoodbyeReason.ValueType  # 3
-"""Load is spread anew."""
+"""Load is rebalanced."""
 Global___ServerGoodbyeReason: _TypeAlias = ServerGoodbyeReason  # noqa: Y015
 
 @_typing.final
@@ -358,7 +358,7 @@ Global___Hello: _TypeAlias = Hello  # noqa: Y015
 
 @_typing.final
 class Capacity(_message.Message):
-    """What a runner can take now."""
+    """The free capacity of a runner."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -456,11 +456,11 @@ class Welcome(_message.Message):
 
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.LeaseVerdict]:
-        """Held leases that are lost or must act; the others go on."""
+        """Held leases that are lost or must act; the others continue."""
 
     @_builtins.property
     def max_session_age(self) -> _duration_pb2.Duration:
-        """The server will say goodbye after about this long (60 min +- 10 %)."""
+        """The server will send goodbye after about this time (60 min +- 10 %)."""
 
     @_builtins.property
     def drain(self) -> _runner_pb2.DrainRequest:
@@ -721,7 +721,7 @@ class LogAck(_message.Message):
 
     @_builtins.property
     def status(self) -> _status_pb2.Status:
-        """Set if the logs of this run are refused for good."""
+        """Set if the logs of this run are permanently rejected."""
 
     def __init__(
         self,
@@ -900,7 +900,7 @@ class RunnerGoodbye(_message.Message):
     """Why."""
     keep_leases: _builtins.bool
     """Workloads survive the agent (restart, upgrade): keep the leases until they expire.
-    Otherwise nothing runs any more and every remaining lease is given back.
+    Otherwise nothing runs any more and every remaining lease is released.
     """
     message: _builtins.str
     """For people."""

@@ -71,9 +71,9 @@ class _RunnerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunnerSta
     RUNNER_STATE_UNSPECIFIED: _RunnerState.ValueType  # 0
     """Invalid."""
     RUNNER_STATE_HEALTHY: _RunnerState.ValueType  # 1
-    """Its session stands, it takes work."""
+    """It has a session and accepts work."""
     RUNNER_STATE_DRAINING: _RunnerState.ValueType  # 2
-    """Finishes its work, takes none."""
+    """Finishes its work, accepts no new work."""
     RUNNER_STATE_DEAD: _RunnerState.ValueType  # 3
     """Its session has expired or was closed.  Soft-deleted after 7 d."""
 
@@ -83,9 +83,9 @@ class RunnerState(_RunnerState, metaclass=_RunnerStateEnumTypeWrapper):
 RUNNER_STATE_UNSPECIFIED: RunnerState.ValueType  # 0
 """Invalid."""
 RUNNER_STATE_HEALTHY: RunnerState.ValueType  # 1
-"""Its session stands, it takes work."""
+"""It has a session and accepts work."""
 RUNNER_STATE_DRAINING: RunnerState.ValueType  # 2
-"""Finishes its work, takes none."""
+"""Finishes its work, accepts no new work."""
 RUNNER_STATE_DEAD: RunnerState.ValueType  # 3
 """Its session has expired or was closed.  Soft-deleted after 7 d."""
 Global___RunnerState: _TypeAlias = RunnerState  # noqa: Y015
@@ -248,7 +248,7 @@ class Runner(_message.Message):
     """As in TaskMetadata."""
     @_builtins.property
     def registration(self) -> Global___RunnerRegistration:
-        """What the agent said about itself last."""
+        """The agent's last registration."""
 
     @_builtins.property
     def drain(self) -> Global___DrainRequest:
@@ -324,7 +324,7 @@ Global___Runner: _TypeAlias = Runner  # noqa: Y015
 
 @_typing.final
 class RunnerRegistration(_message.Message):
-    """What an agent says about itself."""
+    """An agent's description of itself."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -361,7 +361,7 @@ class RunnerRegistration(_message.Message):
     FUNCTIONS_FIELD_NUMBER: _builtins.int
     PREFETCH_FIELD_NUMBER: _builtins.int
     capacity: _builtins.int
-    """Most tasks at a time (seeds: max_parallel_tasks, capacity_total)."""
+    """Maximum number of concurrent tasks (seeds: max_parallel_tasks, capacity_total)."""
     backend_type: _builtins.str
     """Backend configuration type (seed: backend_type)."""
     version: _builtins.str
@@ -369,7 +369,7 @@ class RunnerRegistration(_message.Message):
     host: _builtins.str
     """Host name."""
     prefetch: _builtins.int
-    """Assignments it takes beyond its free capacity, so that the next one is at hand."""
+    """Assignments it accepts beyond its free capacity, so that the next one is ready."""
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """Labels for placement (seeds: tags, labels)."""

@@ -171,7 +171,7 @@ class UpdateRunnerRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def runner(self) -> _runner_pb2.Runner:
-        """runner.name says which; resource_version > 0 is a precondition."""
+        """runner.name selects the runner; resource_version > 0 is a precondition."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:

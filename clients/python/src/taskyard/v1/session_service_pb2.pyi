@@ -49,11 +49,11 @@ class OpenSessionRequest(_message.Message):
     """Take the id over from a live agent."""
     @_builtins.property
     def registration(self) -> _runner_pb2.RunnerRegistration:
-        """As said in hello."""
+        """As in hello."""
 
     @_builtins.property
     def held(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.LeaseRef]:
-        """Leases the agent says it has.  What it holds by record and does not list counts as lost
+        """Leases the agent lists as held.  A recorded lease that it does not list counts as lost
         with its runner (FORBID work only after the old session's recorded expiry).
         """
 
@@ -122,7 +122,7 @@ class OpenSessionResponse(_message.Message):
 
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.LeaseVerdict]:
-        """Held leases that are lost or whose holder must act; the others go on."""
+        """Held leases that are lost or whose holder must act; the others continue."""
 
     @_builtins.property
     def held_task_types(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -300,7 +300,7 @@ class SessionRenewalResult(_message.Message):
     LOST_FIELD_NUMBER: _builtins.int
     VERDICTS_FIELD_NUMBER: _builtins.int
     lost: _builtins.bool
-    """Superseded, closed or expired: end its stream, it says hello again."""
+    """Superseded, closed or expired: end its stream; the agent connects again."""
     @_builtins.property
     def verdicts(self) -> _containers.RepeatedCompositeFieldContainer[_lease_pb2.LeaseVerdict]:
         """Leases that were revoked (ABORT) or whose holder must act."""
@@ -334,9 +334,9 @@ class CloseSessionRequest(_message.Message):
     session_epoch: _builtins.int
     """Its session."""
     release: _builtins.bool
-    """Give back its leases at once: the runner said that nothing runs any more."""
+    """Release its leases at once: the runner reported that nothing runs any more."""
     disconnected: _builtins.bool
-    """The stream broke: start the 10 s of on_runner_lost REDISTRIBUTE; the session goes on."""
+    """The stream broke: start the 10 s of on_runner_lost REDISTRIBUTE; the session continues."""
     def __init__(
         self,
         *,

@@ -82,7 +82,7 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Ends a session; with `release` gives back what it holds, otherwise its leases live until
+        """Ends a session; with `release` releases its leases, otherwise they stay valid until
         the session's recorded expiry.  Safe to repeat.
         Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
         """
@@ -91,7 +91,7 @@ class SessionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def VerifyApiKey(self, request, context):
-        """Says whose key it is.
+        """Returns the record of a key.
         Errors: UNAUTHENTICATED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -46,12 +46,12 @@ class SessionServiceStub:
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
     """
     CloseSession: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]
-    """Ends a session; with `release` gives back what it holds, otherwise its leases live until
+    """Ends a session; with `release` releases its leases, otherwise they stay valid until
     the session's recorded expiry.  Safe to repeat.
     Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
     """
     VerifyApiKey: _grpc.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]
-    """Says whose key it is.
+    """Returns the record of a key.
     Errors: UNAUTHENTICATED.
     """
 
@@ -73,12 +73,12 @@ class SessionServiceAsyncStub(SessionServiceStub):
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per session: see SessionRenewalResult.
     """
     CloseSession: _aio.UnaryUnaryMultiCallable[_session_service_pb2.CloseSessionRequest, _session_service_pb2.CloseSessionResponse]  # type: ignore[assignment]
-    """Ends a session; with `release` gives back what it holds, otherwise its leases live until
+    """Ends a session; with `release` releases its leases, otherwise they stay valid until
     the session's recorded expiry.  Safe to repeat.
     Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
     """
     VerifyApiKey: _aio.UnaryUnaryMultiCallable[_session_service_pb2.VerifyApiKeyRequest, _session_service_pb2.VerifyApiKeyResponse]  # type: ignore[assignment]
-    """Says whose key it is.
+    """Returns the record of a key.
     Errors: UNAUTHENTICATED.
     """
 
@@ -112,7 +112,7 @@ class SessionServiceServicer:
         request: _session_service_pb2.CloseSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_service_pb2.CloseSessionResponse, _abc.Awaitable[_session_service_pb2.CloseSessionResponse]]:
-        """Ends a session; with `release` gives back what it holds, otherwise its leases live until
+        """Ends a session; with `release` releases its leases, otherwise they stay valid until
         the session's recorded expiry.  Safe to repeat.
         Errors: ABORTED (SESSION_SUPERSEDED), which the caller ignores.
         """
@@ -122,7 +122,7 @@ class SessionServiceServicer:
         request: _session_service_pb2.VerifyApiKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_service_pb2.VerifyApiKeyResponse, _abc.Awaitable[_session_service_pb2.VerifyApiKeyResponse]]:
-        """Says whose key it is.
+        """Returns the record of a key.
         Errors: UNAUTHENTICATED.
         """
 

@@ -11,7 +11,7 @@ table, generated from the code that decides.
   (new)                   PENDING         U      CreateTask
   PENDING                 SCHEDULED       S      claim: generation + 1, lease granted
   SCHEDULED               RUNNING         R      started: attempt + 1
-  SCHEDULED               PENDING         R,T    given back, or its first lease ran out, before
+  SCHEDULED               PENDING         R,T    released, or its first lease expired, before
                                                  the start; uses up no budget
   RUNNING                 SUCCEEDED       R      succeeded (restart != ALWAYS)
   RUNNING                 PENDING         R,T    retry with budget left, see next_attempt_time
@@ -69,7 +69,7 @@ class _OverlapPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Overlap
     OVERLAP_POLICY_FORBID: _OverlapPolicy.ValueType  # 1
     """The runner stops the work when its lease expires; no other run starts before that."""
     OVERLAP_POLICY_ALLOW: _OverlapPolicy.ValueType  # 2
-    """The work goes on without a lease for up to orphan_timeout; another run may start."""
+    """The work continues without a lease for up to orphan_timeout; another run may start."""
 
 class OverlapPolicy(_OverlapPolicy, metaclass=_OverlapPolicyEnumTypeWrapper):
     """Whether two runs of a task may overlap in time."""
@@ -79,7 +79,7 @@ OVERLAP_POLICY_UNSPECIFIED: OverlapPolicy.ValueType  # 0
 OVERLAP_POLICY_FORBID: OverlapPolicy.ValueType  # 1
 """The runner stops the work when its lease expires; no other run starts before that."""
 OVERLAP_POLICY_ALLOW: OverlapPolicy.ValueType  # 2
-"""The work goes on without a lease for up to orphan_timeout; another run may start."""
+"""The work continues without a lease for up to orphan_timeout; another run may start."""
 Global___OverlapPolicy: _TypeAlias = OverlapPolicy  # noqa: Y015
 
 class _RunnerLostPolicy:
@@ -100,7 +100,7 @@ class _RunnerLostPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Runn
     """PAUSED once the lease has expired; an operator resumes or cancels."""
 
 class RunnerLostPolicy(_RunnerLostPolicy, metaclass=_RunnerLostPolicyEnumTypeWrapper):
-    """What becomes of a task whose runner is lost."""
+    """What happens to a task whose runner is lost."""
 
 RUNNER_LOST_POLICY_UNSPECIFIED: RunnerLostPolicy.ValueType  # 0
 """Same as WAIT."""
@@ -241,7 +241,7 @@ class _PendingReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Pending
     PENDING_REASON_QUEUED: _PendingReason.ValueType  # 1
     """Claimable, waiting for its turn."""
     PENDING_REASON_DELAYED: _PendingReason.ValueType  # 2
-    """not_before lies ahead."""
+    """not_before is in the future."""
     PENDING_REASON_BACKOFF: _PendingReason.ValueType  # 3
     """Waiting for next_attempt_time."""
     PENDING_REASON_SLOT_BUSY: _PendingReason.ValueType  # 4
@@ -250,14 +250,14 @@ class _PendingReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Pending
     """External task not yet started by its owner."""
 
 class PendingReason(_PendingReason, metaclass=_PendingReasonEnumTypeWrapper):
-    """Why a PENDING task is not running yet, as far as taskdb knows; ExplainTask knows more."""
+    """Why a PENDING task is not running yet, according to taskdb; ExplainTask returns more."""
 
 PENDING_REASON_UNSPECIFIED: PendingReason.ValueType  # 0
 """Not PENDING."""
 PENDING_REASON_QUEUED: PendingReason.ValueType  # 1
 """Claimable, waiting for its turn."""
 PENDING_REASON_DELAYED: PendingReason.ValueType  # 2
-"""not_before lies ahead."""
+"""not_before is in the future."""
 PENDING_REASON_BACKOFF: PendingReason.ValueType  # 3
 """Waiting for next_attempt_time."""
 PENDING_REASON_SLOT_BUSY: PendingReason.ValueType  # 4
@@ -418,7 +418,7 @@ class TaskMetadata(_message.Message):
     id: _builtins.str
     """Last segment of the name."""
     uid: _builtins.str
-    """Server-made UUIDv7; tells a re-created task from its predecessor."""
+    """UUIDv7 created by the server; distinguishes a re-created task from its predecessor."""
     resource_version: _builtins.int
     """Starts at 1, grows by one with every change of spec or status.  On UpdateTask a
     non-zero value is a precondition (ABORTED/RESOURCE_VERSION_MISMATCH).
@@ -567,7 +567,7 @@ class TaskSpec(_message.Message):
 
     @_builtins.property
     def checkpoint_interval(self) -> _duration_pb2.Duration:
-        """How often the workload should checkpoint; 0 = only when it wants to.  Seed default 300 s."""
+        """How often the workload should checkpoint; 0 = at its own discretion.  Seed default 300 s."""
 
     @_builtins.property
     def callback(self) -> Global___Callback:
@@ -601,7 +601,7 @@ class TaskSpec(_message.Message):
 
     @_builtins.property
     def orphan_timeout(self) -> _duration_pb2.Duration:
-        """How long ALLOW work goes on after its lease expired.  Default 1 h."""
+        """How long ALLOW work continues after its lease expired.  Default 1 h."""
 
     def __init__(
         self,
@@ -1131,7 +1131,7 @@ class TaskStatus(_message.Message):
     """Resolved tenants/{tenant}/taskTypes/{task_type}; empty for a mere classification."""
     @_builtins.property
     def requested_action(self) -> Global___RequestedAction:
-        """Cancel or pause that has been asked for and not yet taken effect."""
+        """Cancel or pause that was requested and has not taken effect yet."""
 
     @_builtins.property
     def lease_expire_time(self) -> _timestamp_pb2.Timestamp:
@@ -1220,7 +1220,7 @@ class RequestedAction(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     ACTOR_FIELD_NUMBER: _builtins.int
     action: Global___TaskAction.ValueType
-    """What was asked for."""
+    """The requested action."""
     reason: _builtins.str
     """Given by the caller."""
     @_builtins.property

@@ -195,7 +195,7 @@ class CreateTaskRequest(_message.Message):
     parent: _builtins.str
     """tenants/{tenant}.  Required for CreateTask; may be empty inside a batch."""
     task_id: _builtins.str
-    """Id to use; empty = server makes a UUIDv7."""
+    """Id to use; empty = the server creates a UUIDv7."""
     request_id: _builtins.str
     """See IDEMPOTENCY.  A UUID is recommended.  Seed limit 64."""
     validate_only: _builtins.bool
@@ -565,7 +565,7 @@ class UpdateTaskRequest(_message.Message):
     """See IDEMPOTENCY."""
     @_builtins.property
     def task(self) -> _task_pb2.Task:
-        """task.name says which; metadata.resource_version > 0 is a precondition."""
+        """task.name selects the task; metadata.resource_version > 0 is a precondition."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:

@@ -281,7 +281,7 @@ class TaskServiceServicer:
 
     def BatchRetryTasks(self, request, context):
         """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-        live and says PHASE_CONFLICT per task.
+        live and returns PHASE_CONFLICT per task.
         Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -310,7 +310,7 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CheckFence(self, request, context):
-        """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+        """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
         that a workload can guard its own side effects.
         Errors: NOT_FOUND.
         """

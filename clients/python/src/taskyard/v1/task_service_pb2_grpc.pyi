@@ -132,7 +132,7 @@ class TaskServiceStub:
     """
     BatchRetryTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.BatchRetryTasksRequest, _task_service_pb2.BatchRetryTasksResponse]
     """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-    live and says PHASE_CONFLICT per task.
+    live and returns PHASE_CONFLICT per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
     """
     ReportTaskStatus: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.ReportTaskStatusRequest, _task_service_pb2.ReportTaskStatusResponse]
@@ -149,7 +149,7 @@ class TaskServiceStub:
     Errors: NOT_FOUND.
     """
     CheckFence: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CheckFenceRequest, _task_service_pb2.CheckFenceResponse]
-    """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+    """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
     that a workload can guard its own side effects.
     Errors: NOT_FOUND.
     """
@@ -284,7 +284,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """
     BatchRetryTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.BatchRetryTasksRequest, _task_service_pb2.BatchRetryTasksResponse]  # type: ignore[assignment]
     """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-    live and says PHASE_CONFLICT per task.
+    live and returns PHASE_CONFLICT per task.
     Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
     """
     ReportTaskStatus: _aio.UnaryUnaryMultiCallable[_task_service_pb2.ReportTaskStatusRequest, _task_service_pb2.ReportTaskStatusResponse]  # type: ignore[assignment]
@@ -301,7 +301,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     Errors: NOT_FOUND.
     """
     CheckFence: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CheckFenceRequest, _task_service_pb2.CheckFenceResponse]  # type: ignore[assignment]
-    """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+    """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
     that a workload can guard its own side effects.
     Errors: NOT_FOUND.
     """
@@ -498,7 +498,7 @@ class TaskServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.BatchRetryTasksResponse, _abc.Awaitable[_task_service_pb2.BatchRetryTasksResponse]]:
         """Retries up to 1000 tasks, by name or by filter, each on its own.  A repeat finds them
-        live and says PHASE_CONFLICT per task.
+        live and returns PHASE_CONFLICT per task.
         Errors: INVALID_ARGUMENT (BATCH_TOO_LARGE, FILTER_INVALID).  Per task as RetryTask.
         """
 
@@ -530,7 +530,7 @@ class TaskServiceServicer:
         request: _task_service_pb2.CheckFenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.CheckFenceResponse, _abc.Awaitable[_task_service_pb2.CheckFenceResponse]]:
-        """Tells whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
+        """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
         that a workload can guard its own side effects.
         Errors: NOT_FOUND.
         """

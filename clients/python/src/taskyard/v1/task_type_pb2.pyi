@@ -92,7 +92,7 @@ class TaskType(_message.Message):
     admission: _task_pb2.AdmissionPolicy.ValueType
     """Default spec.admission."""
     disabled: _builtins.bool
-    """Refuses new tasks; existing ones go on."""
+    """Rejects new tasks; existing ones continue."""
     revision: _builtins.int
     """Grows with every change of the type."""
     resource_version: _builtins.int
@@ -102,7 +102,7 @@ class TaskType(_message.Message):
     task_id_pattern: _builtins.str
     """Pattern (RE2) that ids of its tasks must match; empty = any."""
     task_id_prefix: _builtins.str
-    """Prefix of ids the server makes, e.g. "wl_"."""
+    """Prefix of ids that the server creates, e.g. "wl_"."""
     runner_id_pattern: _builtins.str
     """Pattern (RE2) that ids of its runners must match; empty = any."""
     min_priority: _builtins.int
@@ -112,7 +112,7 @@ class TaskType(_message.Message):
     max_steps: _builtins.int
     """Default spec.max_steps."""
     max_max_steps: _builtins.int
-    """Largest max_steps a task may ask for, and what it gets if neither it nor the type says one."""
+    """Largest max_steps of a task, and its value if neither the task nor the type sets one."""
     overlap: _task_pb2.OverlapPolicy.ValueType
     """Default spec.overlap."""
     on_runner_lost: _task_pb2.RunnerLostPolicy.ValueType
@@ -122,7 +122,7 @@ class TaskType(_message.Message):
     @_builtins.property
     def config(self) -> _common_pb2.Payload:
         """Configuration handed to the runner with every assignment (seed: config_json).
-        Read when the task is claimed; TaskRun.task_type_revision tells which one it was.
+        Read when the task is claimed; TaskRun.task_type_revision records the revision.
         """
 
     @_builtins.property
@@ -143,8 +143,8 @@ class TaskType(_message.Message):
 
     @_builtins.property
     def min_attempt_timeout(self) -> _duration_pb2.Duration:
-        """Smallest and largest attempt_timeout a task may ask for.  Where neither task nor type
-        says one, it is the largest.
+        """Smallest and largest attempt_timeout of a task.  The default is the largest if neither
+        task nor type sets one.
         """
 
     @_builtins.property

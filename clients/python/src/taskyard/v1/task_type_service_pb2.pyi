@@ -203,7 +203,7 @@ class UpdateTaskTypeRequest(_message.Message):
     """Create it if missing (for registries that declare their types at start-up)."""
     @_builtins.property
     def task_type(self) -> _task_type_pb2.TaskType:
-        """task_type.name says which; resource_version > 0 is a precondition."""
+        """task_type.name selects the type; resource_version > 0 is a precondition."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:

@@ -190,7 +190,7 @@ class UpdateTenantRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def tenant(self) -> _tenant_pb2.Tenant:
-        """tenant.name says which; resource_version > 0 is a precondition."""
+        """tenant.name selects the tenant; resource_version > 0 is a precondition."""
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:

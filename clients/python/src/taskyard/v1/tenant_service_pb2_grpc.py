@@ -107,8 +107,8 @@ class TenantServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTenant(self, request, context):
-        """Deletes a tenant and its keys for good; with force including task types and tasks, in
-        pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+        """Deletes a tenant and its keys permanently; with force including task types and tasks, in
+        pages: a call that was interrupted leaves the tenant suspended, and a repeat continues.
         Audit events stay.
         Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
         """

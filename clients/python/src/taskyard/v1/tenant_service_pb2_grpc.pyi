@@ -53,8 +53,8 @@ class TenantServiceStub:
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTenant: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.DeleteTenantRequest, _tenant_service_pb2.DeleteTenantResponse]
-    """Deletes a tenant and its keys for good; with force including task types and tasks, in
-    pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+    """Deletes a tenant and its keys permanently; with force including task types and tasks, in
+    pages: a call that was interrupted leaves the tenant suspended, and a repeat continues.
     Audit events stay.
     Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
@@ -88,8 +88,8 @@ class TenantServiceAsyncStub(TenantServiceStub):
     Errors: NOT_FOUND; ABORTED (RESOURCE_VERSION_MISMATCH).
     """
     DeleteTenant: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.DeleteTenantRequest, _tenant_service_pb2.DeleteTenantResponse]  # type: ignore[assignment]
-    """Deletes a tenant and its keys for good; with force including task types and tasks, in
-    pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+    """Deletes a tenant and its keys permanently; with force including task types and tasks, in
+    pages: a call that was interrupted leaves the tenant suspended, and a repeat continues.
     Audit events stay.
     Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
     """
@@ -145,8 +145,8 @@ class TenantServiceServicer:
         request: _tenant_service_pb2.DeleteTenantRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tenant_service_pb2.DeleteTenantResponse, _abc.Awaitable[_tenant_service_pb2.DeleteTenantResponse]]:
-        """Deletes a tenant and its keys for good; with force including task types and tasks, in
-        pages: a call that was interrupted leaves the tenant suspended, and a repeat goes on.
+        """Deletes a tenant and its keys permanently; with force including task types and tasks, in
+        pages: a call that was interrupted leaves the tenant suspended, and a repeat continues.
         Audit events stay.
         Errors: NOT_FOUND; FAILED_PRECONDITION (NOT_EMPTY); ABORTED (RESOURCE_VERSION_MISMATCH).
         """

@@ -45,7 +45,7 @@ class ClaimTasksRequest(_message.Message):
     """At most this many; default 1."""
     @_builtins.property
     def registration(self) -> _runner_pb2.RunnerRegistration:
-        """What it can do: kinds, task types, functions, labels."""
+        """Its kinds, task types, functions and labels."""
 
     @_builtins.property
     def lease_duration(self) -> _duration_pb2.Duration:

@@ -1,4 +1,4 @@
-"""What there is to do, by tenant: lanes with work, and among them those that somebody connected may take."""
+"""The work by tenant: lanes with work, and which of them a connected claimant may take."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import NamedTuple
 from taskyard_scheduler.domain.fairness import UNLIMITED, Account, Standings, TenantShare, lane_offset
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass
-from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS, LaneId, Reservations
+from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS, LaneId, Reservations
 
 
 @dataclass(slots=True)
 class Lane:
-    """A lane with claimable work, as far as it is known here; `heard` is when, by the agenda's count."""
+    """A lane with claimable work, as of `seen_version` of the lane board."""
 
     tenant: str
     class_id: int
@@ -24,7 +24,7 @@ class Lane:
     pinned: str
     head: float
     backlog: int
-    heard: int = 0
+    seen_version: int = 0
 
     @property
     def id(self) -> LaneId:
@@ -32,7 +32,7 @@ class Lane:
 
 
 class LiveLane(NamedTuple):
-    """A lane that somebody may take; the smallest head - offset goes first."""
+    """A lane that some claimant may take; the smallest head - offset goes first."""
 
     lane: Lane
     wanted: PlacementClass
@@ -40,9 +40,9 @@ class LiveLane(NamedTuple):
 
 
 class TenantAgenda:
-    """One tenant's lanes, its share, and which of the lanes are live, worked out when it is asked for.
+    """One tenant's lanes, its share, and its live lanes, which are computed on demand.
 
-    It adds its name to `changed` whenever its place in the order of turns may be another.
+    It adds its name to `changed` whenever its position in the order of turns may have changed.
     """
 
     __slots__ = (
@@ -63,10 +63,10 @@ class TenantAgenda:
         self._ordered = False
         self.share = share
         self.account = Account(1, 0.0, 0, now)
-        self.tell(share, now)
+        self.update_share(share, now)
 
-    def tell(self, share: TenantShare, now: float) -> None:
-        """taskdb described the tenant: mostly what it uses, which leaves its lanes as they are."""
+    def update_share(self, share: TenantShare, now: float) -> None:
+        """Applies a share published by taskdb; a change of usage alone leaves the lanes unchanged."""
         former, self.share = self.share, share
         weight = max(1, share.weight)
         if share.limits_only:
@@ -80,26 +80,26 @@ class TenantAgenda:
             self._reset()
 
     def put(self, lane: Lane) -> bool:
-        """A lane has work; whether it had none before. What could not be claimed may be claimable now."""
-        known = self.lanes.get(lane.id)
+        """Adds or updates a lane; returns whether it is new. Ends a stall: its tasks may be claimable now."""
+        existing = self.lanes.get(lane.id)
         if self._stalled_until:
             self.stall(0.0)
-        if known is None:
+        if existing is None:
             self.lanes[lane.id] = lane
             self._reset()
             return True
-        # Most often a known lane has moved: what is live stays so, only the order may change.
-        known.head, known.backlog, known.heard = lane.head, lane.backlog, lane.heard
+        # Usually an existing lane moved: it stays live, only the order may change.
+        existing.head, existing.backlog, existing.seen_version = lane.head, lane.backlog, lane.seen_version
         self._ordered = False
         return False
 
     def remove(self, lane_id: LaneId) -> None:
-        """A lane has no work any more."""
+        """Removes a lane without work."""
         del self.lanes[lane_id]
         self._reset()
 
     def claim(self, count: int, now: float) -> None:
-        """So many of its tasks were claimed, or, if negative, ended."""
+        """Counts claimed tasks, or ended ones if negative."""
         self.account = self.account.claim(count, now)
         self._changed.add(self.share.tenant)
         if self.share.claimable != UNLIMITED:
@@ -107,12 +107,12 @@ class TenantAgenda:
             self._block()
 
     def stall(self, until: float) -> None:
-        """Nothing of it can be claimed for a while."""
+        """Skips the tenant until then."""
         self._stalled_until = until
         self._block()
 
     def revive(self) -> None:
-        """Somebody may be able to take what nobody could: some of its lanes may become live."""
+        """Recomputes the live lanes if some lanes had no claimant."""
         if self._live is not None and len(self._live) < len(self.lanes):
             self._reset()
 
@@ -121,13 +121,13 @@ class TenantAgenda:
         self._block()
 
     def _block(self) -> None:
-        """Until when its turn does not come; for ever while nothing of it may be claimed at all."""
+        """Sets the time until which the tenant gets no turn; infinite while nothing of it may be claimed."""
         closed = self.share.paused or self.share.claimable == 0 or self._live == []
         self.blocked_until = math.inf if closed else self._stalled_until
         self._changed.add(self.share.tenant)
 
     def live(self, classes: Mapping[int, PlacementClass], matches: Matches, strict: bool) -> list[LiveLane]:
-        """The lanes that somebody may take, best first."""
+        """The lanes that some claimant may take, best first."""
         if self._live is None:
             self._live = list(self._choose(classes, matches, strict))
             self._ordered = False
@@ -162,18 +162,18 @@ def _rank(found: LiveLane) -> float:
 class Agenda:
     """All tenants with work, their shares, and the classes of their lanes."""
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
-        self.reservations = Reservations(patience)
+    def __init__(self, reservation_delay: float = RESERVATION_DELAY_SECONDS) -> None:
+        self.reservations = Reservations(reservation_delay)
         self.classes: dict[int, PlacementClass] = {}
         self.tenants: dict[str, TenantAgenda] = {}
         # How many lanes with work each class has.
         self.busy: dict[int, int] = {}
-        # Tenants without work: their share is kept for when they have some.
-        self._resting: dict[str, TenantAgenda] = {}
+        # Tenants without work; their share is kept until they have some.
+        self._idle: dict[str, TenantAgenda] = {}
         self._revivals = 0
         self._changed: set[str] = set()
         self._standings = Standings()
-        # Until when tenants are blocked; some of it is out of date, which is seen when its time has come.
+        # The times until which tenants are blocked; outdated entries are dropped when they are due.
         self._blocked: list[tuple[float, str]] = []
 
     def standings(self, revivals: int, now: float) -> Standings:
@@ -204,29 +204,29 @@ class Agenda:
         """The agenda of a tenant, which has or is about to get work."""
         found = self.tenants.get(tenant)
         if found is None:
-            found = self._resting.pop(tenant, None) or self._new(TenantShare(tenant), now)
+            found = self._idle.pop(tenant, None) or self._new(TenantShare(tenant), now)
             self.tenants[tenant] = found
         return found
 
     def share(self, tenant: str) -> TenantAgenda | None:
-        """What is known of a tenant, with work or without."""
-        return self.tenants.get(tenant) or self._resting.get(tenant)
+        """The agenda of a tenant, with work or without; None if unknown."""
+        return self.tenants.get(tenant) or self._idle.get(tenant)
 
-    def tell(self, share: TenantShare, now: float) -> None:
-        """taskdb described a tenant."""
+    def update_share(self, share: TenantShare, now: float) -> None:
+        """Applies a share published by taskdb."""
         found = self.share(share.tenant)
         if found is None:
-            self._resting[share.tenant] = self._new(share, now)
+            self._idle[share.tenant] = self._new(share, now)
         else:
-            found.tell(share, now)
+            found.update_share(share, now)
 
     def put(self, lane: Lane, now: float) -> None:
-        """A lane has work."""
+        """Adds or updates a lane with work."""
         if self.tenant(lane.tenant, now).put(lane):
             self.busy[lane.class_id] = self.busy.get(lane.class_id, 0) + 1
 
     def remove(self, tenant: str, lane_id: LaneId) -> bool:
-        """A lane has no work any more; whether it was known."""
+        """Removes a lane without work; returns whether it existed."""
         found = self.tenants.get(tenant)
         if found is None or lane_id not in found.lanes:
             return False
@@ -234,21 +234,21 @@ class Agenda:
         self.reservations.forget(tenant, lane_id)
         self._leave(lane_id[0])
         if not found.lanes:
-            self._resting[tenant] = self.tenants.pop(tenant)
+            self._idle[tenant] = self.tenants.pop(tenant)
         return True
 
     def clear(self) -> None:
-        """Forget everything but how long lanes have been passed over: they are about to be told again."""
-        self.reservations.prune(self._knows)
+        """Clears everything except how long lanes have been passed over; a full update follows."""
+        self.reservations.prune(self._has_lane)
         self._changed.clear()
         self._blocked.clear()
         self._standings = Standings()
         self.classes.clear()
         self.tenants.clear()
         self.busy.clear()
-        self._resting.clear()
+        self._idle.clear()
 
-    def _knows(self, tenant: str, lane_id: LaneId) -> bool:
+    def _has_lane(self, tenant: str, lane_id: LaneId) -> bool:
         found = self.tenants.get(tenant)
         return found is not None and lane_id in found.lanes
 

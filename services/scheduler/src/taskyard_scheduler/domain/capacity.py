@@ -1,4 +1,4 @@
-"""How many assignments a runner may still get, and what it holds (rules 3 and 5 of the link)."""
+"""The free capacity of a runner and the runs it holds (rules 3 and 5 of the link)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RunKey = tuple[str, int]
 
 @dataclass(slots=True)
 class Run:
-    """A run on the runner, as far as the scheduler knows it."""
+    """A run on the runner."""
 
     task_type: str = ""
     # The execution's kind by name, and the function if it is one.
@@ -28,10 +28,10 @@ class Run:
 
 
 class Capacity:
-    """A runner's room: what it said last, less what was sent to it since, plus what ended since.
+    """A runner's free capacity: what it reported last, minus assignments sent since, plus runs ended since.
 
-    `sent` are assignments that no heartbeat has listed yet, which the runner's own figure may not know;
-    `held` is what its heartbeats have listed.
+    `sent` are assignments that no heartbeat has listed yet, so the reported figure may not include them;
+    `held` are the runs that its heartbeats have listed.
     """
 
     def __init__(self, capacity: int, prefetch: int) -> None:
@@ -45,7 +45,7 @@ class Capacity:
         self._freed = 0
         self._refused = False
 
-    def hear(
+    def update(
         self,
         free: int,
         budget: Resources | None,
@@ -54,7 +54,7 @@ class Capacity:
         *,
         full: bool = False,
     ) -> list[RunKey]:
-        """Take over a hello or heartbeat: figures, runs with whether they ended, runs it no longer has.
+        """Applies a hello or heartbeat: free capacity, listed runs with whether they ended, dropped runs.
 
         Returns the runs whose lease does not follow the session yet.
         """
@@ -85,17 +85,17 @@ class Capacity:
                 run.following = True
 
     def send(self, key: RunKey, run: Run) -> None:
-        """An assignment goes out."""
+        """Counts an assignment as sent."""
         self.sent[key] = run
         self._charge(run, -1)
 
     def withdraw(self, key: RunKey) -> None:
-        """An assignment did not go out after all."""
+        """Undoes `send` for an assignment that was not sent."""
         if run := self.sent.pop(key, None):
             self._charge(run, 1)
 
     def end(self, key: RunKey) -> None:
-        """The outcome or release of a run arrived: its place is free before a heartbeat says so."""
+        """Frees the place of a run whose outcome or release arrived, before the next heartbeat."""
         if key in self.sent:
             self.withdraw(key)
         elif (run := self.held.get(key)) and not run.ended:
@@ -105,18 +105,18 @@ class Capacity:
             self._charge(run, 1)
 
     def refuse(self) -> None:
-        """The runner gave work back for want of capacity: it gets nothing before its next heartbeat."""
+        """The runner released work for lack of capacity: it gets no work before its next heartbeat."""
         self._refused = True
 
     def room(self, now: float) -> int:
-        """How many more assignments the runner may get."""
+        """The number of assignments that the runner may still get."""
         self._expire(now)
         if self._refused:
             return 0
-        said = self._free + self._freed + self.prefetch
-        # What it said may not count what it took on beyond its capacity; the total bounds that.
+        reported = self._free + self._freed + self.prefetch
+        # The reported figure may omit prefetched runs; the total bounds them.
         total = self.capacity + self.prefetch - self._live
-        return max(0, min(said, total) - len(self.sent))
+        return max(0, min(reported, total) - len(self.sent))
 
     @property
     def budget(self) -> Resources | None:
@@ -125,11 +125,11 @@ class Capacity:
 
     @property
     def used(self) -> int:
-        """Runs that take up a place."""
+        """The number of occupied places."""
         return self._live + len(self.sent)
 
     def has(self, key: RunKey) -> bool:
-        """Whether the runner has the run, or was sent it."""
+        """Whether the run is held by the runner or was sent to it."""
         return key in self.held or key in self.sent
 
     def executing(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""Why a task is not running: every gate between it and its start, what would open it, and when."""
+"""Why a task is not running: every gate before its start, the remedy of closed ones, and when they open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gate(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """What one gate says."""
+    """The result of one gate."""
 
     gate: Gate
     passed: bool
@@ -41,7 +41,7 @@ class GateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class TaskFacts:
-    """A task that exists: its phase by name, and what it waits for."""
+    """An existing task: its phase by name, and what it waits for."""
 
     name: str
     phase: str
@@ -57,7 +57,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlotFacts:
-    """The slot it needs: the task that has it, until when that is leased, and how many wait before."""
+    """The slot it needs: the task that holds it, its lease expiry, and the number of tasks ahead."""
 
     slot: str
     head_task: str = ""
@@ -67,7 +67,7 @@ class SlotFacts:
 
 @dataclass(frozen=True, slots=True)
 class TenantFacts:
-    """Its tenant; limits of 0 are none."""
+    """Its tenant; a limit of 0 means unlimited."""
 
     tenant: str
     weight: int = 1
@@ -92,7 +92,7 @@ class TypeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that is known of a task, or of a spec (task None), and of the runners that may serve its tenant."""
+    """The facts about a task, or about a spec (task is None)."""
 
     now: datetime
     tenant: TenantFacts
@@ -110,13 +110,13 @@ class Facts:
 
     @property
     def external(self) -> bool:
-        """Whether its owner does it, and no runner."""
+        """Whether its owner executes it instead of a runner."""
         return self.task.external if self.task is not None else self.wanted.kind == EXTERNAL_KIND
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer."""
+    """The explanation."""
 
     runnable: bool
     summary: str
@@ -156,7 +156,7 @@ def explain(facts: Facts, candidates: Sequence[Candidate]) -> Explanation:
 def _summary(gates: Sequence[GateVerdict], closed: Sequence[GateVerdict]) -> str:
     if closed:
         return closed[0].message
-    return gates[0].message if len(gates) == 1 else f"nothing is in its way: {gates[-1].message}"
+    return gates[0].message if len(gates) == 1 else f"nothing blocks it: {gates[-1].message}"
 
 
 def _effective_priority(facts: Facts) -> float:
@@ -168,7 +168,7 @@ def _effective_priority(facts: Facts) -> float:
 def _gates(facts: Facts) -> Iterator[GateVerdict]:
     if facts.task is not None:
         if facts.quarantine and facts.quarantine_holds and facts.task.phase == "PAUSED":
-            yield GateVerdict(Gate.PHASE, True, "it is paused for as long as its spec is held back")
+            yield GateVerdict(Gate.PHASE, True, "it is paused while its spec is quarantined")
         else:
             yield _phase(facts.task)
     yield from _admission(facts)
@@ -183,7 +183,7 @@ def _gates(facts: Facts) -> Iterator[GateVerdict]:
 
 
 def _admission(facts: Facts) -> Iterator[GateVerdict]:
-    """What a spec has to pass before it is a task."""
+    """The gates that a spec has to pass at creation."""
     if facts.task is not None:
         return
     if facts.task_type is not None:
@@ -205,41 +205,43 @@ def _phase(task: TaskFacts) -> GateVerdict:
     if task.external:
         return _external(f"report the status of {task.name}")
     if task.phase in HELD:
-        word = "runs on" if task.phase == "RUNNING" else "was given to"
+        word = "runs on" if task.phase == "RUNNING" else "is assigned to"
         return GateVerdict(Gate.PHASE, True, f"it {word} runner {task.holder}")
     if task.phase == "PAUSED":
         return GateVerdict(Gate.PHASE, False, "it is paused", f"resume {task.name}")
     if task.phase == "REDISTRIBUTING" and not task.queued:
-        until = f", until {_told(task.lease_expire_time)}" if task.lease_expire_time is not None else ""
-        told = f"it is being cancelled; runner {task.holder} may still end it by itself{until}"
+        until = (
+            f", until {_format_time(task.lease_expire_time)}" if task.lease_expire_time is not None else ""
+        )
+        message = f"it is being cancelled; runner {task.holder} may still end it by itself{until}"
         remedy = f"retry {task.name} once it has ended"
-        return GateVerdict(Gate.PHASE, False, told, remedy, f"runners/{task.holder}")
+        return GateVerdict(Gate.PHASE, False, message, remedy, f"runners/{task.holder}")
     return GateVerdict(Gate.PHASE, True, f"it is {task.phase}")
 
 
 def _ended(task: TaskFacts) -> GateVerdict:
-    told = f"it has ended: {task.phase}"
+    message = f"it has ended: {task.phase}"
     if task.phase == "SUCCEEDED":
-        remedy = "create it anew: what has succeeded is not retried"
+        remedy = "create it again: a succeeded task cannot be retried"
     else:
         remedy = f"retry {task.name} to run it again"
-    return GateVerdict(Gate.PHASE, False, told, remedy)
+    return GateVerdict(Gate.PHASE, False, message, remedy)
 
 
 def _external(remedy: str) -> GateVerdict:
-    told = "it is external: its owner works on it and reports its status"
-    return GateVerdict(Gate.PHASE, False, told, remedy)
+    message = "it is external: its owner works on it and reports its status"
+    return GateVerdict(Gate.PHASE, False, message, remedy)
 
 
 def _delay(facts: Facts) -> GateVerdict:
     due, backoff = _due(facts)
     if due is None:
-        return GateVerdict(Gate.DELAY, True, "it waits for no time")
-    why = "it waits before its next attempt" if backoff else "not_before lies ahead"
-    told = f"{why}: {_told(due)}, in {max(0.0, (due - facts.now).total_seconds()):.0f} s"
-    # Once it has started its spec is fixed; a retry after a cancel starts over without the back-off.
+        return GateVerdict(Gate.DELAY, True, "it has no start delay")
+    why = "it is backing off before its next attempt" if backoff else "not_before is in the future"
+    message = f"{why}: {_format_time(due)}, in {max(0.0, (due - facts.now).total_seconds()):.0f} s"
+    # A started task has a fixed spec; a retry after a cancel starts over without the back-off.
     sooner = "cancel it and retry it to start over at once" if backoff else "change spec.not_before"
-    return GateVerdict(Gate.DELAY, False, told, f"wait until {_told(due)}, or {sooner}", "", due)
+    return GateVerdict(Gate.DELAY, False, message, f"wait until {_format_time(due)}, or {sooner}", "", due)
 
 
 def _due(facts: Facts) -> tuple[datetime | None, bool]:
@@ -257,14 +259,14 @@ def _slot(slot: SlotFacts, task: TaskFacts | None, now: datetime) -> GateVerdict
     head = slot.head_task
     if not head or (task is not None and head == task.name):
         return GateVerdict(Gate.SLOT, True, f'slot "{slot.slot}" is free for it')
-    told, remedy = f'slot "{slot.slot}" is taken by {head}', f"wait until {head} ends, or cancel it"
+    message, remedy = f'slot "{slot.slot}" is taken by {head}', f"wait until {head} ends, or cancel it"
     if slot.lease_expire_time is None:
-        told, remedy = f"{told}, which has not started", f"see what {head} waits for, or cancel it"
+        message, remedy = f"{message}, which has not started", f"see what {head} waits for, or cancel it"
     elif slot.lease_expire_time <= now:
-        told, remedy = f"{told}, whose runner is lost", f"wait until {head} has run again, or cancel it"
+        message, remedy = f"{message}, whose runner is lost", f"wait until {head} has run again, or cancel it"
     if slot.ahead:
-        told += f", and {slot.ahead} more {'waits' if slot.ahead == 1 else 'wait'} before it"
-    return GateVerdict(Gate.SLOT, False, told, remedy, head)
+        message += f", and {slot.ahead} more {'waits' if slot.ahead == 1 else 'wait'} before it"
+    return GateVerdict(Gate.SLOT, False, message, remedy, head)
 
 
 # ---- its tenant and type
@@ -273,60 +275,62 @@ def _slot(slot: SlotFacts, task: TaskFacts | None, now: datetime) -> GateVerdict
 def _paused(tenant: TenantFacts, task_type: TypeFacts | None) -> GateVerdict:
     name = f"tenants/{tenant.tenant}"
     if tenant.suspended:
-        told = f"{name} is suspended: nothing of it is claimed"
-        return GateVerdict(Gate.PAUSED, False, told, f"an administrator ends the suspension of {name}", name)
+        message = f"{name} is suspended: nothing of it is claimed"
+        return GateVerdict(
+            Gate.PAUSED, False, message, f"an administrator ends the suspension of {name}", name
+        )
     if tenant.queue_paused:
-        told = f"the queue of {name} is paused"
-        return GateVerdict(Gate.PAUSED, False, told, f"set queue_paused of {name} to false", name)
+        message = f"the queue of {name} is paused"
+        return GateVerdict(Gate.PAUSED, False, message, f"set queue_paused of {name} to false", name)
     if task_type is not None and task_type.queue_paused:
-        told = f"the queue of {task_type.name} is paused"
+        message = f"the queue of {task_type.name} is paused"
         remedy = f"set queue_paused of {task_type.name} to false"
-        return GateVerdict(Gate.PAUSED, False, told, remedy, task_type.name)
+        return GateVerdict(Gate.PAUSED, False, message, remedy, task_type.name)
     return GateVerdict(Gate.PAUSED, True, "neither tenant nor type is paused")
 
 
 def _type(task_type: TypeFacts) -> GateVerdict:
     if task_type.disabled:
-        told = f"{task_type.name} is disabled: it takes no new tasks"
+        message = f"{task_type.name} is disabled: it takes no new tasks"
         return GateVerdict(
-            Gate.TASK_TYPE, False, told, f"set disabled of {task_type.name} to false", task_type.name
+            Gate.TASK_TYPE, False, message, f"set disabled of {task_type.name} to false", task_type.name
         )
     return GateVerdict(Gate.TASK_TYPE, True, f"{task_type.name} takes tasks")
 
 
 def _concurrency(tenant: TenantFacts) -> GateVerdict:
-    told = f"{tenant.held} of at most {tenant.max_concurrent} tasks of the tenant run"
+    message = f"{tenant.held} of at most {tenant.max_concurrent} tasks of the tenant run"
     if tenant.held < tenant.max_concurrent:
-        return GateVerdict(Gate.CONCURRENCY, True, told)
+        return GateVerdict(Gate.CONCURRENCY, True, message)
     remedy = "wait until one of them ends, or raise quota.max_concurrent_tasks"
-    return GateVerdict(Gate.CONCURRENCY, False, told, remedy, f"tenants/{tenant.tenant}")
+    return GateVerdict(Gate.CONCURRENCY, False, message, remedy, f"tenants/{tenant.tenant}")
 
 
 def _queue_depth(tenant: TenantFacts) -> GateVerdict:
-    told = f"{tenant.pending} of at most {tenant.max_pending} tasks of the tenant wait"
+    message = f"{tenant.pending} of at most {tenant.max_pending} tasks of the tenant wait"
     if tenant.pending < tenant.max_pending:
-        return GateVerdict(Gate.QUEUE_DEPTH, True, told)
+        return GateVerdict(Gate.QUEUE_DEPTH, True, message)
     remedy = "wait until some of them have started, or raise quota.max_queue_depth"
-    return GateVerdict(Gate.QUEUE_DEPTH, False, told, remedy, f"tenants/{tenant.tenant}")
+    return GateVerdict(Gate.QUEUE_DEPTH, False, message, remedy, f"tenants/{tenant.tenant}")
 
 
 def _rate(tenant: TenantFacts, now: datetime) -> GateVerdict:
     due = tenant.rate_open_time
-    told = f"the tenant may submit {tenant.rate} tasks a second"
+    message = f"the tenant may submit {tenant.rate} task{'' if tenant.rate == 1 else 's'} a second"
     if due is None or due <= now:
-        return GateVerdict(Gate.RATE, True, told)
-    remedy = f"submit it after {_told(due)}, or raise quota.rate_limit_per_sec"
+        return GateVerdict(Gate.RATE, True, message)
+    remedy = f"submit it after {_format_time(due)}, or raise quota.rate_limit_per_sec"
     return GateVerdict(
-        Gate.RATE, False, f"{told}, and has used them up", remedy, f"tenants/{tenant.tenant}", due
+        Gate.RATE, False, f"{message} and has reached that rate", remedy, f"tenants/{tenant.tenant}", due
     )
 
 
 def _quarantine(name: str) -> GateVerdict:
     if not name:
-        return GateVerdict(Gate.QUARANTINE, True, "its spec is not held back")
-    told = "its spec is held back, because it has cost too many runners"
+        return GateVerdict(Gate.QUARANTINE, True, "its spec is not quarantined")
+    message = "its spec is quarantined because it crashed too many runners"
     remedy = f"correct the spec, or have an administrator release {name}"
-    return GateVerdict(Gate.QUARANTINE, False, told, remedy, name)
+    return GateVerdict(Gate.QUARANTINE, False, message, remedy, name)
 
 
 # ---- runners
@@ -341,31 +345,33 @@ def _runner_gates(facts: Facts, runners: Sequence[RunnerVerdict]) -> Iterator[Ga
     yield GateVerdict(Gate.RUNNER, True, f"{count} {'runner' if len(runners) < 2 else 'runners'} may take it")
     free = [found for found in able if found.obstacle is None]
     ahead = facts.task.lane_position if facts.task is not None else 0
-    told = f"{ahead} tasks are ahead in its lane" if ahead else "it is first in its lane"
+    message = f"{ahead} task{'s are' if ahead != 1 else ' is'} ahead in its lane"
+    if not ahead:
+        message = "it is first in its lane"
     if free:
         best = free[0].runner_id
-        yield GateVerdict(Gate.TURN, True, f"{told}, and runner {best} has room")
+        yield GateVerdict(Gate.TURN, True, f"{message}, and runner {best} has room")
         return
-    told = f"every runner that may take it is full; {told}"
+    message = f"every runner that may take it is full; {message}"
     remedy = "wait until a task ends there, or add a runner like " + able[0].runner_id
-    yield GateVerdict(Gate.TURN, False, told, remedy, f"runners/{able[0].runner_id}")
+    yield GateVerdict(Gate.TURN, False, message, remedy, f"runners/{able[0].runner_id}")
 
 
 def _no_runner(runners: Sequence[RunnerVerdict], now: datetime) -> GateVerdict:
     if not runners:
-        told = "no runner serves this tenant"
-        return GateVerdict(Gate.RUNNER, False, told, "start a runner whose key covers the tenant")
+        message = "no runner serves this tenant"
+        return GateVerdict(Gate.RUNNER, False, message, "start a runner whose key covers the tenant")
     closest = runners[0]
-    told = (
+    message = (
         f"none of {len(runners)} runners may take it"
         if len(runners) > 1
         else "the only runner may not take it"
     )
-    told += f"; closest is {closest.runner_id}: {closest.message}"
+    message += f"; closest is {closest.runner_id}: {closest.message}"
     waits = [found.open_seconds for found in runners if found.open_seconds is not None]
     opens = now + timedelta(seconds=min(waits)) if waits else None
-    return GateVerdict(Gate.RUNNER, False, told, closest.remedy, f"runners/{closest.runner_id}", opens)
+    return GateVerdict(Gate.RUNNER, False, message, closest.remedy, f"runners/{closest.runner_id}", opens)
 
 
-def _told(time: datetime) -> str:
+def _format_time(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")

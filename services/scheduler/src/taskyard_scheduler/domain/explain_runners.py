@@ -1,4 +1,4 @@
-"""Why a runner can or cannot take a task: its first obstacle and what would have to change."""
+"""Why a runner can or cannot take a task: its first obstacle and the remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskyard_scheduler.domain.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A runner as it is now. `free` places and `budget` are what it could take; executing is what it runs."""
+    """The state of a runner: free capacity, free resources (`budget`) and the task types it executes."""
 
     profile: RunnerProfile
     online: bool = True
@@ -29,24 +29,24 @@ class Candidate:
     used: int = 0
     budget: Resources | None = None
     executing: frozenset[str] = frozenset()
-    # It gave the like of it back as unsupported; seconds until it is asked again.
+    # Seconds until the runner is offered such a task again, after it refused one as unsupported.
     refused_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerVerdict:
-    """What one runner says."""
+    """The result of one runner."""
 
     runner_id: str
     obstacle: Obstacle | None
     message: str
     remedy: str = ""
     score: int = 0
-    # In how many seconds the obstacle is gone by itself, where that is known.
+    # Seconds until the obstacle ends without intervention, if known.
     open_seconds: float | None = None
 
 
-# From the least in the way to the most.
+# From the smallest obstacle to the largest.
 _ORDER = (
     None,
     Obstacle.CAPACITY,
@@ -66,7 +66,7 @@ _KINDS = {1: "command", 2: "script", 3: "container", 4: "wasm", 5: "function"}
 def explain_runners(
     wanted: PlacementClass, pinned: str, candidates: Iterable[Candidate]
 ) -> list[RunnerVerdict]:
-    """Every runner, those that could take the task first, best score first."""
+    """Every runner, sorted by obstacle and then by score."""
     found = [_explain(wanted, pinned, candidate) for candidate in candidates]
     return sorted(
         found, key=lambda verdict: (_ORDER.index(verdict.obstacle), -verdict.score, verdict.runner_id)
@@ -80,14 +80,14 @@ def _explain(wanted: PlacementClass, pinned: str, candidate: Candidate) -> Runne
     if obstacle in (None, Obstacle.AVOID) and pinned and runner.runner_id != pinned:
         obstacle = Obstacle.REQUIRED
     if obstacle is None:
-        obstacle = _passing(wanted, candidate)
-    message, remedy = _tell(obstacle, wanted, pinned, candidate)
+        obstacle = _temporary_obstacle(wanted, candidate)
+    message, remedy = _describe(obstacle, wanted, pinned, candidate)
     waits = candidate.refused_seconds if obstacle is Obstacle.REFUSED else None
     return RunnerVerdict(runner.runner_id, obstacle, message, remedy, verdict.score, waits)
 
 
-def _passing(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
-    """What keeps it off for now only."""
+def _temporary_obstacle(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
+    """An obstacle that passes with time."""
     if not candidate.online:
         return Obstacle.OFFLINE
     if candidate.draining:
@@ -99,58 +99,61 @@ def _passing(wanted: PlacementClass, candidate: Candidate) -> Obstacle | None:
     return None
 
 
-def _tell(
+def _describe(
     obstacle: Obstacle | None, wanted: PlacementClass, pinned: str, candidate: Candidate
 ) -> tuple[str, str]:
     runner = candidate.profile
     match obstacle:
         case None:
-            return f"it could take the task: {candidate.free} free places", ""
+            return (
+                f"it could take the task: {candidate.free} free place{'' if candidate.free == 1 else 's'}",
+                "",
+            )
         case Obstacle.KIND:
             kind = _KINDS.get(wanted.kind, str(wanted.kind))
             return f"it does not run tasks of kind {kind}", f"set it up for kind {kind}"
         case Obstacle.TASK_TYPE:
-            return _tell_type(wanted, runner)
+            return _describe_type(wanted, runner)
         case Obstacle.RESOURCES:
-            return _tell_resources(wanted, runner.resources, "has")
+            return _describe_resources(wanted, runner.resources, "has")
         case Obstacle.SCOPE:
-            told = "its id does not match the runner_id_pattern of the task type"
-            return told, "change runner_id_pattern, or enrol the runner under another id"
+            message = "its id does not match the runner_id_pattern of the task type"
+            return message, "change runner_id_pattern, or enrol the runner under another id"
         case Obstacle.REQUIRED:
-            return _tell_required(wanted.required, pinned, candidate)
+            return _describe_required(wanted.required, pinned, candidate)
         case Obstacle.AVOID:
-            return _tell_avoid(wanted.avoid, candidate)
+            return _describe_avoid(wanted.avoid, candidate)
         case Obstacle.OFFLINE:
             return "it is not connected", "start its agent, or repair its network"
         case Obstacle.DRAINING:
             return "it is draining: it takes no new work", f"undrain runners/{runner.runner_id}"
         case Obstacle.REFUSED:
             left = f"{candidate.refused_seconds:.0f} s"
-            told = f"it gave the like of this task back as unsupported and is not asked again for {left}"
-            return told, "correct what the runner lacks, then restart its agent"
+            message = f"it refused a similar task as unsupported and gets no other for {left}"
+            return message, "correct what the runner lacks, then restart its agent"
         case Obstacle.CAPACITY:
-            return _tell_capacity(wanted, candidate)
+            return _describe_capacity(wanted, candidate)
 
 
-def _tell_type(wanted: PlacementClass, runner: RunnerProfile) -> tuple[str, str]:
+def _describe_type(wanted: PlacementClass, runner: RunnerProfile) -> tuple[str, str]:
     function = wanted.function or wanted.task_type
     if wanted.kind == FUNCTION_KIND and function not in runner.functions:
         return f'it has no function "{function}"', f'register the function "{function}" on it'
-    told = f'task type "{wanted.task_type}"' if wanted.task_type else "tasks without a type"
-    return f"it does not serve {told}", f"add {told} to its task_types"
+    served = f'task type "{wanted.task_type}"' if wanted.task_type else "tasks without a type"
+    return f"it does not serve {served}", f"add {served} to its task_types"
 
 
-def _tell_resources(wanted: PlacementClass, amount: Resources | None, verb: str) -> tuple[str, str]:
+def _describe_resources(wanted: PlacementClass, amount: Resources | None, verb: str) -> tuple[str, str]:
     if amount is None:
         return "it takes no tasks: its capacity is 0", "set its capacity to 1 or more"
-    lacking = list(_lacking(amount, wanted.resources))
-    told = ", ".join(
-        f"{need} {name} are asked for and it {verb} {max(0, has)}" for name, need, has in lacking
+    missing = list(_missing_resources(amount, wanted.resources))
+    message = ", ".join(
+        f"the task needs {need} {name} and it {verb} {max(0, has)}" for name, need, has in missing
     )
-    return told, "lower spec.resources, or use a larger runner"
+    return message, "lower spec.resources, or use a larger runner"
 
 
-def _lacking(amount: Resources, cost: Resources) -> Iterable[tuple[str, int, int]]:
+def _missing_resources(amount: Resources, cost: Resources) -> Iterable[tuple[str, int, int]]:
     for name in ("cpu_millis", "memory_mb", "disk_mb"):
         need, has = getattr(cost, name), getattr(amount, name)
         if need > has:
@@ -160,57 +163,61 @@ def _lacking(amount: Resources, cost: Resources) -> Iterable[tuple[str, int, int
             yield name, need, has
 
 
-def _tell_required(required: Constraint, pinned: str, candidate: Candidate) -> tuple[str, str]:
+def _describe_required(required: Constraint, pinned: str, candidate: Candidate) -> tuple[str, str]:
     runner = candidate.profile
     wanted_ids = required.runner_ids or (frozenset((pinned,)) if pinned else frozenset())
     if wanted_ids and runner.runner_id not in wanted_ids:
-        told = f"placement.required names {_listed(sorted(wanted_ids))} only"
-        return told, f"add {runner.runner_id} to placement.required.runner_ids"
+        message = f"placement.required names {_join_quoted(sorted(wanted_ids))} only"
+        return message, f"add {runner.runner_id} to placement.required.runner_ids"
     for requirement in required.labels:
         if not requirement.met_by(runner.labels):
-            return _tell_requirement(requirement, runner)
-    told = f"it executes no task of type {_listed(sorted(required.task_types))}"
-    return told, "start one there, or take it out of placement.required.task_types"
+            return _describe_requirement(requirement, runner)
+    message = f"it executes no task of type {_join_quoted(sorted(required.task_types))}"
+    return message, "start one there, or take it out of placement.required.task_types"
 
 
-def _tell_requirement(requirement: Requirement, runner: RunnerProfile) -> tuple[str, str]:
+def _describe_requirement(requirement: Requirement, runner: RunnerProfile) -> tuple[str, str]:
     key, values = requirement.key, sorted(requirement.values)
     has = f'its label {key} is "{runner.labels[key]}"' if key in runner.labels else f"it has no label {key}"
     match requirement.operator:
         case Operator.IN:
-            wanted = f", not {_listed(values)}" if key in runner.labels else f"; {_listed(values)} is wanted"
+            wanted = (
+                f", not {_join_quoted(values)}"
+                if key in runner.labels
+                else f"; {_join_quoted(values)} is required"
+            )
             return has + wanted, f'set its label {key} to "{values[0] if values else ""}"'
         case Operator.NOT_IN:
-            return f"{has}, which the task does not want", f"change or remove its label {key}"
+            return f"{has}, which the task excludes", f"change or remove its label {key}"
         case Operator.EXISTS:
-            return has, f"give it a label {key}"
+            return has, f"add a label {key} to it"
         case Operator.DOES_NOT_EXIST:
-            return f"{has}, which the task does not want", f"remove its label {key}"
+            return f"{has}, which the task excludes", f"remove its label {key}"
 
 
-def _tell_avoid(avoid: Constraint, candidate: Candidate) -> tuple[str, str]:
+def _describe_avoid(avoid: Constraint, candidate: Candidate) -> tuple[str, str]:
     runner = candidate.profile
     if runner.runner_id in avoid.runner_ids:
         return "placement.avoid names it", "take it out of placement.avoid.runner_ids"
-    if avoid.task_types and runner.secretive:
-        return "it is a pull worker, and nobody knows what it executes", "use a runner with a link"
+    if avoid.task_types and runner.running_types_unknown:
+        return "it is a pull worker: the scheduler cannot see what it executes", "use a runner with a link"
     if not avoid.task_types.isdisjoint(candidate.executing):
-        told = "it executes a task of a type that placement.avoid names"
-        return told, "wait until that has ended, or take the type out of placement.avoid.task_types"
-    keys = _listed(requirement.key for requirement in avoid.labels)
+        message = "it executes a task of a type that placement.avoid names"
+        return message, "wait until that has ended, or take the type out of placement.avoid.task_types"
+    keys = _join_quoted(requirement.key for requirement in avoid.labels)
     return (
         f"placement.avoid matches its labels {keys}",
         f"change its labels, or placement.avoid.selector ({keys})",
     )
 
 
-def _tell_capacity(wanted: PlacementClass, candidate: Candidate) -> tuple[str, str]:
+def _describe_capacity(wanted: PlacementClass, candidate: Candidate) -> tuple[str, str]:
     runner = candidate.profile
     remedy = "wait until a task ends there, or raise its capacity"
     if candidate.free < 1:
         return f"it is full: {candidate.used} of {runner.capacity} places are taken", remedy
-    return _tell_resources(wanted, candidate.budget, "has free")[0], remedy
+    return _describe_resources(wanted, candidate.budget, "has free")[0], remedy
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)

@@ -1,8 +1,8 @@
-"""Between tenants: whose turn is next, and how much of the free capacity each may take.
+"""Fairness between tenants: whose turn is next, and how much of the free capacity each may take.
 
-A tenant's turn is decided by the capacity-seconds it has used, each worth half after five minutes, over its
-weight. What it holds now counts as used for a short while ahead, so that free capacity which is divided at
-one moment is divided by weight.
+The order of turns is by capacity-seconds used, with a half-life of five minutes, divided by weight. Leases
+that a tenant holds count as used for a short time ahead, so that capacity that is divided at one moment is
+divided by weight.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ POINT_SECONDS = 12.0
 STRICT_POINT_SECONDS = 366 * 86400.0
 
 HALF_LIFE_SECONDS = 300.0
-# What a place is taken to be used ahead. Short against the half-life: a tenant whose part is a fraction of a
-# place gets more than its part by about their ratio.
+# How long a held place counts as used ahead. Short against the half-life: a tenant whose part is a fraction
+# of a place gets more than its part by about their ratio.
 AHEAD_SECONDS = 2.0
-# What a tenant used beyond others is held against it for at most this time of the whole capacity: nobody who
-# may run waits longer than that because of what it ran before.
+# Bound on the excess usage of a tenant, in seconds of the whole capacity: past usage never delays a tenant
+# longer than that.
 DEBT_SECONDS = 60.0
 
 UNLIMITED = -1
@@ -42,13 +42,13 @@ class TenantShare:
     paused_task_types: frozenset[str] = frozenset()
     # Leases it holds.
     held: int = 0
-    # Use and leases are not told this time.
+    # The message contains limits only, neither usage nor leases.
     limits_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Account:
-    """A tenant's use of capacity up to a time, and what it holds: as taskdb told it, and as it went on."""
+    """A tenant's usage up to a time and the leases it holds, as published by taskdb and updated since."""
 
     weight: int
     usage: float
@@ -56,11 +56,11 @@ class Account:
     time: float
 
     def claim(self, count: int, now: float) -> Account:
-        """With so many places more, or, if negative, fewer; what was used up to now stays used."""
+        """The account after `count` more places, or fewer if negative; usage up to now is kept."""
         return Account(self.weight, self._used(now), max(0, self.held + count), now)
 
     def standing(self, now: float) -> float:
-        """What decides its turn: its use, with what it holds for a little while ahead, over its weight."""
+        """The sort key of turns: usage, plus held places for a short time ahead, divided by weight."""
         return (self._used(now) + self.held * AHEAD_SECONDS) / self.weight
 
     def _used(self, now: float) -> float:
@@ -69,8 +69,8 @@ class Account:
 
 def decay(usage: float, held: float, seconds: float) -> float:
     """Usage after some time in which `held` places were used, as taskdb keeps it."""
-    kept: float = 0.5 ** (seconds / HALF_LIFE_SECONDS)
-    return usage * kept + held * (1.0 - kept) * HALF_LIFE_SECONDS / 0.6931471805599453
+    factor: float = 0.5 ** (seconds / HALF_LIFE_SECONDS)
+    return usage * factor + held * (1.0 - factor) * HALF_LIFE_SECONDS / 0.6931471805599453
 
 
 def lane_offset(priority: int, weight: int, *, strict: bool = False) -> float:
@@ -81,15 +81,15 @@ def lane_offset(priority: int, weight: int, *, strict: bool = False) -> float:
 
 
 class Standings:
-    """Tenants whose turn may come, by standing, kept between plans: a plan looks at those it serves.
+    """The tenants that may get a turn, by standing, kept between plans: a plan reads only those it serves.
 
-    While nothing is told of a tenant its standing only grows, with the time it holds places. So what was
-    worked out earlier is at most what it is now, and only what comes to the top has to be worked out again.
+    Between updates of a tenant its standing only grows, with the time it holds places. So an earlier value is
+    a lower bound, and only the value at the top of the heap has to be recomputed.
     """
 
     def __init__(self) -> None:
         self.weight = 0
-        # Who was taken out for a turn.
+        # The tenants removed for a turn.
         self.taken: list[str] = []
         # The smallest standing first; an entry counts while its account is the one in `_accounts`. The number
         # keeps accounts from being compared.
@@ -99,20 +99,20 @@ class Standings:
         self._now = -math.inf
 
     def put(self, tenant: str, account: Account, now: float) -> None:
-        """A tenant's turn may come."""
+        """Adds a tenant that may get a turn."""
         self.remove(tenant)
         self._accounts[tenant] = account
         self.weight += account.weight
         heapq.heappush(self._order, self._entry(tenant, account, now))
 
     def remove(self, tenant: str) -> None:
-        """A tenant's turn does not come."""
-        known = self._accounts.pop(tenant, None)
-        if known is not None:
-            self.weight -= known.weight
+        """Removes a tenant that gets no turn."""
+        account = self._accounts.pop(tenant, None)
+        if account is not None:
+            self.weight -= account.weight
 
     def take(self, tenant: str) -> None:
-        """It is a tenant's turn: it has to be put back for the next plan."""
+        """Removes a tenant for its turn; it has to be added again for the next plan."""
         self.remove(tenant)
         self.taken.append(tenant)
 
@@ -152,14 +152,14 @@ class _Turn(NamedTuple):
 class Turns:
     """Tenants in the order in which they are served: `next` until it is empty, then `served` or `drop`.
 
-    Nobody's standing counts as worse than the best by more than the debt. Who has had a turn is
-    taken out of the standings.
+    No standing counts as worse than the best by more than the debt. A tenant that had a turn is
+    removed from the standings.
     """
 
     def __init__(self, standings: Standings, capacity: int, now: float) -> None:
         self._standings = standings
         self._now = now
-        # Those who were served and may be again.
+        # Tenants that were served and may be served again.
         self._served: list[_Turn] = []
         best = standings.best(now)
         self._limit = best[0] + DEBT_SECONDS * capacity / standings.weight if best else 0.0
@@ -168,7 +168,7 @@ class Turns:
         return bool(self._served) or self._standings.best(self._now) is not None
 
     def next(self) -> tuple[str, int]:
-        """Whose turn it is, and how many places it takes before it is another's."""
+        """The next tenant, and how many places it gets before the turn of another."""
         fresh = self._fresh()
         if fresh is not None and (not self._served or fresh < self._served[0]):
             self._standings.take(fresh.tenant)
@@ -183,7 +183,7 @@ class Turns:
         return turn.tenant, 1 + int((min(others) - turn.rank) * turn.weight / AHEAD_SECONDS)
 
     def _fresh(self) -> _Turn | None:
-        """The best of those who were not served."""
+        """The best tenant that was not served yet."""
         best = self._standings.best(self._now)
         if best is None:
             return None
@@ -191,7 +191,7 @@ class Turns:
         return _Turn(min(standing, self._limit), standing, tenant, weight)
 
     def served(self, count: int) -> None:
-        """Whose turn it was took so many places."""
+        """Counts the places that the current tenant took."""
         turn = self._served[0]
         step = count * AHEAD_SECONDS / turn.weight
         heapq.heapreplace(
@@ -199,5 +199,5 @@ class Turns:
         )
 
     def drop(self) -> None:
-        """Whose turn it was takes nothing more."""
+        """Removes the current tenant, which takes no more places."""
         heapq.heappop(self._served)

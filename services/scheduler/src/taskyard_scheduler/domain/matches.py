@@ -1,21 +1,21 @@
-"""Which takers may take which placement class, asked once per pair and kept until the taker changes."""
+"""Which claimants may take which placement class, computed once and kept until the claimant changes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile, judge, lasting
+from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile, judge, without_running_types
 
-# Changes that are kept for classes to catch up with; a class that is further behind starts over.
+# Number of changes kept for updating classes; a class that is further behind is recomputed.
 JOURNAL_LENGTH = 10_000
 
 
 class Matches:
-    """Takers by key, and per class those that may take it with their score.
+    """Claimants by key, and per class the eligible ones with their score.
 
-    A class catches up with changed takers when it is next asked for, so that a crowd that connects costs
-    nothing for classes without work. `revivals` counts how often a class that nobody could take became one
-    that somebody can: what was left out for want of takers has to be looked at again then.
+    A class is updated with changed claimants when it is next used, so that many connecting runners cost
+    nothing for classes without work. `revivals` counts how often a class without claimants got one: lanes
+    that were skipped for lack of claimants have to be checked again then.
     """
 
     def __init__(self) -> None:
@@ -23,10 +23,10 @@ class Matches:
         self._profiles: dict[str, RunnerProfile] = {}
         self._found: dict[int, dict[str, int]] = {}
         self._read: dict[int, int] = {}
-        self._dead: dict[int, PlacementClass] = {}
-        # Classes that somebody could take when they were last asked for.
-        self._alive: set[int] = set()
-        self._dead_read = 0
+        self._unmatched: dict[int, PlacementClass] = {}
+        # Classes that had a claimant when they were last checked.
+        self._matched: set[int] = set()
+        self._unmatched_read = 0
         self._journal: list[str] = []
         self._begin = 0
 
@@ -35,17 +35,17 @@ class Matches:
         return self._profiles
 
     def put(self, key: str, profile: RunnerProfile) -> None:
-        """A taker came or changed."""
+        """Adds or updates a claimant."""
         self._profiles[key] = profile
         self._note(key)
 
     def remove(self, key: str) -> None:
-        """A taker is gone."""
+        """Removes a claimant."""
         if self._profiles.pop(key, None) is not None:
             self._note(key)
 
     def of(self, wanted: PlacementClass) -> Mapping[str, int]:
-        """The takers of a class with their score; where it looks at what they execute, all that may ever."""
+        """The claimants of a class with their score; rules on running task types are ignored here."""
         class_id = wanted.class_id
         end = self._begin + len(self._journal)
         if self._read.get(class_id) == end:
@@ -53,25 +53,25 @@ class Matches:
         return self._catch_up(wanted, end)
 
     def any(self, wanted: PlacementClass) -> bool:
-        """Whether anybody may take the class, or could a moment ago."""
-        return wanted.class_id in self._alive or bool(self.of(wanted))
+        """Whether the class has a claimant, or had one at the last check."""
+        return wanted.class_id in self._matched or bool(self.of(wanted))
 
     def revive(self) -> None:
-        """Look again at the classes that nobody could take, if takers have changed."""
+        """Checks the classes without claimants again, if claimants have changed."""
         end = self._begin + len(self._journal)
-        if self._dead_read == end:
+        if self._unmatched_read == end:
             return
-        self._dead_read = end
-        for wanted in list(self._dead.values()):
+        self._unmatched_read = end
+        for wanted in list(self._unmatched.values()):
             self.of(wanted)
 
     def keep(self, class_ids: Iterable[int]) -> None:
-        """Forget every class but these."""
-        kept = set(class_ids)
-        for class_id in [known for known in self._found if known not in kept]:
+        """Drops every class except these."""
+        retained = set(class_ids)
+        for class_id in [class_id for class_id in self._found if class_id not in retained]:
             del self._found[class_id], self._read[class_id]
-            self._dead.pop(class_id, None)
-            self._alive.discard(class_id)
+            self._unmatched.pop(class_id, None)
+            self._matched.discard(class_id)
 
     def _catch_up(self, wanted: PlacementClass, end: int) -> Mapping[str, int]:
         class_id = wanted.class_id
@@ -82,10 +82,10 @@ class Matches:
         else:
             found = self._found[class_id]
             changed = dict.fromkeys(self._journal[read - self._begin :])
-        asked = lasting(wanted)
+        static_class = without_running_types(wanted)
         for key in changed:
             profile = self._profiles.get(key)
-            score = None if profile is None else _score(profile, asked)
+            score = None if profile is None else _score(profile, static_class)
             if score is None:
                 found.pop(key, None)
             else:
@@ -96,11 +96,11 @@ class Matches:
 
     def _mark(self, wanted: PlacementClass, found: Mapping[str, int]) -> None:
         if not found:
-            self._dead[wanted.class_id] = wanted
-            self._alive.discard(wanted.class_id)
+            self._unmatched[wanted.class_id] = wanted
+            self._matched.discard(wanted.class_id)
             return
-        self._alive.add(wanted.class_id)
-        if self._dead.pop(wanted.class_id, None) is not None:
+        self._matched.add(wanted.class_id)
+        if self._unmatched.pop(wanted.class_id, None) is not None:
             self.revivals += 1
 
     def _note(self, key: str) -> None:

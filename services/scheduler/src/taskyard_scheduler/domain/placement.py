@@ -1,9 +1,9 @@
 """Which runner may take which placement class, and how much it is preferred.
 
-The filters in order: kind and task type, what the runner could hold at all, scope, `required`, `avoid`. They
-depend on what the runner is, so the answer is kept until that changes; only a class that asks what a runner
-executes at the moment is asked again for every plan. What passes with time comes after them: a refusal, a
-drain, the room there is now.
+The filters in order: kind and task type, total resources, scope, `required`, `avoid`. They depend
+on the runner's profile, so the result is kept until that changes; only a class with rules on the task types
+that a runner executes is checked again for every plan. Temporary obstacles come after them: a refusal, a
+drain, lack of free capacity.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Operator(IntEnum):
 
 
 class Obstacle(Enum):
-    """Why a runner cannot take a class; the first five hold whatever else it does."""
+    """Why a runner cannot take a class; the first five do not depend on what it executes."""
 
     KIND = "kind"
     TASK_TYPE = "task_type"
@@ -69,11 +69,11 @@ class Constraint:
         return bool(self.runner_ids or self.labels or self.task_types)
 
     def affinity(self, runner: RunnerProfile, executing: Collection[str]) -> int:
-        """How well the runner fits a wish for such a one: 50, and up to 50 more for what it has of it."""
+        """How well the runner matches a preference: 50, plus up to 50 for each part that matches."""
         named = NAMED_POINTS if runner.runner_id in self.runner_ids else 0
         tags = sum(requirement.met_by(runner.labels) for requirement in self.labels)
-        company = sum(task_type in executing for task_type in self.task_types)
-        return min(MAX_POINTS, BASE_POINTS + named + TAG_POINTS * (tags + company))
+        running = sum(task_type in executing for task_type in self.task_types)
+        return min(MAX_POINTS, BASE_POINTS + named + TAG_POINTS * (tags + running))
 
     def met_by(self, runner: RunnerProfile, executing: Collection[str]) -> bool:
         """Whether the runner satisfies every part that is given."""
@@ -95,7 +95,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A weighted wish."""
+    """A weighted preference."""
 
     weight: int
     runners: Constraint
@@ -109,7 +109,7 @@ class RunnerIds(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacementClass:
-    """What matters for the placement of a task; the id is made of the rest, so tenants may share one."""
+    """The placement-relevant fields of a task; the id is derived from them, so tenants may share a class."""
 
     class_id: int
     kind: int
@@ -121,21 +121,23 @@ class PlacementClass:
     resources: Resources = NO_RESOURCES
     # Of the task type; None = any.
     runner_ids: RunnerIds | None = None
-    # A hard rule asks what the runner executes.
-    company: bool = False
-    # Whether the answer depends on what a runner executes at the moment.
-    moody: bool = field(init=False)
+    # Whether a hard rule depends on the task types that the runner executes.
+    checks_running_types: bool = False
+    # Whether any rule or preference depends on the task types that the runner executes.
+    depends_on_running_types: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        wishes = (self.required, self.avoid, *(wish.runners for wish in self.preferred))
-        object.__setattr__(self, "moody", any(wish.task_types for wish in wishes))
+        constraints = (self.required, self.avoid, *(preference.runners for preference in self.preferred))
+        object.__setattr__(
+            self, "depends_on_running_types", any(constraint.task_types for constraint in constraints)
+        )
         if self.required.task_types or self.avoid.task_types:
-            object.__setattr__(self, "company", True)
+            object.__setattr__(self, "checks_running_types", True)
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerProfile:
-    """What a runner is, as far as placement cares; labels are those in force."""
+    """The placement-relevant profile of a runner; labels are the effective ones."""
 
     runner_id: str
     labels: Mapping[str, str]
@@ -146,10 +148,10 @@ class RunnerProfile:
     resources: Resources | None = None
     # Tenants it may serve; empty = all.
     tenants: frozenset[str] = frozenset()
-    # First registration; of runners that are alike the older one goes first.
+    # First registration; among equal runners the older one goes first.
     register_time: float = 0.0
-    # A pull worker says nothing of what it holds, so nobody knows what company a task would have there.
-    secretive: bool = False
+    # A pull worker does not report what it executes.
+    running_types_unknown: bool = False
 
     def serves(self, tenant: str) -> bool:
         """Whether its scope includes the tenant."""
@@ -176,7 +178,7 @@ BASE_POINTS, NAMED_POINTS, TAG_POINTS, MAX_POINTS = 50, 50, 5, 100
 def judge(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str] = ()) -> PlacementVerdict:
     """Whether the runner may take tasks of this class, and its score among those that may.
 
-    The tenant of the task is not looked at: classes are shared, `RunnerProfile.serves` says the rest.
+    The tenant of the task is not checked here: classes are shared; see `RunnerProfile.serves`.
     """
     obstacle = _obstacle(runner, wanted, executing)
     if obstacle is not None:
@@ -184,22 +186,22 @@ def judge(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[s
     return PlacementVerdict(None, score(runner, wanted, executing))
 
 
-def lasting(wanted: PlacementClass) -> PlacementClass:
-    """The class without what it asks of the company on a runner: whoever fails it never may take a task."""
-    if not wanted.moody:
+def without_running_types(wanted: PlacementClass) -> PlacementClass:
+    """The class without its rules on running task types: a runner that fails it can never take its tasks."""
+    if not wanted.depends_on_running_types:
         return wanted
     return replace(
         wanted,
         required=replace(wanted.required, task_types=frozenset()),
         preferred=(),
         avoid=replace(wanted.avoid, task_types=frozenset()),
-        company=bool(wanted.required.task_types or wanted.avoid.task_types),
+        checks_running_types=bool(wanted.required.task_types or wanted.avoid.task_types),
     )
 
 
 def score(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str] = ()) -> int:
-    """How much the class prefers the runner."""
-    return sum(wish.weight * wish.runners.affinity(runner, executing) for wish in wanted.preferred)
+    """The class's preference score of the runner."""
+    return sum(p.weight * p.runners.affinity(runner, executing) for p in wanted.preferred)
 
 
 def _obstacle(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str]) -> Obstacle | None:
@@ -217,7 +219,7 @@ def _obstacle(runner: RunnerProfile, wanted: PlacementClass, executing: Collecti
         return Obstacle.REQUIRED
     if wanted.avoid and wanted.avoid.part_met_by(runner, executing):
         return Obstacle.AVOID
-    if wanted.company and runner.secretive:
+    if wanted.checks_running_types and runner.running_types_unknown:
         return Obstacle.AVOID
     return None
 

@@ -1,9 +1,9 @@
-"""The plan of one tick: which runner asks for how many tasks of which lanes.
+"""The plan of one tick: how many tasks of which lanes each runner claims.
 
 taskdb merges the lanes of a tenant by ready_time - offset, so a plan fixes counts and lanes, not tasks. The
-counts spread few tasks over the least loaded of the preferred runners; the lanes are the best by head, since
-the n tasks that go first can only lie in the n lanes with the best heads. Work is looked at in the order of
-the tenants' turns and only as far as there is room, so that the number of tenants and lanes costs little.
+counts spread few tasks over the least loaded of the preferred runners. The lanes are the best by head, since
+the first n tasks can only be in the n lanes with the best heads. Work is visited in the order of the tenants'
+turns and only while there is free capacity, so that the number of tenants and lanes costs little.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from taskyard_scheduler.domain.reservations import LaneName
 from taskyard_scheduler.domain.resources import Resources
 from taskyard_scheduler.domain.rooms import Offer, Room
 
-# Lanes listed beyond the number of tasks asked for, because heads are known a little late.
+# Extra lanes listed beyond the number of tasks, because heads may be slightly outdated.
 SPARE_LANES = 8
 MAX_LANES = 1000
 
@@ -37,7 +37,7 @@ class ListedLane(NamedTuple):
 
 @dataclass(slots=True)
 class TenantPlan:
-    """What one runner takes of one tenant."""
+    """What one runner claims of one tenant."""
 
     tenant: str
     count: int = 0
@@ -46,52 +46,52 @@ class TenantPlan:
 
 @dataclass(slots=True)
 class RunnerPlan:
-    """What one runner asks for; tenants in the order in which they are served."""
+    """What one runner claims; tenants in the order in which they are served."""
 
     offer: Offer
     tenants: list[TenantPlan]
-    # One task, of a class that looks at what the runner executes, which may change until it is handed out.
-    moody: bool = False
+    # One task of a class that depends on running task types, which may change before it is sent.
+    depends_on_running_types: bool = False
 
     @property
     def count(self) -> int:
         return sum(tenant.count for tenant in self.tenants)
 
 
-# Whether a taker may have tasks of this tenant and class now, as far as its matches do not say.
+# Whether a claimant may get tasks of this tenant and class now, beyond what its matches decide.
 Permits = Callable[[str, str, PlacementClass], bool]
-# The task types a taker executes.
+# The task types that a claimant executes.
 Executing = Callable[[str], Collection[str]]
-# Whether a taker takes work at all, though it may be full.
-Working = Callable[[str], bool]
+# Whether a claimant accepts work; it may be full.
+AcceptsWork = Callable[[str], bool]
 
 
 def _permit(key: str, tenant: str, wanted: PlacementClass) -> bool:
     return True
 
 
-def _nothing(key: str) -> Collection[str]:
+def _executes_nothing(key: str) -> Collection[str]:
     return ()
 
 
-def _works(key: str) -> bool:
+def _accepts_work(key: str) -> bool:
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a plan has to know beside the work: who may take what, and the capacity that tenants share."""
+    """The input of a plan besides the work: the claimants, and the capacity that tenants share."""
 
     matches: Matches
     capacity: int
     permits: Permits = _permit
-    executing: Executing = _nothing
-    working: Working = _works
+    executing: Executing = _executes_nothing
+    accepts_work: AcceptsWork = _accepts_work
     strict: bool = False
 
 
 def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now: float) -> list[RunnerPlan]:
-    """What each runner should ask for; runners that get nothing are left out."""
+    """What each runner should claim; runners that get nothing are omitted."""
     situation.matches.revive()
     placing = _Placing(offers, agenda, situation, now)
     if not placing.open:
@@ -100,12 +100,12 @@ def make_plan(offers: Sequence[Offer], agenda: Agenda, situation: Situation, now
     turns = Turns(standings, max(situation.capacity, placing.free), now)
     while turns and placing.free > 0 and placing.open:
         tenant, count = turns.next()
-        asked = min(count, placing.free)
-        given = placing.give(tenant, asked)
-        if given < asked:
+        requested = min(count, placing.free)
+        count_placed = placing.give(tenant, requested)
+        if count_placed < requested:
             turns.drop()
         else:
-            turns.served(given)
+            turns.served(count_placed)
     return placing.plans()
 
 
@@ -116,7 +116,7 @@ class _Queue:
     lanes: list[LiveLane]
     left: list[int]
     allowed: int
-    # Lanes before this one are placed, or nobody has room for them.
+    # Lanes before this one are placed, or no runner has free capacity for them.
     position: int = 0
 
 
@@ -125,7 +125,7 @@ _Heap = list[tuple[int, float, int, str]]
 
 
 class _Placing:
-    """Puts tasks into rooms. `open` are the classes that a room may still take, as far as it is known."""
+    """Places tasks in rooms. `open` are the classes that some room may still take."""
 
     def __init__(self, offers: Sequence[Offer], agenda: Agenda, situation: Situation, now: float) -> None:
         ordered = sorted(offers, key=lambda offer: (offer.since, offer.key))
@@ -161,19 +161,19 @@ class _Placing:
     # ---- one tenant's turn
 
     def give(self, tenant: str, count: int) -> int:
-        """Place up to so many tasks of a tenant; how many found room. Fewer are all there is for now."""
+        """Places up to `count` tasks of a tenant; returns how many. Fewer means that no more fit now."""
         queue = self._queues.get(tenant) or self._enqueue(tenant)
         count = min(count, queue.allowed)
         placed = 0
         while placed < count and queue.position < len(queue.lanes):
             index = queue.position
-            wish = min(queue.left[index], count - placed)
-            found = self._place(tenant, index, queue.lanes[index], wish)
+            requested = min(queue.left[index], count - placed)
+            found = self._place(tenant, index, queue.lanes[index], requested)
             queue.left[index] -= found
             placed += found
-            if wish:
+            if requested:
                 self._note(tenant, queue.lanes[index], found)
-            if found < wish or not queue.left[index]:
+            if found < requested or not queue.left[index]:
                 queue.position += 1
         queue.allowed -= placed
         self.free -= placed
@@ -188,7 +188,7 @@ class _Placing:
         return queue
 
     def _place(self, tenant: str, index: int, entry: LiveLane, count: int) -> int:
-        """Put up to `count` tasks of a lane onto rooms, the best first; how many found one."""
+        """Places up to `count` tasks of a lane in the best rooms; returns how many were placed."""
         lane, wanted = entry.lane, entry.wanted
         if count <= 0 or lane.class_id not in self.open:
             return 0
@@ -205,9 +205,9 @@ class _Placing:
             elif room.load > load:
                 heapq.heapreplace(heap, (rank, room.load, order, key))
             else:
-                given = min(step, fits, left)
-                room.take(wanted, tenant, index, given)
-                left -= given
+                count_placed = min(step, fits, left)
+                room.take(wanted, tenant, index, count_placed)
+                left -= count_placed
         if left and not lane.pinned and not (self._limited and self._reachable(lane.class_id)):
             self.open.discard(lane.class_id)
         return count - left
@@ -225,9 +225,9 @@ class _Placing:
 
     def _fitting(self, tenant: str, lane: Lane, wanted: PlacementClass) -> Iterator[tuple[int, Room]]:
         rooms = self._by_runner.get(lane.pinned, ()) if lane.pinned else self.rooms.values()
-        takers = self._situation.matches.of(wanted)
+        claimants = self._situation.matches.of(wanted)
         for room in rooms:
-            if room.offer.key not in takers or not room.fits(wanted):
+            if room.offer.key not in claimants or not room.fits(wanted):
                 continue
             score = self._score(room, tenant, wanted)
             if score is not None:
@@ -238,7 +238,7 @@ class _Placing:
         score = situation.matches.of(wanted).get(key)
         if score is None or (room.offer.limited and not situation.permits(key, tenant, wanted)):
             return None
-        if not wanted.moody:
+        if not wanted.depends_on_running_types:
             return score
         verdict = judge(situation.matches.profiles[key], wanted, situation.executing(key))
         return verdict.score if verdict.eligible else None
@@ -246,8 +246,8 @@ class _Placing:
     # ---- rooms that are held back
 
     def _note(self, tenant: str, entry: LiveLane, found: int) -> None:
-        """A lane had its turn: it found room, or is passed over though somebody could take it."""
-        if not (entry.wanted.resources or entry.wanted.company):
+        """Records the turn of a lane: it was placed, or passed over although a claimant could take it."""
+        if not (entry.wanted.resources or entry.wanted.checks_running_types):
             return
         book, lane = self._agenda.reservations, entry.lane
         if found:
@@ -257,7 +257,7 @@ class _Placing:
             book.pass_over(tenant, lane.id, self._now)
 
     def _reserve(self) -> None:
-        """Fill or keep the rooms that are held back, then hold back others for the lanes that are due."""
+        """Uses or keeps the reserved rooms, then reserves others for the lanes that are due."""
         book = self._agenda.reservations
         for key, name in list(book.held.items()):
             self._keep(key, name)
@@ -276,10 +276,10 @@ class _Placing:
                 return
 
     def _keep(self, key: str, name: LaneName) -> None:
-        """Start the task for which a room is held back, if it fits by now; else go on holding it back."""
+        """Starts the task for which a room is reserved if it fits now; otherwise keeps the reservation."""
         book, room = self._agenda.reservations, self.rooms.get(key)
-        if room is None and self._situation.working(key):
-            # It is full: nothing is to be decided.
+        if room is None and self._situation.accepts_work(key):
+            # The runner is full: there is nothing to decide.
             return
         found = self._find(name)
         if room is None or found is None or not self._may_use(key, name[0], found[1]):
@@ -298,7 +298,7 @@ class _Placing:
         book.honour(key)
 
     def _find(self, name: LaneName) -> tuple[int, LiveLane] | None:
-        """A lane that could be claimed from now, with its place among those of its tenant."""
+        """A lane that could be claimed from now, with its index among the lanes of its tenant."""
         tenant, lane_id = name
         found = self._agenda.tenants.get(tenant)
         if found is None or lane_id not in found.lanes or found.blocked_until == math.inf:
@@ -322,9 +322,9 @@ class _Placing:
         return self._usable[kind]
 
     def _may_use(self, key: str, tenant: str, entry: LiveLane) -> bool:
-        """Whether a taker may have a task of the lane, with nothing in the way but what ends there."""
+        """Whether a claimant may take a task of the lane once enough of its running tasks have ended."""
         situation, (lane, wanted, _) = self._situation, entry
-        if key not in situation.matches.of(wanted) or not situation.working(key):
+        if key not in situation.matches.of(wanted) or not situation.accepts_work(key):
             return False
         profile = situation.matches.profiles[key]
         if lane.pinned and lane.pinned != profile.runner_id:
@@ -336,7 +336,7 @@ class _Placing:
     # ---- the result
 
     def plans(self) -> list[RunnerPlan]:
-        """What each room was given, tenants in the order of their first turn."""
+        """The tasks placed in each room; tenants in the order of their first turn."""
         return [
             RunnerPlan(
                 room.offer,
@@ -351,7 +351,7 @@ class _Placing:
         ]
 
     def _lanes_for(self, room: Room, tenant: str) -> list[ListedLane]:
-        """The lanes a runner lists: those placed on it, and what all runners together could not take."""
+        """The lanes a runner lists: those placed on it, and lanes with more tasks than all runners take."""
         queue = self._queues[tenant]
         placed = set(room.lanes[tenant])
         spare = 0 if room.closed else room.taken[tenant] + SPARE_LANES
@@ -371,7 +371,11 @@ class _Placing:
     def _shares(self, room: Room, tenant: str, left: int, entry: LiveLane) -> bool:
         """Whether the runner may take of a lane that has more than was placed."""
         lane, wanted = entry.lane, entry.wanted
-        if left <= 0 or wanted.moody or (lane.pinned and lane.pinned != room.offer.runner_id):
+        if (
+            left <= 0
+            or wanted.depends_on_running_types
+            or (lane.pinned and lane.pinned != room.offer.runner_id)
+        ):
             return False
         if wanted.task_type in room.barred:
             return False

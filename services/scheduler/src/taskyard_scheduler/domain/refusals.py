@@ -1,15 +1,15 @@
-"""What runners gave back as unsupported, and how long they are not asked for the like of it again."""
+"""Tasks that runners refused as unsupported, and how long they are not offered similar ones."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# How long a runner is not offered again what it gave back as unsupported; the contract names the time.
+# How long a runner is not offered similar tasks after a refusal; the contract specifies this time.
 REFUSAL_SECONDS = 600.0
 
 
-class Alike(NamedTuple):
-    """What a refusal holds for: tasks of one tenant, kind, type and function."""
+class RefusalKey(NamedTuple):
+    """The tasks that a refusal covers: those of one tenant, kind, type and function."""
 
     tenant: str
     kind: str
@@ -18,70 +18,70 @@ class Alike(NamedTuple):
 
 
 class Refusals:
-    """The refusals of one agent process. `count` grows with each, so that one under way can be noticed."""
+    """The refusals of one agent process. `count` grows with each, so that a new one can be detected."""
 
     def __init__(self) -> None:
         self.count = 0
         # Until when; the oldest first.
-        self._until: dict[Alike, float] = {}
+        self._until: dict[RefusalKey, float] = {}
 
-    def add(self, alike: Alike, now: float) -> None:
-        """The agent gave such a task back."""
+    def add(self, key: RefusalKey, now: float) -> None:
+        """Records a refusal."""
         self.count += 1
-        self._until.pop(alike, None)
-        self._until[alike] = now + REFUSAL_SECONDS
+        self._until.pop(key, None)
+        self._until[key] = now + REFUSAL_SECONDS
 
-    def seconds(self, alike: Alike, now: float) -> float:
-        """How long the runner is still not asked for such a task."""
-        return max(0.0, self._until.get(alike, 0.0) - now) if self._until else 0.0
+    def seconds(self, key: RefusalKey, now: float) -> float:
+        """How long the runner is still not offered such a task."""
+        return max(0.0, self._until.get(key, 0.0) - now) if self._until else 0.0
 
     def prune(self, now: float) -> bool:
-        """Forget what has passed; whether something is left."""
+        """Drops expired refusals; returns whether any is left."""
         while self._until:
-            alike, until = next(iter(self._until.items()))
+            key, until = next(iter(self._until.items()))
             if until > now:
                 return True
-            del self._until[alike]
+            del self._until[key]
         return False
 
 
-class _Kept(NamedTuple):
+class _Entry(NamedTuple):
     instance_id: str
     refusals: Refusals
     until: float
 
 
 class RefusalBook:
-    """Refusals of agents that are not connected, for when they come back.
+    """Refusals of disconnected agents, kept until they reconnect.
 
-    Another agent process of the runner starts without any: what was lacking may have been put right, and to
-    restart the agent is how one says so.
+    A new agent process of the runner starts without refusals: restarting the agent is how an operator
+    declares that the missing support was added.
     """
 
     def __init__(self) -> None:
         # By runner, in the order in which they left.
-        self._kept: dict[str, _Kept] = {}
+        self._entries: dict[str, _Entry] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def keep(self, runner_id: str, instance_id: str, refusals: Refusals, now: float) -> None:
-        """An agent is gone, perhaps for a moment."""
-        self._forget(now)
-        self._kept.pop(runner_id, None)
+        """Keeps the refusals of an agent that disconnected."""
+        self._expire(now)
+        self._entries.pop(runner_id, None)
         if refusals.prune(now):
-            self._kept[runner_id] = _Kept(instance_id, refusals, now + REFUSAL_SECONDS)
+            self._entries[runner_id] = _Entry(instance_id, refusals, now + REFUSAL_SECONDS)
 
     def recall(self, runner_id: str, instance_id: str, now: float) -> Refusals:
-        """What the agent refused before; nothing if it is another process."""
-        self._forget(now)
-        kept = self._kept.pop(runner_id, None)
-        return kept.refusals if kept is not None and kept.instance_id == instance_id else Refusals()
+        """The earlier refusals of the agent; none if it is another process."""
+        self._expire(now)
+        entry = self._entries.pop(runner_id, None)
+        return entry.refusals if entry is not None and entry.instance_id == instance_id else Refusals()
 
-    def _forget(self, now: float) -> None:
-        """Drop those who left so long ago that none of their refusals is in force."""
-        while self._kept:
-            runner_id, kept = next(iter(self._kept.items()))
-            if kept.until > now:
+    def _expire(self, now: float) -> None:
+        """Drops agents whose refusals have all expired."""
+        while self._entries:
+            runner_id, entry = next(iter(self._entries.items()))
+            if entry.until > now:
                 return
-            del self._kept[runner_id]
+            del self._entries[runner_id]

@@ -1,9 +1,9 @@
-"""Runners that are held back for lanes whose tasks fit nowhere while smaller ones keep every runner busy.
+"""Reserves runners for lanes whose tasks fit nowhere because smaller tasks keep every runner busy.
 
-A lane is passed over when it had its turn and runners may take its class, but none has the resources free,
-or each executes a type that the class avoids. After a while of that a runner is held back for it: what one of
-its tasks needs is kept from all others there, so the room grows with every task that ends, and the lane's
-next task starts at the latest when the longest of them has ended.
+A lane is passed over when it had its turn and runners may take its class, but none has enough free resources,
+or each executes a type that the class avoids. After a delay a runner is reserved for it: the resources of one
+of its tasks are withheld from all others there, so that free resources grow with every task that ends, and
+the lane's next task starts at the latest when the longest of them has ended.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# How long a lane is passed over before a runner is held back for it. Long against the gaps that open by
-# themselves on a busy runner, since what is held back stands idle; short against what people wait for.
-PATIENCE_SECONDS = 30.0
-# At most one runner in so many is held back, and always one: the others stay busy whatever is asked for.
+# How long a lane is passed over before a runner is reserved for it. Long against the gaps on a busy runner,
+# because reserved resources are idle; short against the time that users accept.
+RESERVATION_DELAY_SECONDS = 30.0
+# At most one runner in this many is reserved, but always one may be; the others stay busy.
 RUNNERS_PER_RESERVATION = 4
-# Runners that one plan holds back anew: each is chosen among all with a place to give.
+# Maximum number of new reservations per plan.
 MAX_NEW = 8
-# Lanes that are followed, since a plan puts them in order; more of them wait until some of these are served.
+# Maximum number of tracked lanes, because a plan sorts them; others wait until some of these are served.
 MAX_WAITING = 2000
 
 # A lane within its tenant: class, priority, pinned runner.
@@ -30,21 +30,21 @@ LaneName = tuple[str, LaneId]
 
 @dataclass(slots=True)
 class _Wait:
-    """From when on a runner may be held back for a lane; never, until it is passed over again."""
+    """The time from which a runner may be reserved for a lane; infinite until it is passed over again."""
 
     due: float
 
 
 class Reservations:
-    """Kept between plans: lanes that are passed over, and the runners held back for some of them.
+    """State kept between plans: lanes that are passed over, and the runners reserved for some of them.
 
-    A lane for which room was made is not patient again: it is due as soon as it is passed over once more.
+    A lane that was served by a reservation is due again as soon as it is passed over once more.
     """
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
-        # The lane for which a runner is held back; each lane has one at most.
+    def __init__(self, reservation_delay: float = RESERVATION_DELAY_SECONDS) -> None:
+        # The lane for which each runner is reserved; at most one runner per lane.
         self.held: dict[str, LaneName] = {}
-        self._patience = patience
+        self._delay = reservation_delay
         self._waits: dict[str, dict[LaneId, _Wait]] = {}
         self._count = 0
 
@@ -52,21 +52,21 @@ class Reservations:
         return bool(self._waits)
 
     def allowed(self, runners: int) -> int:
-        """How many runners more may be held back now, of so many."""
+        """The number of further runners that may be reserved, of `runners` in total."""
         return min(MAX_NEW, max(1, runners // RUNNERS_PER_RESERVATION) - len(self.held))
 
     def pass_over(self, tenant: str, lane_id: LaneId, now: float) -> None:
-        """A lane had its turn, and no runner that may take it has room for it."""
+        """Records that a lane had its turn and no eligible runner has enough free resources."""
         wait = self._waits.get(tenant, {}).get(lane_id)
         if wait is not None:
             if wait.due == math.inf:
                 wait.due = now
         elif self._count < MAX_WAITING:
-            self._waits.setdefault(tenant, {})[lane_id] = _Wait(now + self._patience)
+            self._waits.setdefault(tenant, {})[lane_id] = _Wait(now + self._delay)
             self._count += 1
 
     def line(self, now: float) -> list[LaneName]:
-        """Lanes for which a runner may be held back, in the order in which they get one.
+        """Lanes for which a runner may be reserved, in the order in which they get one.
 
         Tenants take turns: the second lane of one comes after the first of every other.
         """
@@ -80,20 +80,20 @@ class Reservations:
         return [(tenant, lane_id) for _, _, tenant, lane_id in sorted(found)]
 
     def reserve(self, key: str, name: LaneName) -> None:
-        """A runner is held back for a lane."""
+        """Reserves a runner for a lane."""
         self.held[key] = name
 
     def release(self, key: str) -> None:
-        """It is not any more; the lane is next in line."""
+        """Releases the reservation of a runner; its lane is next in line."""
         self.held.pop(key, None)
 
     def honour(self, key: str) -> None:
-        """A task of the lane starts on the runner that was held back for it."""
+        """Ends the reservation because a task of the lane starts on the runner."""
         tenant, lane_id = self.held.pop(key)
         self._waits[tenant][lane_id].due = math.inf
 
     def forget(self, tenant: str, lane_id: LaneId) -> None:
-        """A lane found room by itself, or has no work any more."""
+        """Stops tracking a lane that was served or has no work."""
         waits = self._waits.get(tenant)
         if waits is None or waits.pop(lane_id, None) is None:
             return
@@ -103,8 +103,8 @@ class Reservations:
         for key in [key for key, name in self.held.items() if name == (tenant, lane_id)]:
             del self.held[key]
 
-    def prune(self, known: Callable[[str, LaneId], bool]) -> None:
-        """Forget lanes that are not known any more."""
+    def prune(self, exists: Callable[[str, LaneId], bool]) -> None:
+        """Stops tracking lanes that no longer exist."""
         for tenant, waits in list(self._waits.items()):
-            for lane_id in [lane_id for lane_id in waits if not known(tenant, lane_id)]:
+            for lane_id in [lane_id for lane_id in waits if not exists(tenant, lane_id)]:
                 self.forget(tenant, lane_id)

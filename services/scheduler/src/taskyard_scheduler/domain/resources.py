@@ -36,7 +36,7 @@ class Resources:
 
     def times(self, cost: Resources, at_most: int) -> int:
         """How many tasks of this cost fit, at most `at_most`."""
-        # Asked for every runner and class in every plan: no list is made.
+        # Called for every runner and class in every plan: avoid building a list.
         fits = at_most
         if cost.cpu_millis:
             fits = min(fits, self.cpu_millis // cost.cpu_millis)
@@ -50,7 +50,7 @@ class Resources:
         return max(0, fits)
 
     def lacking(self, cost: Resources) -> float:
-        """Which part of `cost` is not there, of what is lacking most: 0 = it fits, 1 = there is nothing."""
+        """The missing fraction of `cost`, of the scarcest resource: 0 = it fits, 1 = nothing is free."""
         parts = [(needed - max(0, has)) / needed for has, needed in self._pairs(cost) if needed > 0]
         return max([0.0, *parts])
 

@@ -1,4 +1,4 @@
-"""What a taker could take now, and how it is filled during a plan."""
+"""The free capacity of a claimant, and how a plan fills it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Offer:
     used: int
     capacity: int
     budget: Resources | None = None
-    # First registration: of runners that are alike the older one goes first.
+    # First registration: among equal runners the older one goes first.
     since: float = 0.0
-    # It does not serve every tenant alike: `Situation.permits` has to be asked.
+    # It does not serve every tenant: check `Situation.permits`.
     limited: bool = False
 
 
@@ -34,10 +34,10 @@ class Room:
     budget: Resources | None
     taken: dict[str, int] = field(default_factory=dict)
     lanes: dict[str, list[int]] = field(default_factory=dict)
-    # Filled by something that nothing goes with: a class that looks at what the runner executes, or the
-    # task for which the runner was held back.
+    # Filled by a task that must be claimed alone: of a class that depends on running task types, or the task
+    # for which the runner was reserved.
     closed: bool = False
-    # Types that whoever it is held back for avoids.
+    # Task types that the lane with the reservation avoids.
     barred: frozenset[str] = frozenset()
 
     @property
@@ -46,17 +46,17 @@ class Room:
         return (self.offer.used + given) / max(1, self.offer.capacity)
 
     def fits(self, wanted: PlacementClass) -> int:
-        """How many tasks of a class there is room for."""
+        """How many tasks of a class fit."""
         if self.closed or self.free <= 0 or wanted.task_type in self.barred:
             return 0
-        if wanted.moody:
+        if wanted.depends_on_running_types:
             return 0 if self.taken else 1
         if self.budget is None or not wanted.resources:
             return self.free
         return self.budget.times(wanted.resources, self.free)
 
     def lacks(self, wanted: PlacementClass) -> float:
-        """Which part of what one task needs is not free, of the resource that is lacking most."""
+        """The missing fraction of one task's resources, of the scarcest resource."""
         return self.budget.lacking(wanted.resources) if self.budget is not None else 0.0
 
     def take(self, wanted: PlacementClass, tenant: str, lane: int, count: int) -> None:
@@ -67,12 +67,12 @@ class Room:
             listed.append(lane)
         if self.budget is not None and wanted.resources:
             self.budget = self.budget.less(wanted.resources, count)
-        self.closed = self.closed or wanted.moody
+        self.closed = self.closed or wanted.depends_on_running_types
 
     def hold(self, wanted: PlacementClass) -> None:
-        """Keep what one task of this class needs from all others: they share the rest, if there is any.
+        """Withholds the resources of one task of this class from all others.
 
-        The offer shrinks with it, since what a runner asks taskdb for is bounded by its offer.
+        The offer shrinks too, because the claim of a runner is bounded by its offer.
         """
         if self.budget is not None:
             self.budget = self.budget.less(wanted.resources)

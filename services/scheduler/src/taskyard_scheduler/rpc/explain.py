@@ -1,4 +1,4 @@
-"""ExplainService: why a task is not running, from taskdb's facts and what the runners here can take."""
+"""ExplainService: why a task is not running, from taskdb's facts and the runners connected here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_RUNNERS = 200
 
 
 class ExplainServicer(ExplainServiceServicer):
-    """Users ask here."""
+    """Serves users."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -30,19 +30,19 @@ class ExplainServicer(ExplainServiceServicer):
     async def ExplainTask(
         self, request: explaining.ExplainTaskRequest, context: Context
     ) -> explaining.ExplainTaskResponse:
-        """Explain a task of the caller's tenant, or a spec; raises NotFound for what it does not see."""
-        facts = await self._scheduler.taskdb.read_explain_facts(_question(request))
+        """Explains a task of the caller's tenant, or a spec; raises NotFound if it is not visible."""
+        facts = await self._scheduler.taskdb.read_explain_facts(_facts_request(request))
         found = explain(read_facts(facts, request.spec), candidates(facts, self._scheduler))
         return _response(found, facts)
 
 
-def _question(request: explaining.ExplainTaskRequest) -> ReadExplainFactsRequest:
+def _facts_request(request: explaining.ExplainTaskRequest) -> ReadExplainFactsRequest:
     tenant = request.parent.removeprefix("tenants/")
     if request.WhichOneof("subject") == "spec":
         require_tenant(tenant, "tenant", request.parent)
         return ReadExplainFactsRequest(tenant=tenant, spec=request.spec)
     _, owner, _, task_id = request.name.split("/")
-    # The task's own tenant decides what the caller sees, whatever parent says.
+    # Visibility depends on the task's own tenant, not on parent.
     require_tenant(owner, "task", request.name)
     if tenant not in (owner, "-"):
         raise FieldInvalid.of("name", f"must be a task of {request.parent}, not {request.name!r}")
@@ -67,20 +67,20 @@ def _response(found: Explanation, facts: ReadExplainFactsResponse) -> explaining
     return response
 
 
-def _fill_gate(told: explaining.GateVerdict, found: GateVerdict) -> None:
-    told.gate = explaining.Gate.ValueType(found.gate)
-    told.passed = found.passed
-    told.message = found.message
-    told.remedy = found.remedy
-    told.blocker = found.blocker
+def _fill_gate(verdict: explaining.GateVerdict, found: GateVerdict) -> None:
+    verdict.gate = explaining.Gate.ValueType(found.gate)
+    verdict.passed = found.passed
+    verdict.message = found.message
+    verdict.remedy = found.remedy
+    verdict.blocker = found.blocker
     if found.open_time is not None:
-        told.open_time.FromDatetime(found.open_time)
+        verdict.open_time.FromDatetime(found.open_time)
 
 
-def _fill_runner(told: explaining.RunnerVerdict, found: RunnerVerdict) -> None:
-    told.runner = f"runners/{found.runner_id}"
+def _fill_runner(verdict: explaining.RunnerVerdict, found: RunnerVerdict) -> None:
+    verdict.runner = f"runners/{found.runner_id}"
     if found.obstacle is not None:
-        told.obstacle = explaining.RunnerObstacle.Value(f"RUNNER_OBSTACLE_{found.obstacle.name}")
-    told.message = found.message
-    told.remedy = found.remedy
-    told.score = found.score
+        verdict.obstacle = explaining.RunnerObstacle.Value(f"RUNNER_OBSTACLE_{found.obstacle.name}")
+    verdict.message = found.message
+    verdict.remedy = found.remedy
+    verdict.score = found.score

@@ -38,14 +38,14 @@ class RunnerLinkServicer(RunnerLinkServiceServicer):
         """One runner's stream, from hello to the end of its session."""
         scheduler, signal = self._scheduler, Signal()
         try:
-            session = await self._greet(context, signal)
+            session = await self._open_session(context, signal)
         except errors.TaskyardError as error:
             log.warning("session_refused", reason=error.reason, error=str(error))
             raise
         log.info("session_opened", runner=session.runner_id, epoch=session.epoch)
         await RunnerStream(session, scheduler, context, signal).run()
 
-    async def _greet(self, context: Context, signal: Signal) -> Session:
+    async def _open_session(self, context: Context, signal: Signal) -> Session:
         scheduler = self._scheduler
         if scheduler.draining:
             raise errors.ServerDraining()
@@ -90,10 +90,10 @@ class RunnerLinkServicer(RunnerLinkServiceServicer):
     ) -> AsyncIterator[link.DownloadCheckpointResponse]:
         """The newest checkpoint of a task that the runner has leased; taskdb checks the lease."""
         require_runner(request.runner_id)
-        wanted = lease_service_pb2.ReadLeasedCheckpointRequest(
+        checkpoint_request = lease_service_pb2.ReadLeasedCheckpointRequest(
             runner_id=request.runner_id, lease=request.lease
         )
-        async for piece in self._scheduler.taskdb.read_checkpoint(wanted):
+        async for piece in self._scheduler.taskdb.read_checkpoint(checkpoint_request):
             yield link.DownloadCheckpointResponse(
                 checkpoint=piece.checkpoint if piece.HasField("checkpoint") else None, data=piece.data
             )

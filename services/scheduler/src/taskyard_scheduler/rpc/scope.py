@@ -1,4 +1,4 @@
-"""What a runner's key lets it be."""
+"""The runner ids that a key may use."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def require_runner(runner_id: str) -> Principal:
     """The caller, who may act as this runner; raises PermissionDenied for any other."""
     principal = current_principal()
     if not scope_permits(principal.runner, runner_id):
-        told = f'{principal} may not act as runner "{runner_id}"; its key is for "{principal.runner}"'
-        raise PermissionDenied(str(principal), "", f'runner "{runner_id}"', message=told)
+        message = f'{principal} may not act as runner "{runner_id}"; its key is for "{principal.runner}"'
+        raise PermissionDenied(str(principal), "", f'runner "{runner_id}"', message=message)
     return principal

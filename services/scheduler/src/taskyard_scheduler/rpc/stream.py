@@ -1,4 +1,4 @@
-"""One runner's stream while its session lasts: reader, writer, timers and the end."""
+"""One runner's stream during its session: reader, writer, timers and shutdown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = get_log(__name__)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
-# A timer that is this late shows that the scheduler's own event loop stood still.
+# A timer that is this late means that the scheduler's own event loop was blocked.
 STALL_SECONDS = 0.2
 
 
@@ -55,7 +55,7 @@ class RunnerStream:
         self._uploads = Uploads(session, scheduler.taskdb)
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._goodbye: link.RunnerGoodbye | None = None
-        # Nothing more comes from the agent: the stream ends once its reports are decided.
+        # The agent sends no more messages: the stream ends once its reports are decided.
         self._half_closed = False
         signal.session = session
 
@@ -66,8 +66,8 @@ class RunnerStream:
             asyncio.create_task(self._guard(self._read())),
             asyncio.create_task(self._guard(self._write())),
         ]
-        self._watch_silence()
-        self._watch_age()
+        self._check_silence()
+        self._start_age_timer()
         self._scheduler.admit(session)
         try:
             await self._signal.over.wait()
@@ -91,19 +91,19 @@ class RunnerStream:
         log.info("session_ended", runner=self._session.runner_id, epoch=self._session.epoch, reason=reason)
 
     def _is_disconnected(self) -> bool:
-        """Whether the runner is gone without a word, so that taskdb starts to count its absence."""
+        """Whether the runner disconnected without a goodbye, which is reported to taskdb."""
         if self._goodbye is not None or self._session.closing or self._scheduler.draining:
             return False
         return not isinstance(self._session.error, errors.SessionSuperseded)
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """Whatever ends reader or writer ends the session."""
+        """Ends the session when the reader or the writer ends."""
         try:
             await work
         except errors.TaskyardError as error:
             self._session.finish(error)
         except (grpc.aio.InternalError, grpc.aio.UsageError):
-            # gRPC's way to say that the peer is gone.
+            # Raised by gRPC when the peer is gone.
             self._session.finish()
         except Exception:
             correlation_id = uuid.uuid4().hex
@@ -121,9 +121,9 @@ class RunnerStream:
                 self._half_closed = True
                 self._signal()
                 return
-            self._take(message)
+            self._handle(message)
 
-    def _take(self, message: link.ConnectRequest) -> None:
+    def _handle(self, message: link.ConnectRequest) -> None:
         session = self._session
         now = self._scheduler.clock()
         match message.WhichOneof("message"):
@@ -146,7 +146,7 @@ class RunnerStream:
             case "hello":
                 raise session.violation("a second hello; it comes once")
             case _:
-                # A member this version does not know (rule 15).
+                # A member that this version does not have (rule 15).
                 pass
 
     # ---- writing
@@ -158,16 +158,16 @@ class RunnerStream:
             while (message := session.outbox.next()) is not None:
                 await write(message)
             if session.closing:
-                self._watch_goodbye()
+                self._start_goodbye_timer()
             if (self._half_closed or self._goodbye is not None) and not session.unacked_reports:
-                await self._part()
+                await self._close()
                 return
             work.clear()
             if not session.outbox and not session.over:
                 await work.wait()
 
-    async def _part(self) -> None:
-        """Everything the agent said is decided and acknowledged."""
+    async def _close(self) -> None:
+        """Closes the stream after all reports are decided and acknowledged."""
         if self._goodbye is not None:
             await self._scheduler.close_session(self._session, release=not self._goodbye.keep_leases)
         while (message := self._session.outbox.next()) is not None:
@@ -179,31 +179,31 @@ class RunnerStream:
     def _later(self, name: str, delay: float, call: Callable[[], None]) -> None:
         self._timers[name] = asyncio.get_running_loop().call_later(delay, call)
 
-    def _watch_silence(self, due: float = math.inf) -> None:
-        """End the session of a silent runner (rule 6), else look again when it would be too long.
+    def _check_silence(self, due: float = math.inf) -> None:
+        """Ends the session of a silent runner (rule 6), else schedules the next check.
 
-        A scheduler that was itself stopped or blocked beyond `due` hears first what has arrived meanwhile.
+        A scheduler that was itself blocked beyond `due` reads first the messages that arrived meanwhile.
         """
         session, now, config = self._session, self._scheduler.clock(), self._scheduler.config
         if now < due + STALL_SECONDS:
             session.check_silence(now)
         if not session.over:
             limit = max(session.heartbeat_time + config.silence_limit, now + config.heartbeat_interval / 2)
-            self._later("silence", limit - now, partial(self._watch_silence, limit))
+            self._later("silence", limit - now, partial(self._check_silence, limit))
 
-    def _watch_age(self) -> None:
-        """Send the runner elsewhere now and then, so that load spreads over replicas."""
-        self._later("age", self._scheduler.session_age(), self._grow_old)
+    def _start_age_timer(self) -> None:
+        """Redirects the runner after the session age, so that load spreads over replicas."""
+        self._later("age", self._scheduler.session_age(), self._redirect_old_session)
 
-    def _grow_old(self) -> None:
-        self._scheduler.part(self._session, link.SERVER_GOODBYE_REASON_SESSION_AGE)
+    def _redirect_old_session(self) -> None:
+        self._scheduler.redirect(self._session, link.SERVER_GOODBYE_REASON_SESSION_AGE)
 
-    def _watch_goodbye(self) -> None:
-        """The goodbye of either side is not waited for for ever."""
+    def _start_goodbye_timer(self) -> None:
+        """Limits the time after a goodbye of either side."""
         if "goodbye" not in self._timers:
-            self._later("goodbye", self._scheduler.config.goodbye_timeout, self._give_up)
+            self._later("goodbye", self._scheduler.config.goodbye_timeout, self._goodbye_timed_out)
 
-    def _give_up(self) -> None:
-        # An agent that said goodbye with reports that taskdb did not take keeps them and comes back.
+    def _goodbye_timed_out(self) -> None:
+        # An agent whose reports taskdb has not stored keeps them and reconnects.
         stuck = self._goodbye is not None and self._session.unacked_reports > 0
         self._session.finish(errors.StorageUnavailable("unknown") if stuck else None)

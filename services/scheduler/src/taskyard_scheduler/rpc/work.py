@@ -24,10 +24,10 @@ from taskyard_scheduler.scheduler import Scheduler
 Context = grpc.aio.ServicerContext[Any, Any]
 
 DEFAULT_LEASE = 30.0
-# What is left of the caller's deadline for the way back.
-ANSWER_MARGIN = 0.5
-# Pull workers are told soon that taskdb is away; a runner's stream waits instead.
-REPORT_PATIENCE = 10.0
+# Time reserved within the caller's deadline for the response.
+RESPONSE_MARGIN = 0.5
+# Pull workers get an error soon if taskdb is unavailable; a runner's stream waits instead.
+REPORT_TIMEOUT = 10.0
 
 
 class WorkServicer(WorkServiceServicer):
@@ -50,14 +50,14 @@ class WorkServicer(WorkServiceServicer):
         )
         wait = _seconds(request, "wait", 0.0)
         if (left := context.time_remaining()) is not None:
-            wait = min(wait, max(0.0, left - ANSWER_MARGIN))
+            wait = min(wait, max(0.0, left - RESPONSE_MARGIN))
         assignments = await self._scheduler.claim(claim, wait)
         return work.ClaimTasksResponse(assignments=assignments)
 
     # ---- held work
 
     async def RenewWork(self, request: work.RenewWorkRequest, context: Context) -> work.RenewWorkResponse:
-        """Renews leases; what the worker must do with others comes back as verdicts."""
+        """Renews leases; returns verdicts for leases that the worker must act on."""
         require_runner(request.worker_id)
         ttl = _seconds(request, "lease_duration", DEFAULT_LEASE)
         response = await self._scheduler.taskdb.renew_leases(
@@ -73,7 +73,7 @@ class WorkServicer(WorkServiceServicer):
         pending = _PendingReports(request.worker_id, request.reports)
         self._scheduler.reports.submit(pending.entries)
         try:
-            async with asyncio.timeout(REPORT_PATIENCE):
+            async with asyncio.timeout(REPORT_TIMEOUT):
                 await pending.decided.wait()
         except TimeoutError:
             raise errors.StorageUnavailable("unknown") from None
@@ -94,7 +94,7 @@ class WorkServicer(WorkServiceServicer):
     async def WriteWorkCheckpoint(
         self, requests: AsyncIterator[work.WriteWorkCheckpointRequest], context: Context
     ) -> work.WriteWorkCheckpointResponse:
-        """Passes the pieces on to taskdb, which stores them once they are complete."""
+        """Forwards the pieces to taskdb, which stores them once they are complete."""
         pieces = _pass_on(requests)
         response = await self._scheduler.taskdb.write_checkpoint(pieces)
         return work.WriteWorkCheckpointResponse(checkpoint=response.checkpoint)
@@ -104,10 +104,10 @@ class WorkServicer(WorkServiceServicer):
     ) -> AsyncIterator[work.ReadWorkCheckpointResponse]:
         """The newest checkpoint of a task that the worker has leased; taskdb checks the lease."""
         require_runner(request.worker_id)
-        wanted = lease_service_pb2.ReadLeasedCheckpointRequest(
+        checkpoint_request = lease_service_pb2.ReadLeasedCheckpointRequest(
             runner_id=request.worker_id, lease=request.lease
         )
-        async for piece in self._scheduler.taskdb.read_checkpoint(wanted):
+        async for piece in self._scheduler.taskdb.read_checkpoint(checkpoint_request):
             yield work.ReadWorkCheckpointResponse(
                 checkpoint=piece.checkpoint if piece.HasField("checkpoint") else None, data=piece.data
             )
@@ -139,7 +139,9 @@ def _result(entry: Entry) -> lease_pb2.ReportResult:
 def _profile(request: work.ClaimTasksRequest, principal: Principal) -> RunnerProfile:
     labels = {**request.registration.labels, **dict(principal.labels)}
     tenants = () if "*" in principal.tenants else principal.tenants
-    return convert.runner_profile(request.worker_id, request.registration, labels, tenants, secretive=True)
+    return convert.runner_profile(
+        request.worker_id, request.registration, labels, tenants, running_types_unknown=True
+    )
 
 
 def _seconds(request: Any, field: str, default: float) -> float:

@@ -7,7 +7,7 @@ is run with preserving_proto_field_names.  Tenant: header x-tenant, else "defaul
 Times are whole seconds in uint32 so that proto3 JSON shows numbers, not strings.
 
   task_id -> metadata.id              task_type -> spec.task_type (execution.external
-  task_data -> spec.payload              unless the type says otherwise)
+  task_data -> spec.payload              unless the type overrides it)
   task_status -> status.phase         task_status_data -> status.details
      pending      <- PENDING, SCHEDULED
      in_progress  <- RUNNING, PAUSED, REDISTRIBUTING      completed <- SUCCEEDED

@@ -11,10 +11,10 @@ from services.scheduler.tests.rule_model import (
     CLASSES,
     Host,
     allowed,
-    asked_by,
     class_of,
     kind_number,
     lease_of,
+    task_class_of,
     tenant_of,
 )
 from taskyard.v1 import common_pb2, lease_pb2, session_service_pb2
@@ -32,10 +32,10 @@ REFUSED_SECONDS = 600.0
 
 
 class WatchedSession(Session):
-    """Checks every assignment at the moment it goes out."""
+    """Checks every assignment when it is sent."""
 
     host: Host
-    world: World
+    simulation: Simulation
 
     def assign(
         self, assignments: Sequence[lease_pb2.Assignment], heartbeat_id: int, claim_time: float
@@ -47,18 +47,18 @@ class WatchedSession(Session):
         return unsent
 
     def _check(self, task: str) -> None:
-        host, asked = self.host, asked_by(task)
+        host, task_class = self.host, task_class_of(task)
         assert not host.drained, "a drained runner got work"
-        assert allowed(host, asked, tenant_of(task), self.world.now), (host, task, asked)
-        host.held[task] = asked
+        assert allowed(host, task_class, tenant_of(task), self.simulation.now), (host, task, task_class)
+        host.held[task] = task_class
         host.fresh.add(task)
         assert len(host.held) <= host.capacity, "more than it has places for"
-        if asked.memory_mb and host.memory_mb is not None:
+        if task_class.memory_mb and host.memory_mb is not None:
             assert host.used_mb <= host.memory_mb, "more than it has memory for"
 
 
-class World:
-    """Everything around the dispatcher."""
+class Simulation:
+    """Simulates everything around the dispatcher."""
 
     def __init__(self) -> None:
         self.hosts = {name: Host(name) for name in RUNNERS}
@@ -66,12 +66,12 @@ class World:
         self.queue: dict[tuple[str, int], list[str]] = {}
         self.fleet = Fleet()
         self.now = 0.0
-        self.board = LaneBoard(self.clock, patience=0.05)
+        self.board = LaneBoard(self.clock, reservation_delay=0.05)
         config = LinkConfig(scheduler_id="s")
         self.config = config
         self.dispatcher = Dispatcher(self, self.board, self.fleet, config, self.give_back, clock=self.clock)
         self.dispatcher.available = True
-        self.meanwhile: list[tuple[Any, ...]] = []
+        self.during_claim: list[tuple[Any, ...]] = []
         self.count = 0
         self.handed_out: Counter[int] = Counter()
         for host in self.hosts.values():
@@ -79,21 +79,21 @@ class World:
         classes = [
             leases.PlacementClass(
                 class_id=n,
-                kind=kind_number(asked.kind),
-                task_type=asked.task_type,
-                function=asked.function,
-                placement=asked.placement,
-                resources=common_pb2.Resources(memory_mb=asked.memory_mb),
-                runner_id_pattern=asked.pattern,
+                kind=kind_number(task_class.kind),
+                task_type=task_class.task_type,
+                function=task_class.function,
+                placement=task_class.placement,
+                resources=common_pb2.Resources(memory_mb=task_class.memory_mb),
+                runner_id_pattern=task_class.pattern,
             )
-            for n, asked in enumerate(CLASSES)
+            for n, task_class in enumerate(CLASSES)
         ]
         self.board.apply(leases.WatchQueueResponse(full=True, classes=classes))
 
     def clock(self) -> float:
         return self.now
 
-    # ---- what sessions ask for
+    # ---- called by sessions
 
     def submit_reports(self, entries: Sequence[Entry]) -> None:
         self.board.released(Counter(entry.ends for entry in entries if entry.ends))
@@ -113,9 +113,9 @@ class World:
         self, request: leases.ClaimForRunnersRequest
     ) -> leases.ClaimForRunnersResponse:
         results = [self._pop(pop) for pop in request.runners]
-        # The answer is on its way; the world goes on.
-        while self.meanwhile:
-            self.do(*self.meanwhile.pop(0))
+        # Other events happen while the response is in transit.
+        while self.during_claim:
+            self.do(*self.during_claim.pop(0))
         return leases.ClaimForRunnersResponse(results=results)
 
     def _pop(self, pop: leases.RunnerClaim) -> leases.RunnerClaimResult:
@@ -128,7 +128,7 @@ class World:
                 while waiting and left and lane.cost.memory_mb <= memory:
                     memory -= lane.cost.memory_mb
                     task = waiting.pop(0)
-                    result.assignments.add(lease=lease_of(task), spec=asked_by(task).spec())
+                    result.assignments.add(lease=lease_of(task), spec=task_class_of(task).spec())
                     left -= 1
                 if not waiting:
                     result.drained_lanes.append(lane.lane)
@@ -158,7 +158,7 @@ class World:
         self._enqueue(f"tenants/{tenant}/tasks/{class_id}-{self.count - n}" for n in range(count))
 
     def do_later(self) -> None:
-        """Until what was refused may be asked again."""
+        """Advances the clock until refusals have expired."""
         self.now += REFUSED_SECONDS
         for host in self.hosts.values():
             self._beat(host)
@@ -182,9 +182,9 @@ class World:
         _put(self.hosts[name].own, key, value)
         self._beat(self.hosts[name], registration=self.hosts[name].registration())
 
-    def do_become(self, name: str, what: str, value: Any) -> None:
-        """The agent describes itself anew: its kinds, types, functions, capacity or memory."""
-        setattr(self.hosts[name], what, value)
+    def do_become(self, name: str, attribute: str, value: Any) -> None:
+        """The agent registers again: with other kinds, types, functions, capacity or memory."""
+        setattr(self.hosts[name], attribute, value)
         self._beat(self.hosts[name], registration=self.hosts[name].registration())
 
     def _beat(self, host: Host, **fields: Any) -> None:
@@ -203,14 +203,14 @@ class World:
         self.connect(self.hosts[name])
 
     def do_part(self, name: str) -> None:
-        """The stream breaks before the runner comes back."""
+        """The stream breaks before the runner reconnects."""
         session = self.sessions[name]
         session.finish()
         self.fleet.remove_session(session, self.now)
         self.connect(self.hosts[name])
 
     def do_restart(self, name: str) -> None:
-        """Another agent process: it is asked anew for what the former refused."""
+        """A new agent process, which is offered again what the former refused."""
         self.hosts[name].instance += 1
         self.hosts[name].refused.clear()
         self.connect(self.hosts[name])
@@ -230,10 +230,12 @@ class World:
             session_id="s",
             session_epoch=host.epoch,
             runner=host.message(),
-            held_task_types={task: asked.task_type for task, asked in host.held.items() if asked.task_type},
+            held_task_types={
+                task: task_class.task_type for task, task_class in host.held.items() if task_class.task_type
+            },
         )
         session = WatchedSession(hello, opened, self.config, self, lambda: None, self.now)
-        session.host, session.world = host, self
+        session.host, session.simulation = host, self
         self.sessions[host.runner_id] = session
         self.fleet.add_session(session, self.now)
 
@@ -241,15 +243,15 @@ class World:
         self._end(self.hosts[name], "succeeded", lease_pb2.RunSucceeded())
 
     def do_refuse(self, name: str) -> None:
-        """It gives a task back as unsupported; of one that it has from an earlier session the scheduler does
-        not know the kind, and so cannot remember it."""
+        """The runner refuses a task as unsupported. The scheduler does not have the kind of a task from an
+        earlier session, so it cannot record that refusal."""
         host = self.hosts[name]
         reason = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_UNSUPPORTED)
         task = next(iter(host.held), "")
         if task in host.fresh:
-            asked = host.held[task]
-            alike = (tenant_of(task), asked.kind, asked.task_type, asked.function)
-            host.refused[alike] = self.now + REFUSED_SECONDS
+            task_class = host.held[task]
+            refusal = (tenant_of(task), task_class.kind, task_class.task_type, task_class.function)
+            host.refused[refusal] = self.now + REFUSED_SECONDS
         self._end(host, "released", reason)
         if task:
             self._enqueue([task])
