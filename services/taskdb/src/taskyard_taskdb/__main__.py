@@ -15,7 +15,6 @@ from taskyard.errors import TaskyardError
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.run import run
 from taskyard_kit.settings import load_or_exit
-from taskyard_taskdb import operation
 from taskyard_taskdb.settings import (
     CreateKeySetSettings,
     CreateKeySettings,
@@ -119,10 +118,12 @@ async def _store_keys(database_url: str, made: Sequence[api_keys.StoredKey]) -> 
 
 
 def _verify_audit(argv: Sequence[str]) -> None:
+    from taskyard_taskdb import operator_commands
+
     settings = load_or_exit(VerifyAuditSettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
-        findings = asyncio.run(operation.verify_audit(settings))
+        findings = asyncio.run(operator_commands.verify_audit(settings))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
     for finding in findings:
@@ -133,18 +134,19 @@ def _verify_audit(argv: Sequence[str]) -> None:
 
 
 def _restored(argv: Sequence[str]) -> None:
+    from taskyard_taskdb import operator_commands
+
     settings = load_or_exit(RestoredSettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
-        done = asyncio.run(operation.restored(settings))
+        done = asyncio.run(operator_commands.restored(settings))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
     sys.stdout.write(f"restore epoch {done.epoch}: {done.sessions} sessions and {done.leases} leases ended\n")
 
 
 def _maintain(argv: Sequence[str]) -> None:
-    # Imported here, as the services are.
-    from taskyard_taskdb.maintenance import maintain
+    from taskyard_taskdb.operator_commands import maintain
     from taskyard_taskdb.sweep.jobs import UnderWay
 
     settings = load_or_exit(MaintenanceSettings, argv, _environment())

@@ -9,34 +9,38 @@ from datetime import timedelta
 
 from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.domain.schedule import Nightly
-from taskyard_taskdb.job_options import JobOptions
-from taskyard_taskdb.measures import Measures
+from taskyard_taskdb.metrics import Measures
+from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.sweep.chores import (
+from taskyard_taskdb.sweep.apply_events import Told
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
+from taskyard_taskdb.sweep.log_seals import SealSweep
+from taskyard_taskdb.sweep.maintenance_jobs import (
     AuditJob,
     CheckpointJob,
+    DoctorJob,
     PartitionJob,
     RequestJob,
     RunnerJob,
     VacuumJob,
 )
-from taskyard_taskdb.sweep.doctor import DoctorJob
-from taskyard_taskdb.sweep.due import TimerSweep
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages, Told
-from taskyard_taskdb.sweep.quarantine import QuarantineSweep
 from taskyard_taskdb.sweep.retention import RetentionJob
-from taskyard_taskdb.sweep.seals import SealSweep
-from taskyard_taskdb.sweep.slots import SlotSweep
-from taskyard_taskdb.sweep.stats import StatsSweep
+from taskyard_taskdb.sweep.small_sweeps import (
+    DrainSweep,
+    InboxSweep,
+    QuarantineSweep,
+    RevocationSweep,
+    SlotSweep,
+    StatsSweep,
+    UsageSweep,
+)
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
-from taskyard_taskdb.sweep.tidy import DrainSweep, InboxSweep, RevocationSweep
-from taskyard_taskdb.sweep.usage import UsageSweep
-from taskyard_taskdb.sweep.webhooks import WebhookSender
+from taskyard_taskdb.sweep.timers import TimerSweep
+from taskyard_taskdb.sweep.webhook_sender import WebhookSender
 
 logger = logging.getLogger(__name__)
 

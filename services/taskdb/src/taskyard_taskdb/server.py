@@ -18,9 +18,10 @@ from taskyard.v1 import (
 from taskyard_kit.serve import Server
 from taskyard_kit.shutdown import end_tasks
 from taskyard_kit.startup import StartupError
+from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.housekeeping import Housekeeping
-from taskyard_taskdb.measures import Measures
-from taskyard_taskdb.policy import POLICIES
+from taskyard_taskdb.key_verifier import StoredKeyVerifier
+from taskyard_taskdb.metrics import Measures
 from taskyard_taskdb.rpc.admin import AdminServicer
 from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
 from taskyard_taskdb.rpc.callbacks import letter
@@ -38,8 +39,7 @@ from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.transition.transitions import Written
-from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
-from taskyard_taskdb.verifier import StoredKeyVerifier
+from taskyard_taskdb.sweep.webhook_sender import Letter, WebhookSender
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.webhook_client import WebhookClient

@@ -1,8 +1,9 @@
-"""The settings of taskdb's commands."""
+"""What operators decide about the jobs of housekeeping."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -10,8 +11,21 @@ from taskyard_kit.serve import ServeSettings
 from taskyard_kit.settings import Problem, Settings, setting
 from taskyard_kit.telemetry import TelemetrySettings
 from taskyard_taskdb.domain.egress import Egress
-from taskyard_taskdb.job_options import AUDIT_AGE, RUNNER_AGE, JobOptions
 from taskyard_taskdb.storage.pool import PoolOptions
+
+AUDIT_AGE = timedelta(days=365)
+RUNNER_AGE = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """Ages and the hour of the night, in UTC."""
+
+    archive_untyped: bool = True
+    audit_age: timedelta = AUDIT_AGE
+    runner_age: timedelta = RUNNER_AGE
+    hour: int = 3
+
 
 DATABASE_URL = "TASKYARD_DATABASE_URL"
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpcore
 
 from taskyard_taskdb.domain.egress import Address, Egress
-from taskyard_taskdb.sweep.webhooks import Letter, Unreachable
+from taskyard_taskdb.sweep.webhook_sender import Letter, Unreachable
 
 CONNECTIONS = 32
 

@@ -15,9 +15,9 @@ from taskyard.v1 import admin_service_pb2, task_pb2
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.doctor import DoctorJob
 from taskyard_taskdb.sweep.jobs import by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.maintenance_jobs import DoctorJob
 
 
 @pytest.fixture

@@ -22,12 +22,10 @@ from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import Check
 from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.sweep.due import TimerSweep
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.pages import LeasePages
-from taskyard_taskdb.sweep.quarantine import QuarantineSweep
-from taskyard_taskdb.sweep.slots import SlotSweep
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
+from taskyard_taskdb.sweep.small_sweeps import QuarantineSweep, SlotSweep
 from taskyard_taskdb.sweep.sweeper import Sweep
+from taskyard_taskdb.sweep.timers import TimerSweep
 from tests.harness.invariants import assert_invariants
 
 TASKS = 48

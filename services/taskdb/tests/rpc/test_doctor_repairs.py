@@ -16,11 +16,11 @@ from services.taskdb.tests.sweep.test_webhooks import ended
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.v1 import admin_service_pb2, task_pb2, task_service_pb2
 from taskyard_kit import metrics
-from taskyard_taskdb import metric_names
+from taskyard_taskdb.metrics import DOCTOR_FINDINGS
 from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.seals import SealSweep
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.log_seals import SealSweep
 from tests.harness.invariants import assert_invariants
 
 ERROR = admin_service_pb2.DOCTOR_SEVERITY_ERROR
@@ -270,6 +270,6 @@ def measured(reader: InMemoryMetricReader) -> dict[str, float]:
         for resource in (data.resource_metrics if data else ())
         for scope in resource.scope_metrics
         for metric in scope.metrics
-        if metric.name == metric_names.DOCTOR_FINDINGS.name
+        if metric.name == DOCTOR_FINDINGS.name
         for point in metric.data.data_points
     }

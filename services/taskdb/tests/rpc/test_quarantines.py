@@ -17,8 +17,8 @@ from taskyard_taskdb.domain.event import Event, LeaseExpired
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.quarantine import QuarantineSweep
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.small_sweeps import QuarantineSweep
 from tests.harness.invariants import assert_invariants
 
 POISON = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))

@@ -20,9 +20,8 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 from tests.harness.postgres import PostgresServer
 
 ROUNDS = 5

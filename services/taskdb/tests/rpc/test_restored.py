@@ -13,9 +13,8 @@ from taskyard.errors import LogEpochChanged
 from taskyard.status import translated
 from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 
 PARENT = "tenants/default"
 

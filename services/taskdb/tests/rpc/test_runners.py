@@ -23,8 +23,8 @@ from taskyard.errors import (
 )
 from taskyard.v1 import lease_service_pb2, runner_pb2, runner_service_pb2, session_service_pb2, task_pb2
 from taskyard_taskdb.storage.runner import admin as runner_admin
-from taskyard_taskdb.sweep.chores import RunnerJob
 from taskyard_taskdb.sweep.jobs import by_hand, run_job
+from taskyard_taskdb.sweep.maintenance_jobs import RunnerJob
 
 FINISH = runner_pb2.DRAIN_MODE_FINISH
 

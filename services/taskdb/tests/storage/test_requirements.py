@@ -18,7 +18,7 @@ from taskyard_taskdb.domain.words import Jitter
 from taskyard_taskdb.storage.audit import listing as audit_listing
 from taskyard_taskdb.storage.audit.listing import AuditQuery
 from taskyard_taskdb.storage.change_log import read as change_reader
-from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.stats import stats as task_stats
 from taskyard_taskdb.storage.stats.stats import StatsQuery
 from taskyard_taskdb.storage.transition.transitions import database_time
@@ -67,17 +67,17 @@ async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb
     async with pool.transaction() as tx:
         # In one transaction: a renewal that was under way when its leader stopped may come in between.
         await tx.execute("UPDATE coordinator_state SET value = '', expires_at = now() - interval '1 s'")
-        first = await leader.hold(tx, "one")
-    assert first is not None and await pool.run(lambda tx: leader.hold(tx, "two")) is None
-    assert await pool.run(lambda tx: leader.hold(tx, "one")) == first
+        first = await leader_lock.hold(tx, "one")
+    assert first is not None and await pool.run(lambda tx: leader_lock.hold(tx, "two")) is None
+    assert await pool.run(lambda tx: leader_lock.hold(tx, "one")) == first
     (left,) = (await taskdb.rows("SELECT expires_at - updated_at FROM coordinator_state"))[0]
     assert timedelta(seconds=9) < left <= timedelta(seconds=11)
     async with pool.transaction() as tx:
         await tx.execute("UPDATE coordinator_state SET expires_at = now() - interval '1 s'")
-    second = await pool.run(lambda tx: leader.hold(tx, "two"))
+    second = await pool.run(lambda tx: leader_lock.hold(tx, "two"))
     assert second is not None and second.epoch > first.epoch
-    with pytest.raises(leader.Deposed):
-        await pool.run(lambda tx: leader.stand(tx, first))
+    with pytest.raises(leader_lock.Deposed):
+        await pool.run(lambda tx: leader_lock.stand(tx, first))
     # Inserting it again changes nothing.
     async with pool.transaction() as tx:
         await tx.execute(

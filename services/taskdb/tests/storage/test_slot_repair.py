@@ -13,8 +13,8 @@ from services.taskdb.tests.yard import Assignment, Runner, Yard, started, succee
 from taskyard_taskdb.domain.event import LeaseExpired
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.slots import SlotSweep
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.small_sweeps import SlotSweep
 from tests.harness.invariants import assert_invariants
 
 GHOST = "UPDATE slots SET head_task_id = 'ghost'"

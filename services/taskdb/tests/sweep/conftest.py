@@ -4,7 +4,7 @@ import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb
 from taskyard_taskdb.housekeeping import make_jobs
-from taskyard_taskdb.job_options import JobOptions
+from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.sweep.jobs import Job
 
 

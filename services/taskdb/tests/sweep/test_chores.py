@@ -15,7 +15,7 @@ from taskyard_taskdb.domain.schedule import Every
 from taskyard_taskdb.storage.housekeeping.partitions import month_of
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep import chores
+from taskyard_taskdb.sweep import maintenance_jobs
 from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
 
 DAY = timedelta(days=1)
@@ -146,7 +146,7 @@ CREATE INDEX ON runners (patient(runner_id));
 async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
     quiet: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chores, "SIGN_SECONDS", 0.01)
+    monkeypatch.setattr(maintenance_jobs, "SIGN_SECONDS", 0.01)
     signs, alive = 0, asyncio.Event()
 
     async def stand(tx: Tx) -> None:
@@ -161,7 +161,7 @@ async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
         connection.execute("INSERT INTO runners (runner_id, key_id, registration) VALUES ('r', 'k', '')")
         connection.execute(PATIENT)
         connection.execute("SELECT pg_advisory_lock(7)")
-        job = asyncio.create_task(run_job(pool, chores.VacuumJob(pool, Every(DAY)), stand))
+        job = asyncio.create_task(run_job(pool, maintenance_jobs.VacuumJob(pool, Every(DAY)), stand))
         async with asyncio.timeout(60):
             await alive.wait()
         assert not job.done()

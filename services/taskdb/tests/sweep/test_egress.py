@@ -12,8 +12,8 @@ from services.taskdb.tests.sweep.receiver import Receiver, receiving
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.egress import Address, Egress
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.webhooks import Letter, Unreachable
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.webhook_sender import Letter, Unreachable
 from taskyard_taskdb.webhook_client import WebhookClient, resolve
 
 INTERNAL = (

@@ -26,7 +26,7 @@ from taskyard_taskdb.domain.schedule import (
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
 from taskyard_taskdb.sweep.jobs import JobSweep, Stand, UnderWay, by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Office
 
 DAY = timedelta(days=1)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -19,12 +19,12 @@ from taskyard.errors import NotFound
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, Schedule, next_run
 from taskyard_taskdb.storage.archive import archive
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
 from taskyard_taskdb.storage.housekeeping.partitions import month_of
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep import retention
 from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Office
 
 DAY = timedelta(days=1)
 NIGHT = datetime(2026, 3, 10, 3, tzinfo=UTC)

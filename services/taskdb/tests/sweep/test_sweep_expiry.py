@@ -10,11 +10,10 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.v1 import lease_pb2, session_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 
 NO_GRACE = timedelta(0)
 

@@ -13,8 +13,8 @@ from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.audit.seals import Seal, SealFinding
 from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.seals import SealSweep
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.log_seals import SealSweep
 
 
 @pytest.fixture

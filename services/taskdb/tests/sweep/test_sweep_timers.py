@@ -13,9 +13,9 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Yard, failed, started, succeeded
 from taskyard.v1 import task_pb2
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.due import TimerSweep
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.slots import SlotSweep
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.small_sweeps import SlotSweep
+from taskyard_taskdb.sweep.timers import TimerSweep
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.sweep import sweeper
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Office
 from taskyard_taskdb.sweep.sweeper import Sweeper
 
 

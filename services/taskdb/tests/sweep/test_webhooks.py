@@ -25,8 +25,8 @@ from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.callbacks import letter
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
+from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.webhook_sender import Letter, WebhookSender
 from taskyard_taskdb.webhook_client import WebhookClient
 
 OUTAGE_SECONDS = float(os.environ.get("TASKYARD_WEBHOOK_OUTAGE", "2"))

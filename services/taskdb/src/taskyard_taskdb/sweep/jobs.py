@@ -12,9 +12,9 @@ from taskyard.errors import TaskyardError
 from taskyard_taskdb.domain.schedule import SILENCE, JobRun, Schedule, due_time
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Office
 
 logger = logging.getLogger(__name__)
 

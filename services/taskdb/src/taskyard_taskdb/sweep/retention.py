@@ -17,8 +17,8 @@ from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+from taskyard_taskdb.sweep.apply_events import Told, judge
 from taskyard_taskdb.sweep.jobs import Stand
-from taskyard_taskdb.sweep.pages import Told, judge
 
 logger = logging.getLogger(__name__)
 

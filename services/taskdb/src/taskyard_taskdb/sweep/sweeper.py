@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from taskyard.errors import TaskyardError
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
+from taskyard_taskdb.sweep.leader_election import Office
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from taskyard_taskdb.domain.names import task_name, tenant_name
-from taskyard_taskdb.storage.doctor import repairs
-from taskyard_taskdb.storage.doctor import seals as doctor_seals
-from taskyard_taskdb.storage.doctor import webhooks as doctor_webhooks
+from taskyard_taskdb.storage.doctor import audit_damage, repairs
 from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow, Repair, executing, in_transaction
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, stray_months
 from taskyard_taskdb.storage.poison import isolate
@@ -167,8 +165,8 @@ CHECKS = (
     ),
     Check(
         "seals", Severity.ERROR, "ranges of the change log that are not as they were sealed",
-        doctor_seals.find, doctor_seals.acknowledge, lambda key: f"changes {key[1]}",
-        known=doctor_seals.acknowledged, named=True,
+        audit_damage.find, audit_damage.acknowledge, lambda key: f"changes {key[1]}",
+        known=audit_damage.acknowledged, named=True,
     ),
     Check(
         "partitions", Severity.WARNING, "months whose rows lie in a default partition",
@@ -176,7 +174,7 @@ CHECKS = (
     ),
     Check(
         "webhooks", Severity.WARNING, "webhooks that could not be delivered for a day",
-        _query("doctor_stuck_webhooks"), doctor_webhooks.deliver,
+        _query("doctor_stuck_webhooks"), repairs.deliver_webhooks,
     ),
     Check(
         "jobs", Severity.WARNING, "jobs of housekeeping that failed, or did not run for days",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from taskyard_taskdb.domain.words import ActorType, Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
@@ -92,7 +93,7 @@ async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
 
 async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
     """End leases that are over, as the sweep does, and no earlier than it may. Raises NotNow."""
-    wait = await leader.reaps_in(tx)
+    wait = await leader_lock.reaps_in(tx)
     if wait is None:
         raise NotNow("no replica leads housekeeping, so that nobody knows how long runners could not renew")
     if wait > 0:
@@ -177,3 +178,43 @@ def _change(task: TaskState, event: ChangeEvent, now: datetime, before: Phase | 
             details={"reason": "repaired"},
         ),
     )
+
+
+# The answers of receivers are waited for half a minute: the turn that each gets.
+WEBHOOK_POLLS = 300
+WEBHOOK_POLL_SECONDS = 0.1
+
+Tries = list[tuple[int, int]]
+"""Webhooks and how often each was tried."""
+
+
+async def deliver_webhooks(hands: Hands, keys: Sequence[Key]) -> None:
+    """Have webhooks tried at once and wait until each was; what fails is found again. Raises NotNow."""
+    tries = await hands.pool.run(lambda tx: _expedite_webhooks(tx, keys))
+    if not tries:
+        return
+    # Wakes the sender, also that of another replica.
+    hands.told(Written(changed=True))
+    async with hands.pool.reading() as tx:
+        if await leader_lock.reaps_in(tx) is None:
+            raise NotNow("no replica leads housekeeping, so that nobody sends them")
+    for _ in range(WEBHOOK_POLLS):
+        if not await _has_untried_webhooks(hands, tries):
+            return
+        await asyncio.sleep(WEBHOOK_POLL_SECONDS)
+
+
+async def _expedite_webhooks(tx: Tx, keys: Sequence[Key]) -> Tries:
+    locked = await tx.fetch(statement("doctor_lock_webhooks"), params(keys))
+    tries = [(row[0], row[1]) for row in locked]
+    await tx.execute(statement("doctor_hurry_webhooks"), {"ids": arrays.bigints([id for id, _ in tries])})
+    return tries
+
+
+async def _has_untried_webhooks(hands: Hands, tries: Tries) -> bool:
+    params = {
+        "ids": arrays.bigints([id for id, _ in tries]),
+        "attempts": arrays.integers([attempt for _, attempt in tries]),
+    }
+    async with hands.pool.reading() as tx:
+        return bool(await tx.fetch(statement("doctor_untried_webhooks"), params))

@@ -1,14 +1,18 @@
-"""Leases and sessions past their expiry, runners without a stream, deadlines of runs and actions."""
+"""Pages of overdue leases."""
 
 from __future__ import annotations
 
+import logging
 import math
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
+from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.event import (
     ActionDeadlinePassed,
     DeadlinePassed,
+    Event,
     LeaseExpired,
     LossCause,
     RunnerLost,
@@ -16,13 +20,67 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.task import SYSTEM
 from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.housekeeping import overdue
-from taskyard_taskdb.storage.housekeeping.overdue import OverdueLease
+from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL, OverdueLease
 from taskyard_taskdb.storage.lease.sessions import runner_change
+from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import database_time
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import PAGE, Find, LeasePages
+from taskyard_taskdb.storage.transition.transitions import Written, database_time, load_for_update, write
+from taskyard_taskdb.sweep.apply_events import Told, judge
+from taskyard_taskdb.sweep.leader_election import Office
+
+logger = logging.getLogger(__name__)
+
+PAGE = 200
+
+Find = Callable[[Tx, Key, int], Awaitable[list[OverdueLease]]]
+
+
+class LeasePages:
+    """Applies an event to every lease that a query finds, page by page."""
+
+    def __init__(self, pool: Pool, told: Told, page: int = PAGE) -> None:
+        self._pool = pool
+        self._told = told
+        self._page = page
+
+    async def sweep(self, office: Office, find: Find, event_of: Callable[[OverdueLease], Event]) -> int:
+        """How many leases were found. What cannot be moved is passed over, so that it blocks nobody else."""
+        after, count = BEFORE_ALL, 0
+        while True:
+            found = await self._sweep_page(office, find, event_of, after)
+            count += len(found)
+            if len(found) < self._page:
+                return count
+            after = found[-1].key
+
+    async def _sweep_page(
+        self, office: Office, find: Find, event_of: Callable[[OverdueLease], Event], after: Key
+    ) -> list[OverdueLease]:
+        async with self._pool.reading() as tx:
+            found = await find(tx, after, self._page)
+        if found:
+            await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
+            await self._apply(office, found, event_of)
+        return found
+
+    async def _apply(
+        self, office: Office, found: Sequence[OverdueLease], event_of: Callable[[OverdueLease], Event]
+    ) -> None:
+        async def apply(part: Sequence[OverdueLease]) -> None:
+            self._told(await self._pool.run(lambda tx: work(tx, part)))
+
+        async def work(tx: Tx, part: Sequence[OverdueLease]) -> Written:
+            await office.stand(tx)
+            loaded = await load_for_update(tx, [lease.key for lease in part])
+            return await write(tx, judge(loaded, [(lease.key, event_of(lease)) for lease in part]))
+
+        await isolate(found, apply, _give_up)
+
+
+def _give_up(found: OverdueLease, error: Exception) -> None:
+    logger.error("the lease of task %s/%s cannot be swept: %r", *found.key, error)
+
 
 # How long a runner may be without a stream before on_runner_lost REDISTRIBUTE acts.
 PATIENCE = timedelta(seconds=10)

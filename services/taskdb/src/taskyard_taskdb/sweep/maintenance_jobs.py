@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 from taskyard_taskdb.domain.schedule import Every, Schedule
+from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.housekeeping import overdue, partitions
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import admin as runner_admin
@@ -192,3 +194,27 @@ def _standing(stand: Stand, work: Callable[..., Awaitable[int]]) -> Callable[[Tx
         return await work(tx)
 
     return proved
+
+
+logger = logging.getLogger(__name__)
+
+
+class DoctorJob:
+    """Runs every check of RunDoctor; `examined` hears what each found."""
+
+    name = "doctor"
+    about = "look for broken invariants; RunDoctor repairs them"
+
+    def __init__(self, pool: Pool, examined: Callable[[str, int, int], None], schedule: Schedule) -> None:
+        self._pool = pool
+        self._examined = examined
+        self.schedule = schedule
+
+    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+        for check in doctor_checks.CHECKS:
+            await self._pool.run(lambda tx: stand(tx))
+            found = await doctor_checks.examine(self._pool, check)
+            self._examined(check.name, found.left, found.repaired)
+            if found.left:
+                logger.error("doctor: %d %s, such as %s", found.left, check.about, found.examples[0])
+            yield found.left

@@ -21,8 +21,8 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition import timers
 from taskyard_taskdb.storage.transition.timers import Timer
 from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import Told, judge
+from taskyard_taskdb.sweep.apply_events import Told, judge
+from taskyard_taskdb.sweep.leader_election import Office
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.audit.seals import Seal
 from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Office
 
 logger = logging.getLogger(__name__)
 

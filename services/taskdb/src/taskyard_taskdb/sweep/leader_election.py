@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from taskyard.errors import TaskyardError
 from taskyard_taskdb import failpoints
-from taskyard_taskdb.storage.housekeeping import leader
-from taskyard_taskdb.storage.housekeeping.leader import TTL, Deposed, Term
+from taskyard_taskdb.storage.housekeeping import leader_lock
+from taskyard_taskdb.storage.housekeeping.leader_lock import TTL, Deposed, Term
 from taskyard_taskdb.storage.pool import Pool, Tx
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,9 @@ class Office:
         """Take or renew the office; whether it is held."""
         began = time.monotonic()
         try:
-            term = await self._pool.run(lambda tx: leader.hold(tx, self.holder), reserve=True, single=True)
+            term = await self._pool.run(
+                lambda tx: leader_lock.hold(tx, self.holder), reserve=True, single=True
+            )
         except TaskyardError as error:
             logger.warning("the office of housekeeping could not be renewed: %s", error)
             return self.held
@@ -85,7 +87,7 @@ class Office:
         """Note in the database from when on this term may reap: whoever else would, asks there."""
         left = timedelta(seconds=self.grace_left)
         try:
-            await self._pool.run(lambda tx: leader.note_grace(tx, term, left), reserve=True)
+            await self._pool.run(lambda tx: leader_lock.note_grace(tx, term, left), reserve=True)
             self._told = True
         except (TaskyardError, Deposed) as error:
             logger.info("the grace of term %d was not noted: %s", term.epoch, error)
@@ -97,7 +99,7 @@ class Office:
         """Keep the office for the rest of a transaction that writes. Raises Deposed."""
         if self.term is None:
             raise Deposed("no term")
-        await leader.stand(tx, self.term)
+        await leader_lock.stand(tx, self.term)
         await failpoints.LEADER_BEFORE_WRITE.reach()
 
     async def _leave(self) -> None:
@@ -106,6 +108,6 @@ class Office:
             return
         try:
             async with asyncio.timeout(2):
-                await self._pool.run(lambda tx: leader.leave(tx, term), reserve=True)
+                await self._pool.run(lambda tx: leader_lock.leave(tx, term), reserve=True)
         except (TaskyardError, TimeoutError):
             logger.info("the office was not given up; it runs out by itself")

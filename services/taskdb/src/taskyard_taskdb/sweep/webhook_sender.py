@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 from taskyard.errors import NotFound, TaskyardError
 from taskyard_taskdb.domain import webhook
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read.tasks import TaskRecord
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.storage.webhook.outbox import Call
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Office
 
 logger = logging.getLogger(__name__)
 

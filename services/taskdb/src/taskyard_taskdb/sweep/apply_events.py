@@ -1,0 +1,35 @@
+"""What sweeps share: lifecycle events applied to loaded tasks, and the callback after a commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.event import Event
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import Loaded, Written
+
+logger = logging.getLogger(__name__)
+
+Told = Callable[[Written], None]
+
+
+def judge(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Transition]:
+    """The transitions of events on loaded tasks; one that cannot be judged is logged and left as it is."""
+    rng = Random()
+    transitions: list[Transition] = []
+    tasks = dict(loaded.tasks)
+    for key, event in events:
+        if key not in tasks:
+            continue
+        try:
+            transition = lifecycle.apply(tasks[key], event, loaded.now, rng)
+        except Exception:
+            logger.exception("%s of task %s/%s cannot be judged", type(event).__name__, *key)
+            continue
+        tasks[key] = transition.task
+        transitions.append(transition)
+    return transitions

@@ -1,0 +1,208 @@
+"""Small chores of the leader: stored reports left behind, old revocations, runners that are drained."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+
+from taskyard_taskdb.storage.change_log.read import Horizon
+from taskyard_taskdb.storage.housekeeping import overdue
+from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
+from taskyard_taskdb.storage.quarantine import quarantined_specs
+from taskyard_taskdb.storage.quarantine.quarantined_specs import Quarantine
+from taskyard_taskdb.storage.runner import admin as runner_admin
+from taskyard_taskdb.storage.slot.repair import repair
+from taskyard_taskdb.storage.slot.slots import SlotKey
+from taskyard_taskdb.storage.stats import stats as task_stats
+from taskyard_taskdb.storage.tenant import usage
+from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.transitions import Written, database_time
+from taskyard_taskdb.sweep.apply_events import Told
+from taskyard_taskdb.sweep.leader_election import Office
+
+INBOX_SECONDS = 5.0
+TIDY_SECONDS = 60.0
+DRAIN_SECONDS = 5.0
+DRAIN_PAGE = 500
+
+
+class InboxSweep:
+    """Applies reports of external tasks that a process accepted and did not come to."""
+
+    name = "inbox"
+    poll = INBOX_SECONDS
+
+    def __init__(self, apply_all: Callable[[], Awaitable[int]]) -> None:
+        self._apply_all = apply_all
+
+    async def run(self, office: Office) -> float:
+        return 0.0 if await self._apply_all() else math.inf
+
+
+class RevocationSweep:
+    """Forgets revocations that holders are not told any more."""
+
+    name = "revocations"
+    poll = TIDY_SECONDS
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, office: Office) -> float:
+        async def work(tx: Tx) -> int:
+            await office.stand(tx)
+            return await overdue.forget_revocations(tx)
+
+        await self._pool.run(work)
+        return math.inf
+
+
+class DrainSweep:
+    """Notes when a runner that is to be drained holds nothing any more."""
+
+    name = "drains"
+    poll = DRAIN_SECONDS
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, office: Office) -> float:
+        async def work(tx: Tx) -> int:
+            await office.stand(tx)
+            return await runner_admin.note_drained(tx, DRAIN_PAGE)
+
+        return 0.0 if await self._pool.run(work) == DRAIN_PAGE else math.inf
+
+
+USAGE_SECONDS = 600.0
+
+
+class UsageSweep:
+    """Keeps the table of what tenants have used small."""
+
+    name = "usage"
+    poll = USAGE_SECONDS
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, office: Office) -> float:
+        """Delete what has decayed."""
+
+        async def work(tx: Tx) -> int:
+            await office.stand(tx)
+            return await usage.forget(tx)
+
+        await self._pool.run(work)
+        return math.inf
+
+
+SLOT_PAGE = 200
+SLOT_SECONDS = 30.0
+
+
+class SlotSweep:
+    """Finds slots in doubt, locks them, and looks again."""
+
+    name = "slots"
+    poll = SLOT_SECONDS
+
+    def __init__(self, pool: Pool, told: Told) -> None:
+        self._pool = pool
+        self._told = told
+
+    async def run(self, office: Office) -> float:
+        async with self._pool.reading() as tx:
+            orphans = await overdue.headless_waiters(tx, SLOT_PAGE)
+        await self._repair(office, orphans)
+        after = BEFORE_ALL
+        while True:
+            async with self._pool.reading() as tx:
+                found = await overdue.doubtful_slots(tx, after, SLOT_PAGE)
+            await self._repair(office, found)
+            if len(found) < SLOT_PAGE:
+                return math.inf
+            after = found[-1]
+
+    async def _repair(self, office: Office, found: Sequence[SlotKey]) -> None:
+        async def work(tx: Tx) -> Written:
+            await office.stand(tx)
+            return await repair(tx, found)
+
+        if found:
+            self._told(await self._pool.run(work))
+
+
+QUARANTINE_PAGE = 500
+# More would be a sign of something else: the rest is held back when these are released.
+MOST_QUARANTINES = 1000
+QUARANTINE_SECONDS = 5.0
+
+
+class QuarantineSweep:
+    """Pauses tasks that wait and would run what is quarantined; usually there is nothing to look for."""
+
+    name = "quarantine"
+    poll = QUARANTINE_SECONDS
+
+    def __init__(self, pool: Pool, told: Told) -> None:
+        self._pool = pool
+        self._told = told
+
+    async def run(self, office: Office) -> float:
+        async with self._pool.reading() as tx:
+            held = await quarantined_specs.page(tx, None, ("", ""), MOST_QUARANTINES)
+        for quarantine in held:
+            after: str | None = ""
+            while after is not None:
+                async with self._pool.reading() as tx:
+                    found, after = await quarantine_holds.find_waiting(tx, quarantine, after, QUARANTINE_PAGE)
+                if found:
+                    await self._hold(office, quarantine, found)
+        return math.inf
+
+    async def _hold(self, office: Office, quarantine: Quarantine, found: Sequence[Key]) -> None:
+        async def work(tx: Tx) -> Written:
+            await office.stand(tx)
+            return await quarantine_holds.hold(tx, quarantine.tenant_id, quarantine.digest, found)
+
+        self._told(await self._pool.run(work))
+
+
+STATS_SECONDS = 5.0
+# What a full page is followed by, as a part of the time it took: claims do not feel it, nor does it hold up
+# other sweeps.
+STATS_REST = 2.0
+STATS_RETENTION = timedelta(days=35)
+STATS_DELETE_SECONDS = 3600.0
+
+
+class StatsSweep:
+    """Counts what has changed. Any replica may: the place in the log is locked by whoever counts."""
+
+    name = "stats"
+    poll = STATS_SECONDS
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._horizon = Horizon()
+        self._forget_due = 0.0
+
+    async def run(self, office: Office) -> float:
+        began = time.monotonic()
+        async with self._pool.reading() as tx:
+            horizon = await self._horizon.advance(tx)
+        done = await task_stats.fold(self._pool, horizon, pages=1)
+        took = time.monotonic() - began
+        if time.monotonic() >= self._forget_due:
+            await self._pool.run(_delete_old_stats)
+            self._forget_due = time.monotonic() + STATS_DELETE_SECONDS
+        return math.inf if done else STATS_REST * took
+
+
+async def _delete_old_stats(tx: Tx) -> int:
+    return await task_stats.forget(tx, await database_time(tx) - STATS_RETENTION)
