@@ -9,7 +9,7 @@ from tests.harness.invariants import assert_invariants
 Answer = admin_service_pb2.RunDoctorResponse
 
 
-async def examine(admin: Caller, *checks: str, repair: bool = False) -> Answer:
+async def run_doctor(admin: Caller, *checks: str, repair: bool = False) -> Answer:
     """What RunDoctor says of these checks, or of all."""
     request = admin_service_pb2.RunDoctorRequest(checks=checks, repair=repair)
     response: Answer = await admin.admin.RunDoctor(request)
@@ -28,12 +28,12 @@ def task_id(name: str) -> str:
 
 async def expect_repaired(admin: Caller, taskdb: RunningTaskDb, check: str, count: int = 1) -> None:
     """The check finds the damage, and repairs it; then every check and every invariant holds."""
-    (found,) = (await examine(admin, check)).findings
+    (found,) = (await run_doctor(admin, check)).findings
     assert found.count == count and found.severity > 0 and found.examples, found
     assert found.repaired_count == 0
-    mine = finding(await examine(admin, repair=True), check)
+    mine = finding(await run_doctor(admin, repair=True), check)
     assert mine.repaired_count == count, mine
-    again = await examine(admin)
+    again = await run_doctor(admin)
     assert again.healthy, [found for found in again.findings if found.count]
     assert not [found.check for found in again.findings if found.count]
     assert_invariants(taskdb.url)

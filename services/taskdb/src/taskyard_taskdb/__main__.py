@@ -147,13 +147,13 @@ def _restored(argv: Sequence[str]) -> None:
 
 def _maintain(argv: Sequence[str]) -> None:
     from taskyard_taskdb.operator_commands import maintain
-    from taskyard_taskdb.sweep.jobs import UnderWay
+    from taskyard_taskdb.sweep.jobs import JobAlreadyRunning
 
     settings = load_or_exit(MaintenanceSettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
         sys.stdout.write(asyncio.run(maintain(settings)))
-    except (migrate.SchemaError, TaskyardError, UnderWay, psycopg.Error) as error:
+    except (migrate.SchemaError, TaskyardError, JobAlreadyRunning, psycopg.Error) as error:
         _fail(str(error))
 
 

@@ -9,14 +9,14 @@ from datetime import timedelta
 
 from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.domain.schedule import Nightly
-from taskyard_taskdb.metrics import Measures
+from taskyard_taskdb.metrics import HousekeepingMetrics
 from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.sweep.apply_events import Told
-from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.apply_events import OnCommit
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 from taskyard_taskdb.sweep.log_seals import SealSweep
 from taskyard_taskdb.sweep.maintenance_jobs import (
@@ -48,40 +48,42 @@ BOUNDS_SECONDS = 3.0
 USAGE_SECONDS = 2.0
 MEASURE_SECONDS = 15.0
 
-Examined = Callable[[str, int, int], None]
+OnCheckRan = Callable[[str, int, int], None]
 
 
 def ignore(check: str, left: int, repaired: int) -> None:
     """Nobody wants to know."""
 
 
-def make_jobs(pool: Pool, told: Told, options: JobOptions, examined: Examined = ignore) -> tuple[Job, ...]:
+def make_jobs(
+    pool: Pool, on_commit: OnCommit, options: JobOptions, check_ran: OnCheckRan = ignore
+) -> tuple[Job, ...]:
     """Every job there is, as the leader and the command `maintenance` run them."""
     nightly = Nightly(options.hour)
     return (
         PartitionJob(pool),
         RequestJob(pool),
         RunnerJob(pool, options.runner_age),
-        RetentionJob(pool, told, archive_untyped=options.archive_untyped, schedule=nightly),
+        RetentionJob(pool, on_commit, archive_untyped=options.archive_untyped, schedule=nightly),
         CheckpointJob(pool, nightly),
         AuditJob(pool, options.audit_age, nightly),
         VacuumJob(pool, nightly),
-        DoctorJob(pool, examined, nightly),
+        DoctorJob(pool, check_ran, nightly),
     )
 
 
 class Housekeeping:
-    """Started and stopped with the process. `leads` false leaves the office to other replicas."""
+    """Started and stopped with the process. `leads` false leaves the leadership to other replicas."""
 
     def __init__(
         self,
         url: str,
         pool: Pool,
         lanes: Lanes,
-        told: Told,
+        on_commit: OnCommit,
         apply_reports: Callable[[], Awaitable[int]],
         webhooks: WebhookSender,
-        measures: Measures,
+        metrics: HousekeepingMetrics,
         *,
         grace: timedelta,
         options: JobOptions,
@@ -92,28 +94,30 @@ class Housekeeping:
         self._leads = leads
         self._bridge = Bridge(url, pool, lanes)
         self._webhooks = webhooks
-        self._measures = measures
-        self.office = Office(pool, grace)
+        self._metrics = metrics
+        self.leadership = Leadership(pool, grace)
         sweeps = (
-            TimerSweep(pool, told),
-            ExpirySweep(pool, LeasePages(pool, told)),
-            SlotSweep(pool, told),
+            TimerSweep(pool, on_commit),
+            ExpirySweep(pool, LeasePages(pool, on_commit)),
+            SlotSweep(pool, on_commit),
             InboxSweep(apply_reports),
             RevocationSweep(pool),
             DrainSweep(pool),
-            QuarantineSweep(pool, told),
+            QuarantineSweep(pool, on_commit),
             SealSweep(pool),
             UsageSweep(pool),
             StatsSweep(pool),
         )
-        self.sweeper = Sweeper(self.office, sweeps)
-        self.jobs = make_jobs(pool, told, options, measures.examined)
+        self.sweeper = Sweeper(self.leadership, sweeps)
+        self.jobs = make_jobs(pool, on_commit, options, metrics.check_ran)
         # Jobs have a loop of their own: a night's work does not hold up a timer.
-        self.job_sweeper = Sweeper(self.office, [JobSweep(pool, job, measures.job_ran) for job in self.jobs])
+        self.job_sweeper = Sweeper(
+            self.leadership, [JobSweep(pool, job, metrics.job_ran) for job in self.jobs]
+        )
         self._tasks: list[asyncio.Task[None]] = []
         # What is committed, here or in another replica, may be for a sweep or a webhook.
-        lanes.on_news(self.sweeper.stir)
-        lanes.on_news(webhooks.stir)
+        lanes.on_news(self.sweeper.notify_commit)
+        lanes.on_news(webhooks.notify_commit)
 
     def start(self) -> None:
         """Begin in the running loop."""
@@ -125,16 +129,16 @@ class Housekeeping:
         ]
         if self._leads:
             work += [
-                self.office.run(),
+                self.leadership.run(),
                 self.sweeper.run(),
                 self.job_sweeper.run(),
-                self._webhooks.run(self.office),
+                self._webhooks.run(self.leadership),
                 repeat(self.measure, MEASURE_SECONDS),
             ]
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
 
     async def stop(self) -> None:
-        """End; the office is given up."""
+        """End; the leadership is given up."""
         await end_tasks(self._tasks)
 
     async def run_job(self, name: str) -> None:
@@ -142,7 +146,7 @@ class Housekeeping:
         for job in self.jobs:
             if job.name == name:
                 try:
-                    await run_job(self._pool, job, by_hand, self._measures.job_ran)
+                    await run_job(self._pool, job, no_guard, self._metrics.job_ran)
                 except Exception as error:
                     logger.warning("job %s was asked for and did not end well: %s", name, error)
 
@@ -159,8 +163,8 @@ class Housekeeping:
 
     async def measure(self) -> None:
         """Read what the gauges show, in the leader only: every replica would show the same."""
-        if not self.office.held:
-            self._measures.forget()
+        if not self.leadership.held:
+            self._metrics.clear()
             return
         async with self._pool.reading() as tx:
-            await self._measures.read(tx)
+            await self._metrics.read(tx)

@@ -54,7 +54,7 @@ DOCTOR_REPAIRED = Metric(
 )
 
 
-class Measures:
+class HousekeepingMetrics:
     """One per process; gauges show what was read last."""
 
     def __init__(self) -> None:
@@ -77,11 +77,11 @@ class Measures:
         self._items.add(items, {"job": job})
         self._duration.add(seconds, {"job": job})
 
-    def webhook_told(self, outcome: str) -> None:
+    def webhook_called(self, outcome: str) -> None:
         """A webhook was delivered, failed or was given up."""
         self._calls.add(1, {"outcome": outcome})
 
-    def examined(self, check: str, left: int, repaired: int) -> None:
+    def check_ran(self, check: str, left: int, repaired: int) -> None:
         """A check of RunDoctor has ended."""
         self._findings = {**self._findings, check: left}
         self._repaired.add(repaired, {"check": check})
@@ -94,7 +94,7 @@ class Measures:
         }
         self._backlog = await webhook_outbox.backlog(tx)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Show nothing: another replica does."""
         self._ages, self._backlog, self._findings = {}, None, {}
 

@@ -20,7 +20,7 @@ from taskyard_taskdb.storage.audit.seals import SealFinding
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.housekeeping.restore import Restored, mark_restored
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
-from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
+from taskyard_taskdb.sweep.jobs import Job, no_guard, run_job
 
 T = TypeVar("T")
 
@@ -30,8 +30,8 @@ async def verify_audit(settings: VerifyAuditSettings) -> list[SealFinding]:
 
     async def work(tx: Tx) -> list[SealFinding]:
         findings = await seals.verify_seals(tx, settings.after)
-        if settings.known_seal is not None:
-            findings += await seals.check_known(tx, *settings.known_seal)
+        if settings.expected_seal is not None:
+            findings += await seals.check_expected_seal(tx, *settings.expected_seal)
         return findings
 
     return await _alone(settings, work)
@@ -54,7 +54,7 @@ async def _alone(settings: DatabaseSettings, work: Callable[[Tx], Awaitable[T]])
 async def maintain(settings: MaintenanceSettings) -> str:
     """Do what the settings ask for; returns what to print.
 
-    Raises FieldInvalid for an unknown job, UnderWay for one that somebody runs already.
+    Raises FieldInvalid for an unknown job, JobAlreadyRunning for one that somebody runs already.
     """
     pool = Pool(settings.database_url, PoolOptions(size=2, reserve=1))
     # Nobody is told: services read what has changed at their next look.
@@ -66,7 +66,7 @@ async def maintain(settings: MaintenanceSettings) -> str:
             async with pool.reading() as tx:
                 runs, now = await job_runs.read(tx)
             return "".join(_lines(jobs, runs, now))
-        return f"{chosen.name}: {await run_job(pool, chosen, by_hand)} items\n"
+        return f"{chosen.name}: {await run_job(pool, chosen, no_guard)} items\n"
     finally:
         await pool.close()
 

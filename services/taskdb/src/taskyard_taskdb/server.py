@@ -21,10 +21,10 @@ from taskyard_kit.startup import StartupError
 from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.key_verifier import StoredKeyVerifier
-from taskyard_taskdb.metrics import Measures
+from taskyard_taskdb.metrics import HousekeepingMetrics
 from taskyard_taskdb.rpc.admin import AdminServicer
 from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
-from taskyard_taskdb.rpc.callbacks import letter
+from taskyard_taskdb.rpc.callbacks import webhook_request
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runners import RunnerServicer
@@ -39,7 +39,7 @@ from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.transition.transitions import Written
-from taskyard_taskdb.sweep.webhook_sender import Letter, WebhookSender
+from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.webhook_client import WebhookClient
@@ -56,7 +56,7 @@ class TaskDb:
         self.types = TypeCache(self.pool)
         self.hub = Hub(self.pool)
         self.followers = LogFollowers(self.pool, self.hub)
-        self.measures = Measures()
+        self.metrics = HousekeepingMetrics()
         self._background: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> TaskDb:
@@ -134,13 +134,13 @@ class TaskDb:
             self._after_commit,
             self.tasks.apply_reports,
             self._webhook_sender(),
-            self.measures,
+            self.metrics,
             grace=self._settings.reap_grace,
             options=self._settings.job_options(),
             leads=self._settings.housekeeping,
         )
         run_job = self.housekeeping.run_job
-        admin = AdminServicer(self.pool, self._after_commit, self.measures.examined, run_job)
+        admin = AdminServicer(self.pool, self._after_commit, self.metrics.check_ran, run_job)
         server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
 
     def _webhook_sender(self) -> WebhookSender:
@@ -148,9 +148,9 @@ class TaskDb:
         self._webhook_client = WebhookClient(settings.egress(), settings.webhook_timeout.total_seconds())
         return WebhookSender(
             self.pool,
-            lambda record: Letter(*letter(record)),
+            lambda record: WebhookRequest(*webhook_request(record)),
             self._webhook_client,
-            self.measures.webhook_told,
+            self.metrics.webhook_called,
             settings.webhook_give_up,
         )
 

@@ -184,7 +184,7 @@ class VerifyAuditSettings(DatabaseSettings):
     )
 
     @property
-    def known_seal(self) -> tuple[int, bytes] | None:
+    def expected_seal(self) -> tuple[int, bytes] | None:
         """The seal given, if one was."""
         if not self.seal:
             return None
@@ -194,7 +194,7 @@ class VerifyAuditSettings(DatabaseSettings):
     def check(self) -> Iterator[Problem]:
         yield from super().check()
         try:
-            known = self.known_seal
+            known = self.expected_seal
         except ValueError:
             known = (0, b"")
         if known is not None and len(known[1]) != 32:

@@ -11,7 +11,7 @@ from typing import Any
 import httpcore
 
 from taskyard_taskdb.domain.egress import Address, Egress
-from taskyard_taskdb.sweep.webhook_sender import Letter, Unreachable
+from taskyard_taskdb.sweep.webhook_sender import Unreachable, WebhookRequest
 
 CONNECTIONS = 32
 
@@ -35,13 +35,13 @@ class WebhookClient:
             max_keepalive_connections=0,
         )
 
-    async def __call__(self, letter: Letter) -> int:
+    async def __call__(self, request: WebhookRequest) -> int:
         """The status of the answer. Raises Unreachable."""
-        headers = [(name.encode(), value.encode()) for name, value in letter.headers.items()]
+        headers = [(name.encode(), value.encode()) for name, value in request.headers.items()]
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._pool.stream("POST", letter.url, headers=headers, content=letter.body) as response,
+                self._pool.stream("POST", request.url, headers=headers, content=request.body) as response,
             ):
                 return response.status
         except TimeoutError:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
-from services.taskdb.tests.doctoring import examine, expect_repaired, task_id
+from services.taskdb.tests.doctoring import expect_repaired, run_doctor, task_id
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
 from taskyard.v1 import admin_service_pb2, task_pb2
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.jobs import by_hand, run_job
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.jobs import no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.maintenance_jobs import DoctorJob
 
 
@@ -31,11 +31,11 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 
 @pytest.fixture
-async def office(quiet: RunningTaskDb) -> Office:
-    """A leader that has been in office for long enough."""
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    return office
+async def leadership(quiet: RunningTaskDb) -> Leadership:
+    """A leader that has been in leadership for long enough."""
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    return leadership
 
 
 async def run_on(yard: Yard, name: str = "") -> Any:
@@ -50,7 +50,7 @@ async def test_a_healthy_suite_has_no_findings(yard: Yard, admin: Caller) -> Non
     await yard.create(3)
     await yard.create(2, slot="one")
     await run_on_all(yard)
-    response = await examine(admin)
+    response = await run_doctor(admin)
     assert response.healthy and [finding.check for finding in response.findings] == list(doctor_checks.NAMES)
     assert not any(finding.count or finding.severity for finding in response.findings)
 
@@ -95,7 +95,7 @@ async def test_a_task_that_runs_nowhere_is_redistributed(
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
 
-@pytest.mark.usefixtures("office")
+@pytest.mark.usefixtures("leadership")
 async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     (name,) = await yard.create()
     assignment = await run_on(yard)
@@ -106,7 +106,7 @@ async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, q
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
 
-@pytest.mark.usefixtures("office")
+@pytest.mark.usefixtures("leadership")
 async def test_a_lease_that_nobody_expired_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create()
     await run_on(yard)
@@ -136,7 +136,7 @@ async def test_queue_rows_and_timers_without_a_task_are_removed(
     await quiet.execute(
         "INSERT INTO timers (due_time, kind, tenant_id, task_id) VALUES (now(), 1, 'default', 'ghost')"
     )
-    (found,) = (await examine(admin, "timer-without-task")).findings
+    (found,) = (await run_doctor(admin, "timer-without-task")).findings
     assert list(found.examples) == ["tenants/default/tasks/ghost"]
     await expect_repaired(admin, quiet, "queue-row-without-task", 2)
 
@@ -221,10 +221,10 @@ async def test_unknown_checks_are_refused_and_tenants_may_not_ask(
     quiet: RunningTaskDb, admin: Caller, yard: Yard
 ) -> None:
     with pytest.raises(FieldInvalid) as refused:
-        await examine(admin, "seals", "humour")
+        await run_doctor(admin, "seals", "humour")
     assert refused.value.violations[0].field == "checks[1]"
     with pytest.raises(PermissionDenied):
-        await examine(yard.tenant)
+        await run_doctor(yard.tenant)
 
 
 async def test_the_nightly_job_looks_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
@@ -233,7 +233,7 @@ async def test_the_nightly_job_looks_and_repairs_nothing(yard: Yard, quiet: Runn
     told: dict[str, int] = {}
 
     job = DoctorJob(quiet.pool, lambda check, left, repaired: told.update({check: left}), Nightly())
-    assert await run_job(quiet.pool, job, by_hand) == 2
+    assert await run_job(quiet.pool, job, no_guard) == 2
     assert told.pop("task-without-queue-row") == 2 and set(told.values()) == {0}
     assert not await quiet.rows("SELECT FROM queue")
 

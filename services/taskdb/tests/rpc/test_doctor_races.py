@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
-from services.taskdb.tests.doctoring import examine
+from services.taskdb.tests.doctoring import run_doctor
 from services.taskdb.tests.yard import Assignment, Runner, Yard, failed, released, started, succeeded
 from taskyard.errors import PhaseConflict, TaskTerminal
 from taskyard.v1 import task_service_pb2
@@ -20,7 +20,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import Check
-from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow
+from taskyard_taskdb.storage.doctor.repairs import RepairContext, RepairNotPossible
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 from taskyard_taskdb.sweep.small_sweeps import QuarantineSweep, SlotSweep
@@ -34,10 +34,12 @@ ROUNDS = 6
 RETRY = {"backoff": {"initial": Duration(nanos=20_000_000), "jitter": 1}}
 
 
-def surgeon(taskdb: RunningTaskDb) -> Hands:
+def surgeon(taskdb: RunningTaskDb) -> RepairContext:
     """What RunDoctor works with."""
     parts = taskdb.taskdb
-    return Hands(taskdb.pool, parts._after_commit, Actor(ActorType.USER, "admin"), parts.housekeeping.run_job)
+    return RepairContext(
+        taskdb.pool, parts._after_commit, Actor(ActorType.USER, "admin"), parts.housekeeping.run_job
+    )
 
 
 async def keys_of(taskdb: RunningTaskDb, check: Check) -> list[Key]:
@@ -101,7 +103,7 @@ class Work:
 
     async def sweep(self, sweep: Sweep) -> None:
         while not await self._ended():
-            await sweep.run(self._taskdb.taskdb.housekeeping.office)
+            await sweep.run(self._taskdb.taskdb.housekeeping.leadership)
             await asyncio.sleep(0)
 
     async def _ended(self) -> bool:
@@ -112,8 +114,8 @@ async def operate(taskdb: RunningTaskDb, rounds: int) -> None:
     """Repair everything, again and again."""
     for _ in range(rounds):
         for check in doctor_checks.CHECKS:
-            with suppress(NotNow):
-                await doctor_checks.mend(check, surgeon(taskdb), await keys_of(taskdb, check))
+            with suppress(RepairNotPossible):
+                await doctor_checks.repair_pages(check, surgeon(taskdb), await keys_of(taskdb, check))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -140,7 +142,7 @@ async def test_repairs_of_every_check_race_with_work_and_sweeps(
             group.create_task(operate(taskdb, ROUNDS))
     assert_invariants(taskdb.url)
     assert set(work.outcomes) == {"succeeded", "failed", "released"}
-    answer = await examine(admin)
+    answer = await run_doctor(admin)
     assert answer.healthy, [found for found in answer.findings if found.count]
     # Nothing was repaired that was not broken.
     assert not await taskdb.rows("SELECT FROM changes WHERE actor_id = 'doctor' OR event = 96")
@@ -159,5 +161,5 @@ async def test_repairs_leave_healthy_tasks_as_they_are(
     before = [await taskdb.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
     await operate(taskdb, 1)
     assert [await taskdb.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables] == before
-    assert (await examine(admin)).healthy
+    assert (await run_doctor(admin)).healthy
     assert_invariants(taskdb.url)

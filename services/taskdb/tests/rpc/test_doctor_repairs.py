@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, run_taskdb
-from services.taskdb.tests.doctoring import examine, finding
+from services.taskdb.tests.doctoring import finding, run_doctor
 from services.taskdb.tests.sweep.receiver import Receiver, receiving
 from services.taskdb.tests.sweep.test_webhooks import ended
 from services.taskdb.tests.yard import Yard, started, succeeded
@@ -19,7 +19,7 @@ from taskyard_kit import metrics
 from taskyard_taskdb.metrics import DOCTOR_FINDINGS
 from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.log_seals import SealSweep
 from tests.harness.invariants import assert_invariants
 
@@ -37,12 +37,12 @@ async def admin(quiet: RunningTaskDb) -> Caller:
     return await quiet.caller(api_keys.ADMIN)
 
 
-async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Office:
+async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Leadership:
     """A leader whose term has just begun; whoever led before does not any more."""
     await quiet.execute("UPDATE coordinator_state SET expires_at = clock_timestamp()")
-    office = Office(quiet.pool, grace)
-    assert await office.seek()
-    return office
+    leadership = Leadership(quiet.pool, grace)
+    assert await leadership.acquire()
+    return leadership
 
 
 # --- seals
@@ -66,20 +66,20 @@ async def verify(quiet: RunningTaskDb) -> list[seals.SealFinding]:
 async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
-    assert (await examine(admin, "seals")).healthy
+    assert (await run_doctor(admin, "seals")).healthy
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     before = await quiet.rows("SELECT * FROM seals")
     # Who repairs whatever there is has not said that tampering is fine.
     for _ in range(2):
-        answer = await examine(admin, repair=True)
+        answer = await run_doctor(admin, repair=True)
         found = finding(answer, "seals")
         assert (answer.healthy, found.count, found.repaired_count, found.severity) == (False, 1, 0, ERROR)
         assert "'seals' by name" in found.message
-    assert finding(await examine(admin, "seals"), "seals").repaired_count == 0
-    named = await examine(admin, "seals", repair=True)
+    assert finding(await run_doctor(admin, "seals"), "seals").repaired_count == 0
+    named = await run_doctor(admin, "seals", repair=True)
     assert named.healthy and named.findings[0].repaired_count == 1
     for repair in (False, True):
-        answer = await examine(admin, repair=repair)
+        answer = await run_doctor(admin, repair=repair)
         found = finding(answer, "seals")
         assert (answer.healthy, found.count, found.repaired_count, found.severity) == (True, 1, 0, NOTICE)
         assert "known and acknowledged" in found.message
@@ -91,7 +91,7 @@ async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
-    await examine(admin, "seals", repair=True)
+    await run_doctor(admin, "seals", repair=True)
     wanted = task_service_pb2.ListAuditEventsRequest(
         parent="tenants/-", filter='event_type = "audit.damage_acknowledged"'
     )
@@ -100,9 +100,9 @@ async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
     assert (event.resource, event.actor.id) == ("auditRanges/1-3", key_id)
     assert "is not as it was sealed" in event.details["found"][0]
     await sealed.run(await lead(quiet))
-    assert (await examine(admin, "seals")).healthy
+    assert (await run_doctor(admin, "seals")).healthy
     await quiet.execute("UPDATE changes SET actor_id = 'somebody' WHERE event = 96")
-    answer = await examine(admin, "seals")
+    answer = await run_doctor(admin, "seals")
     assert not answer.healthy and answer.findings[0].severity == ERROR
 
 
@@ -110,11 +110,11 @@ async def test_damage_beyond_what_was_acknowledged_is_found_again(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
-    assert (await examine(admin, "seals", repair=True)).healthy
+    assert (await run_doctor(admin, "seals", repair=True)).healthy
     await quiet.execute("DELETE FROM changes WHERE id = 2")
-    answer = await examine(admin, "seals")
+    answer = await run_doctor(admin, "seals")
     assert not answer.healthy and answer.findings[0].severity == ERROR
-    assert (await examine(admin, "seals", repair=True)).healthy
+    assert (await run_doctor(admin, "seals", repair=True)).healthy
 
 
 # --- jobs
@@ -126,23 +126,23 @@ async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
     await quiet.execute("ALTER TABLE idempotency_keys RENAME TO lost")
     await quiet.taskdb.housekeeping.run_job("request-ids")
     for _ in range(2):
-        answer = await examine(admin, "jobs", repair=True)
+        answer = await run_doctor(admin, "jobs", repair=True)
         (found,) = answer.findings
         assert not answer.healthy and list(found.examples) == ["request-ids"]
         assert (found.count, found.repaired_count) == (1, 0)
     assert await quiet.rows("SELECT failure_count FROM job_runs") == [(3,)]
     await quiet.execute("ALTER TABLE lost RENAME TO idempotency_keys")
-    repaired = await examine(admin, "jobs", repair=True)
+    repaired = await run_doctor(admin, "jobs", repair=True)
     assert repaired.healthy and repaired.findings[0].repaired_count == 1
-    assert (await examine(admin)).healthy
+    assert (await run_doctor(admin)).healthy
 
 
 async def test_a_job_that_nobody_ran_for_days_is_run(quiet: RunningTaskDb, admin: Caller) -> None:
     await quiet.taskdb.housekeeping.run_job("request-ids")
     old = "start_time = now() - interval '4 days', success_time = now() - interval '4 days'"
     await quiet.execute(f"UPDATE job_runs SET {old}")
-    assert not (await examine(admin, "jobs")).healthy
-    repaired = await examine(admin, "jobs", repair=True)
+    assert not (await run_doctor(admin, "jobs")).healthy
+    repaired = await run_doctor(admin, "jobs", repair=True)
     assert repaired.healthy and repaired.findings[0].repaired_count == 1
     assert await quiet.rows("SELECT job FROM job_runs WHERE success_time > now() - interval '1 hour'")
 
@@ -167,15 +167,15 @@ async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes
         await sending.execute(
             "UPDATE webhooks SET create_time = now() - interval '2 days', due_time = now() + interval '1 h'",
         )
-        assert not (await examine(admin, "webhooks")).healthy
-        refused = await examine(admin, "webhooks", repair=True)
+        assert not (await run_doctor(admin, "webhooks")).healthy
+        refused = await run_doctor(admin, "webhooks", repair=True)
         assert not refused.healthy and refused.findings[0].repaired_count == 0
         assert len(receiver.requests) >= 2
         receiver.answer = lambda request: 204
-        repaired = await examine(admin, "webhooks", repair=True)
+        repaired = await run_doctor(admin, "webhooks", repair=True)
         assert repaired.healthy and repaired.findings[0].repaired_count == 1
         assert receiver.requests[-1].task["name"] == name
-        assert (await examine(admin)).healthy
+        assert (await run_doctor(admin)).healthy
 
 
 async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_says_why(
@@ -185,7 +185,7 @@ async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_says_why(
         "INSERT INTO webhooks (create_time, due_time, tenant_id, task_id, task) "
         "VALUES (now() - interval '2 days', now() + interval '1 hour', 'default', 't', '{}')",
     )
-    answer = await examine(admin, "webhooks", repair=True)
+    answer = await run_doctor(admin, "webhooks", repair=True)
     assert not answer.healthy and "no replica leads" in answer.findings[0].message
     assert await quiet.rows("SELECT FROM webhooks WHERE due_time <= now()")
 
@@ -202,10 +202,10 @@ async def test_no_lease_is_ended_before_its_runner_could_come_back(
     (assignment,) = (await yard.pop(runner)).assignments
     await yard.report(runner, started(assignment))
     await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
-    alone = await examine(admin, repair=True)
+    alone = await run_doctor(admin, repair=True)
     assert not alone.healthy and "no replica leads" in finding(alone, "lease-overdue").message
     await lead(quiet, timedelta(seconds=40))
-    early = await examine(admin, repair=True)
+    early = await run_doctor(admin, repair=True)
     told = finding(early, "lease-overdue")
     assert not early.healthy and told.repaired_count == 0
     assert "try again in" in told.message
@@ -231,9 +231,9 @@ async def test_a_term_that_has_not_told_its_grace_or_saw_another_database_start_
     ):
         await lead(quiet)
         await quiet.execute(f"UPDATE facts SET value = ({damage})::text WHERE key = 'leader_grace'")
-        assert not (await examine(admin, "lease-overdue", repair=True)).healthy
+        assert not (await run_doctor(admin, "lease-overdue", repair=True)).healthy
     await lead(quiet)
-    assert (await examine(admin, "lease-overdue", repair=True)).healthy
+    assert (await run_doctor(admin, "lease-overdue", repair=True)).healthy
 
 
 # --- metrics
@@ -248,16 +248,16 @@ async def test_findings_are_measured_by_the_leader_and_by_nobody_else(
     monkeypatch.setattr(metrics, "_instruments", {})
     monkeypatch.setattr(metrics, "_meter", MeterProvider([reader]).get_meter("test"))
     async for running in run_taskdb(database_url):
-        office = running.taskdb.housekeeping.office
-        while not office.held:
-            await office.changed.wait()
+        leadership = running.taskdb.housekeeping.leadership
+        while not leadership.held:
+            await leadership.changed.wait()
         admin = await running.caller(api_keys.ADMIN)
         await running.execute("INSERT INTO slots (tenant_id, slot) VALUES ('default', 'nobody''s')")
-        await examine(admin, "slot-without-head")
+        await run_doctor(admin, "slot-without-head")
         await running.taskdb.housekeeping.measure()
         assert measured(reader) == {"slot-without-head": 1}
         await running.execute("UPDATE coordinator_state SET value = 'x', expires_at = now() + interval '1 h'")
-        assert not await office.seek()
+        assert not await leadership.acquire()
         await running.taskdb.housekeeping.measure()
         assert measured(reader) == {}
 

@@ -17,7 +17,7 @@ from taskyard_taskdb.domain.event import Event, LeaseExpired
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.small_sweeps import QuarantineSweep
 from tests.harness.invariants import assert_invariants
 
@@ -90,11 +90,11 @@ async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_
     await lose_runners(quiet, name, 4)
     (harmless,) = await yard.create()
     waiting = await yard.create(3, execution=execution)
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     sweep = QuarantineSweep(quiet.pool, quiet.taskdb._after_commit)
     for _ in range(2):
-        await sweep.run(office)
+        await sweep.run(leadership)
     runner, _ = await yard.hello()
     assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [harmless]
     for task in waiting:
@@ -102,7 +102,7 @@ async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_
     request = admin_service_pb2.ListQuarantinesRequest(parent="tenants/default")
     (held,) = (await admin.admin.ListQuarantines(request)).quarantines
     await admin.admin.ReleaseQuarantine(admin_service_pb2.ReleaseQuarantineRequest(name=held.name))
-    await sweep.run(office)
+    await sweep.run(leadership)
     assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(waiting)
     assert not await quiet.rows("SELECT FROM quarantine_holds")
     assert_invariants(quiet.url)

@@ -67,17 +67,17 @@ async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb
     async with pool.transaction() as tx:
         # In one transaction: a renewal that was under way when its leader stopped may come in between.
         await tx.execute("UPDATE coordinator_state SET value = '', expires_at = now() - interval '1 s'")
-        first = await leader_lock.hold(tx, "one")
-    assert first is not None and await pool.run(lambda tx: leader_lock.hold(tx, "two")) is None
-    assert await pool.run(lambda tx: leader_lock.hold(tx, "one")) == first
+        first = await leader_lock.acquire(tx, "one")
+    assert first is not None and await pool.run(lambda tx: leader_lock.acquire(tx, "two")) is None
+    assert await pool.run(lambda tx: leader_lock.acquire(tx, "one")) == first
     (left,) = (await taskdb.rows("SELECT expires_at - updated_at FROM coordinator_state"))[0]
     assert timedelta(seconds=9) < left <= timedelta(seconds=11)
     async with pool.transaction() as tx:
         await tx.execute("UPDATE coordinator_state SET expires_at = now() - interval '1 s'")
-    second = await pool.run(lambda tx: leader_lock.hold(tx, "two"))
+    second = await pool.run(lambda tx: leader_lock.acquire(tx, "two"))
     assert second is not None and second.epoch > first.epoch
-    with pytest.raises(leader_lock.Deposed):
-        await pool.run(lambda tx: leader_lock.stand(tx, first))
+    with pytest.raises(leader_lock.LeadershipLost):
+        await pool.run(lambda tx: leader_lock.check(tx, first))
     # Inserting it again changes nothing.
     async with pool.transaction() as tx:
         await tx.execute(

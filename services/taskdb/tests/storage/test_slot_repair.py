@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
-from services.taskdb.tests.doctoring import examine, finding, task_id
+from services.taskdb.tests.doctoring import finding, run_doctor, task_id
 from services.taskdb.tests.yard import Assignment, Runner, Yard, started, succeeded
 from taskyard_taskdb.domain.event import LeaseExpired
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.small_sweeps import SlotSweep
 from tests.harness.invariants import assert_invariants
 
@@ -39,9 +39,9 @@ async def runner(yard: Yard) -> Runner:
 
 
 async def sweep(quiet: RunningTaskDb) -> None:
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    await SlotSweep(quiet.pool, quiet.taskdb._after_commit).run(office)
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    await SlotSweep(quiet.pool, quiet.taskdb._after_commit).run(leadership)
 
 
 async def claimed(yard: Yard, runner: Runner) -> list[Assignment]:
@@ -94,7 +94,7 @@ async def test_the_doctor_finds_a_wrong_head_and_puts_the_holder_there(
 ) -> None:
     names = await yard.create(2, slot="one")
     await quiet.execute(damage)
-    answer = await examine(admin, repair=True)
+    answer = await run_doctor(admin, repair=True)
     found = finding(answer, "holder-without-slot")
     assert (found.count, found.repaired_count, answer.healthy) == (1, 1, True)
     assert_invariants(quiet.url)
@@ -153,7 +153,7 @@ async def test_of_two_queued_holders_the_second_goes_back_to_wait(
 ) -> None:
     names = await yard.create(2, slot="one")
     await promote_too(quiet, names[1])
-    answer = await examine(admin, "holder-without-slot", repair=True)
+    answer = await run_doctor(admin, "holder-without-slot", repair=True)
     assert answer.healthy and answer.findings[0].repaired_count == 1
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names)
@@ -166,7 +166,7 @@ async def test_a_running_holder_keeps_its_slot_from_a_queued_one_that_heads_it(
     (held,) = await claimed(yard, runner)
     await promote_too(quiet, names[1])
     await quiet.execute("UPDATE slots SET head_task_id = %s", task_id(names[1]))
-    assert (await examine(admin, "holder-without-slot", repair=True)).healthy
+    assert (await run_doctor(admin, "holder-without-slot", repair=True)).healthy
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names, held)
 
@@ -183,7 +183,7 @@ async def test_a_holder_whose_lease_has_expired_goes_back_behind_one_that_runs(
         task_id(names[1]),
     )
     await quiet.apply(names[1], lambda task, now: LeaseExpired(generation=task.generation))
-    assert (await examine(admin, "holder-without-slot", repair=True)).healthy
+    assert (await run_doctor(admin, "holder-without-slot", repair=True)).healthy
     assert_invariants(quiet.url)
     assert await claimed(yard, runner) == []
     # Its run was given up with the lease.
@@ -200,12 +200,12 @@ async def test_two_running_holders_stay_a_finding_until_one_has_ended(
     await promote_too(quiet, names[1])
     (second,) = await claimed(yard, runner)
     for _ in range(2):
-        answer = await examine(admin, repair=True)
+        answer = await run_doctor(admin, repair=True)
         found = finding(answer, "holder-without-slot")
         assert not answer.healthy and (found.count, found.repaired_count) == (1, 0)
     # The third is promoted by the end of the first, and goes back behind the second.
     await yard.report(runner, succeeded(first))
-    assert (await examine(admin, repair=True)).healthy
+    assert (await run_doctor(admin, repair=True)).healthy
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names[1:], second)
 
@@ -222,7 +222,7 @@ async def test_what_cannot_be_repaired_hides_nothing_that_can(
     for slot in ("b", "d", "f"):
         await yard.create(2, slot=slot)
         await quiet.execute("UPDATE slots SET head_task_id = NULL WHERE slot = %s", slot)
-    (found,) = (await examine(admin, "holder-without-slot", repair=True)).findings
+    (found,) = (await run_doctor(admin, "holder-without-slot", repair=True)).findings
     assert (found.count, found.repaired_count) == (6, 3)
     heads = await quiet.rows("SELECT slot FROM slots WHERE head_task_id IS NOT NULL ORDER BY slot")
     assert heads == [(slot,) for slot in "abcdef"]

@@ -16,7 +16,7 @@ from taskyard_taskdb.storage.housekeeping.partitions import month_of
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep import maintenance_jobs
-from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
+from taskyard_taskdb.sweep.jobs import Job, no_guard, run_job
 
 DAY = timedelta(days=1)
 
@@ -54,7 +54,7 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
     assert len(changes) >= 20
     assert await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM changes") == [("changes_default",)]
     # The change log's month, the logs' month.
-    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 2
+    assert await run_job(quiet.pool, jobs["partitions"], no_guard) == 2
     assert await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id") == changes
     assert not await quiet.rows("SELECT FROM changes_default")
     assert await quiet.rows("SELECT task_id, first_sequence, last_sequence, entries FROM logs") == logs
@@ -68,7 +68,7 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
         "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
         "VALUES ('2020-02-29T12:00:00Z', 1, 3, 'default', 'x')",
     )
-    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 1
+    assert await run_job(quiet.pool, jobs["partitions"], no_guard) == 1
     assert await quiet.rows("SELECT count(*) FROM changes_2020_02") == [(1,)]
     assert not await quiet.rows("SELECT FROM changes_default")
 
@@ -83,10 +83,10 @@ async def test_the_audit_is_dropped_by_the_month_after_a_year(
             "VALUES (%s, 1, 3, 'default', 'x')",
             moment,
         )
-    await run_job(quiet.pool, jobs["partitions"], by_hand)
-    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 1
+    await run_job(quiet.pool, jobs["partitions"], no_guard)
+    assert await run_job(quiet.pool, jobs["audit"], no_guard) == 1
     assert await quiet.rows("SELECT count(*) FROM changes WHERE resource_id = 'x'") == [(1,)]
-    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 0
+    assert await run_job(quiet.pool, jobs["audit"], no_guard) == 0
 
 
 @pytest.mark.seed("S2.147-148")
@@ -99,7 +99,7 @@ async def test_request_ids_are_forgotten_after_a_day(
     await quiet.execute(
         "UPDATE idempotency_keys SET create_time = now() - interval '25 h' WHERE request_id = 'r-1'"
     )
-    assert await run_job(quiet.pool, jobs["request-ids"], by_hand) == 1
+    assert await run_job(quiet.pool, jobs["request-ids"], no_guard) == 1
     assert (await caller.create(request_id="r-1")).name != first.name
 
 
@@ -114,7 +114,7 @@ async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
         "FROM generate_series(1, 13) n, unnest(ARRAY[%s, 'gone']) t",
         task_id,
     )
-    assert await run_job(quiet.pool, jobs["checkpoints"], by_hand) == 16
+    assert await run_job(quiet.pool, jobs["checkpoints"], no_guard) == 16
     kept = await quiet.rows("SELECT task_id, min(sequence), count(*) FROM checkpoints GROUP BY task_id")
     assert kept == [(task_id, 4, 10)]
 
@@ -122,7 +122,7 @@ async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
 @pytest.mark.seed("S0.99")
 async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
     before = await quiet.rows("SELECT statement_timestamp()")
-    assert await run_job(quiet.pool, jobs["vacuum"], by_hand) > 5
+    assert await run_job(quiet.pool, jobs["vacuum"], no_guard) > 5
     vacuumed = await quiet.rows("SELECT last_vacuum FROM pg_stat_user_tables WHERE relname = 'runners'")
     assert vacuumed[0][0] > before[0][0]
     settings = dict(
@@ -146,10 +146,10 @@ CREATE INDEX ON runners (patient(runner_id));
 async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
     quiet: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance_jobs, "SIGN_SECONDS", 0.01)
+    monkeypatch.setattr(maintenance_jobs, "HEARTBEAT_SECONDS", 0.01)
     signs, alive = 0, asyncio.Event()
 
-    async def stand(tx: Tx) -> None:
+    async def guard(tx: Tx) -> None:
         nonlocal signs
         signs += 1
         if signs == 20:
@@ -161,7 +161,7 @@ async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
         connection.execute("INSERT INTO runners (runner_id, key_id, registration) VALUES ('r', 'k', '')")
         connection.execute(PATIENT)
         connection.execute("SELECT pg_advisory_lock(7)")
-        job = asyncio.create_task(run_job(pool, maintenance_jobs.VacuumJob(pool, Every(DAY)), stand))
+        job = asyncio.create_task(run_job(pool, maintenance_jobs.VacuumJob(pool, Every(DAY)), guard))
         async with asyncio.timeout(60):
             await alive.wait()
         assert not job.done()

@@ -12,8 +12,8 @@ from services.taskdb.tests.sweep.receiver import Receiver, receiving
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.egress import Address, Egress
-from taskyard_taskdb.sweep.leader_election import Office
-from taskyard_taskdb.sweep.webhook_sender import Letter, Unreachable
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.webhook_sender import Unreachable, WebhookRequest
 from taskyard_taskdb.webhook_client import WebhookClient, resolve
 
 INTERNAL = (
@@ -88,22 +88,22 @@ async def test_a_server_as_it_is_delivered_does_not_call_what_was_smuggled_into_
     quiet: RunningTaskDb,
 ) -> None:
     caller = await quiet.caller()
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     async with receiving(Receiver()) as canary:
         task = await caller.create(callback=task_pb2.Callback(url="https://hooks.example.com/"))
         smuggled = task_pb2.Callback(url=canary.url()).SerializeToString()
         async with quiet.pool.transaction() as tx:
             await tx.execute("UPDATE tasks SET callback = %s", (smuggled,))
         await quiet.succeed(task.name)
-        await quiet.taskdb.housekeeping._webhooks.deliver_due(office)
+        await quiet.taskdb.housekeeping._webhooks.deliver_due(leadership)
         assert await quiet.rows("SELECT attempt, last_error FROM webhooks") == [
             (1, "ConnectError: 127.0.0.1 leads to 127.0.0.1, where no webhook may go")
         ]
         assert canary.connections == 0
         # It is alive.
         permitted = WebhookClient(Egress.parse("127.0.0.1/32"), 2.0)
-        assert await permitted(Letter(canary.url(), {}, b"")) == 204
+        assert await permitted(WebhookRequest(canary.url(), {}, b"")) == 204
         await permitted.close()
 
 
@@ -118,25 +118,25 @@ async def test_whatever_a_name_resolves_to_the_canary_is_never_reached() -> None
         closed = WebhookClient(Egress(), 2.0)
         for host in ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::1]"):
             with pytest.raises(Unreachable, match=r"no webhook may go|cannot be resolved|URL"):
-                await closed(Letter(canary.url(host=host), {}, b""))
+                await closed(WebhookRequest(canary.url(host=host), {}, b""))
         lying = WebhookClient(Egress(), 2.0, lie)
         answers[:] = [[ip_address("127.0.0.1")], [ip_address("::1"), ip_address("10.1.1.1")]]
         for _ in range(2):
             with pytest.raises(Unreachable, match="no webhook may go"):
-                await lying(Letter(canary.url(host="rebind.example.com"), {}, b""))
+                await lying(WebhookRequest(canary.url(host="rebind.example.com"), {}, b""))
         # Checked and dialled are one answer: the second one, which leads to the canary, is never asked for.
         answers[:] = [[ip_address("127.0.0.2")], [ip_address("127.0.0.1")]]
         async with receiving(Receiver(port=canary.port, location=canary.url()), "127.0.0.2") as allowed:
             once = WebhookClient(Egress.parse("127.0.0.2/32"), 2.0, lie)
             allowed.answer = lambda request: 302
-            assert await once(Letter(canary.url(host="rebind.example.com"), {}, b"{}")) == 302
+            assert await once(WebhookRequest(canary.url(host="rebind.example.com"), {}, b"{}")) == 302
             assert len(answers) == 1 and len(allowed.requests) == 1
             await once.close()
         assert (canary.connections, canary6.connections) == (0, 0)
         # They are alive: who may reach them does.
         permitted = WebhookClient(Egress.parse("127.0.0.1/32,::1/128"), 2.0)
         for host in ("127.0.0.1", "2130706433", "[::1]"):
-            assert await permitted(Letter(canary.url(host=host), {}, b"")) == 204
+            assert await permitted(WebhookRequest(canary.url(host=host), {}, b"")) == 204
         assert (canary.connections, canary6.connections) == (2, 1)
         for client in (closed, lying, permitted):
             await client.close()

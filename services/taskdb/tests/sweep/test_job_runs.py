@@ -25,8 +25,8 @@ from taskyard_taskdb.domain.schedule import (
 )
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
-from taskyard_taskdb.sweep.jobs import JobSweep, Stand, UnderWay, by_hand, run_job
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.jobs import Guard, JobAlreadyRunning, JobSweep, no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 DAY = timedelta(days=1)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -44,9 +44,9 @@ class Held:
         self.goes_on = asyncio.Event()
         self.written = 0
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         for _ in range(2):
-            await self._quiet.pool.run(stand)
+            await self._quiet.pool.run(guard)
             self.written += 1
             yield 5
             self.waits.set()
@@ -55,32 +55,32 @@ class Held:
 
 async def test_a_job_under_way_is_run_by_nobody_else(quiet: RunningTaskDb) -> None:
     job = Held(quiet)
-    first = asyncio.create_task(run_job(quiet.pool, job, by_hand))
+    first = asyncio.create_task(run_job(quiet.pool, job, no_guard))
     await job.waits.wait()
-    with pytest.raises(UnderWay, match="job held is under way since"):
-        await run_job(quiet.pool, job, by_hand)
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    assert 0 < await JobSweep(quiet.pool, job).run(office) <= SILENCE.total_seconds()
+    with pytest.raises(JobAlreadyRunning, match="job held is under way since"):
+        await run_job(quiet.pool, job, no_guard)
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    assert 0 < await JobSweep(quiet.pool, job).run(leadership) <= SILENCE.total_seconds()
     assert job.written == 1
     job.goes_on.set()
     assert await first == 10
     assert await quiet.rows("SELECT run, item_count, error FROM job_runs") == [(1, 10, None)]
     # The leader finds it done.
-    assert await JobSweep(quiet.pool, job).run(office) > SILENCE.total_seconds()
+    assert await JobSweep(quiet.pool, job).run(leadership) > SILENCE.total_seconds()
 
 
 async def test_a_run_without_a_sign_of_life_is_taken_over_and_writes_nothing_more(
     quiet: RunningTaskDb,
 ) -> None:
     frozen, successor = Held(quiet), Held(quiet)
-    first = asyncio.create_task(run_job(quiet.pool, frozen, by_hand))
+    first = asyncio.create_task(run_job(quiet.pool, frozen, no_guard))
     await frozen.waits.wait()
     await quiet.execute("UPDATE job_runs SET seen_time = now() - %s", SILENCE)
     successor.goes_on.set()
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    await JobSweep(quiet.pool, successor).run(office)
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    await JobSweep(quiet.pool, successor).run(leadership)
     ended = await quiet.rows("SELECT run, item_count, end_time, error FROM job_runs")
     assert ended[0][:2] == (2, 10)
     frozen.goes_on.set()
@@ -95,7 +95,7 @@ async def test_a_page_in_the_middle_keeps_others_from_beginning(quiet: RunningTa
     run = await quiet.pool.run(lambda tx: job_runs.begin(tx, "held"))
     assert run == 1
     async with quiet.pool.transaction() as tx:
-        await job_runs.keep(tx, "held", run, 7)
+        await job_runs.heartbeat(tx, "held", run, 7)
         other = asyncio.create_task(quiet.pool.run(lambda tx: job_runs.begin(tx, "held")))
         while not await quiet.rows("SELECT FROM pg_locks WHERE NOT granted"):
             assert not other.done()
@@ -105,22 +105,22 @@ async def test_a_page_in_the_middle_keeps_others_from_beginning(quiet: RunningTa
 
 async def test_a_failed_job_is_tried_again_later_and_later(quiet: RunningTaskDb) -> None:
     class Failing(Held):
-        async def pages(self, stand: Stand) -> AsyncIterator[int]:
-            await self._quiet.pool.run(stand)
+        async def pages(self, guard: Guard) -> AsyncIterator[int]:
+            await self._quiet.pool.run(guard)
             yield 1
             raise RuntimeError("no disk")
 
-    sweep, office = JobSweep(quiet.pool, Failing(quiet)), Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    sweep, leadership = JobSweep(quiet.pool, Failing(quiet)), Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     for failures in (1, 2):
         with pytest.raises(RuntimeError):
-            await sweep.run(office)
+            await sweep.run(leadership)
         assert await quiet.rows("SELECT failure_count, error FROM job_runs") == [
             (failures, "RuntimeError: no disk")
         ]
-        assert await sweep.run(office) > 30
+        assert await sweep.run(leadership) > 30
         await quiet.execute("UPDATE job_runs SET end_time = end_time - %s", FIRST_RETRY * failures)
-    await run_job(quiet.pool, _ready(quiet), by_hand)
+    await run_job(quiet.pool, _ready(quiet), no_guard)
     assert await quiet.rows("SELECT failure_count, error FROM job_runs") == [(0, None)]
 
 

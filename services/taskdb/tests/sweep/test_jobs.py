@@ -19,12 +19,12 @@ from taskyard.errors import NotFound
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, Schedule, next_run
 from taskyard_taskdb.storage.archive import archive
-from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.housekeeping.partitions import month_of
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep import retention
-from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 DAY = timedelta(days=1)
 NIGHT = datetime(2026, 3, 10, 3, tzinfo=UTC)
@@ -74,8 +74,8 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
     live = (await caller.create()).name
     before = {name: await caller.get(name) for name in (*moved, young, forever, live)}
     assert before[cancelled].status.phase == task_pb2.TASK_PHASE_CANCELLED
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 4
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 0
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 4
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 0
     hot = {row[0] for row in await quiet.rows("SELECT task_id FROM tasks")}
     assert hot == {name.rsplit("/", 1)[1] for name in (young, forever, live)}
     for name in moved:
@@ -118,7 +118,7 @@ async def test_logs_and_audit_outlive_the_move_to_the_archive(
     await yard.report(runner, succeeded(assignment))
     await age(quiet, name, 91 * DAY)
     before = await quiet.rows("SELECT id, event, version FROM changes ORDER BY id")
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 1
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 1
     assert not await quiet.rows("SELECT FROM tasks")
     page = await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=name))
     assert [entry.message for entry in page.entries] == ["line 1", "line 2", "line 3"]
@@ -135,7 +135,7 @@ async def test_pages_of_the_archive_are_told_in_the_log_in_the_order_of_their_mo
     monkeypatch.setattr(retention, "PAGE", 3)
     names = [await done(quiet, caller, 91 * DAY) for _ in range(8)]
     await quiet.fail((await caller.create()).name)
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 8
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 8
     told = await quiet.rows(
         "SELECT resource_id, version, phase, previous_phase, generation, attempt, runner_id, actor_type, "
         "actor_id FROM change_log WHERE event = 22 ORDER BY id"
@@ -148,7 +148,7 @@ async def test_an_archived_task_can_be_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     name = await done(quiet, caller, 91 * DAY)
-    await run_job(quiet.pool, jobs["retention"], by_hand)
+    await run_job(quiet.pool, jobs["retention"], no_guard)
     request = task_service_pb2.DeleteTaskRequest(name=name)
     await caller.tasks.DeleteTask(request)
     with pytest.raises(NotFound):
@@ -172,7 +172,7 @@ async def test_a_task_type_says_whether_its_tasks_are_archived_or_deleted(
             task_type,
             name.rsplit("/", 1)[1],
         )
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 3
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 3
     for name in (kept, orphan):
         assert (await caller.get(name)).name == name
     with pytest.raises(NotFound):
@@ -205,21 +205,21 @@ async def test_the_archive_has_the_columns_of_the_hot_tables(quiet: RunningTaskD
 async def test_a_job_is_recorded_and_not_run_again_before_its_time(
     quiet: RunningTaskDb, jobs: dict[str, Job]
 ) -> None:
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     told: list[tuple[str, bool]] = []
     sweep = JobSweep(
         quiet.pool, jobs["runners"], lambda job, items, seconds, *, failed: told.append((job, failed))
     )
-    assert await sweep.run(office) > 0
-    assert await sweep.run(office) > 0
+    assert await sweep.run(leadership) > 0
+    assert await sweep.run(leadership) > 0
     assert told == [("runners", False)]
     ((start, end, success, error),) = await quiet.rows(
         "SELECT start_time, end_time, success_time, error FROM job_runs WHERE job = 'runners'"
     )
     assert start <= end == success and error is None
     # A night's work is not begun while everything starts.
-    assert await JobSweep(quiet.pool, jobs["retention"]).run(office) > 0
+    assert await JobSweep(quiet.pool, jobs["retention"]).run(leadership) > 0
     assert not await quiet.rows("SELECT FROM job_runs WHERE job = 'retention'")
 
 
@@ -227,23 +227,23 @@ async def test_a_job_that_fails_is_recorded_and_a_deposed_leader_writes_nothing(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     name = await done(quiet, caller, 91 * DAY)
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     await quiet.execute("UPDATE coordinator_state SET value = 'another', epoch = epoch + 1")
-    with pytest.raises(Deposed):
-        await run_job(quiet.pool, jobs["retention"], office.stand)
+    with pytest.raises(LeadershipLost):
+        await run_job(quiet.pool, jobs["retention"], leadership.check)
     assert await quiet.rows("SELECT FROM tasks WHERE task_id = %s", name.rsplit("/", 1)[1])
 
     class Failing:
         name, about = "failing", "fails"
         schedule: Schedule = Every(DAY)
 
-        async def pages(self, stand: object) -> AsyncIterator[int]:
+        async def pages(self, guard: object) -> AsyncIterator[int]:
             yield 3
             raise RuntimeError("no disk")
 
     with pytest.raises(RuntimeError):
-        await run_job(quiet.pool, Failing(), by_hand)
+        await run_job(quiet.pool, Failing(), no_guard)
     assert await quiet.rows("SELECT item_count, error, success_time FROM job_runs WHERE job = 'failing'") == [
         (3, "RuntimeError: no disk", None)
     ]

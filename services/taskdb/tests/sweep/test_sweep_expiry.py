@@ -10,9 +10,9 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.v1 import lease_pb2, session_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 
 NO_GRACE = timedelta(0)
@@ -24,10 +24,10 @@ async def yard(quiet: RunningTaskDb) -> Yard:
 
 
 @pytest.fixture
-async def office(quiet: RunningTaskDb) -> Office:
-    office = Office(quiet.pool, NO_GRACE)
-    assert await office.seek()
-    return office
+async def leadership(quiet: RunningTaskDb) -> Leadership:
+    leadership = Leadership(quiet.pool, NO_GRACE)
+    assert await leadership.acquire()
+    return leadership
 
 
 @pytest.fixture
@@ -57,15 +57,15 @@ async def phases(yard: Yard, names: list[str]) -> list[int]:
 
 
 async def test_a_first_lease_that_runs_out_gives_the_task_back(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     names = await yard.create(3)
     runner, _ = await yard.hello()
     assert len((await yard.pop(runner)).assignments) == 3
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_SCHEDULED] * 3
     await age(quiet, "leases", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_PENDING] * 3
     # Nothing was started: no attempt is counted and no loss.
     task = await yard.task(names[0])
@@ -79,11 +79,11 @@ async def test_a_first_lease_that_runs_out_gives_the_task_back(
 @pytest.mark.seed("S1.56-57")
 @pytest.mark.seed("S0.86")
 async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     names, runner, assignments = await hold(yard, 3)
     await age(quiet, "sessions", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_REDISTRIBUTING] * 3
     words = {row[0] for row in await quiet.rows("SELECT event FROM changes WHERE resource_kind = 2")}
     assert ChangeEvent.RUNNER_MARKED_DEAD in words
@@ -100,11 +100,11 @@ async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
 
 
 async def test_a_runner_that_comes_back_keeps_what_was_not_claimed(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     _, runner, assignments = await hold(yard, 2)
     await age(quiet, "sessions", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     other, _ = await yard.hello("runner-2")
     (claimed,) = (await yard.pop(other, 1)).assignments
     _, opened = await yard.hello(runner, held=[a.lease for a in assignments])
@@ -122,38 +122,38 @@ async def test_nobody_is_reaped_in_the_first_time_of_a_term(
 ) -> None:
     names, _, _ = await hold(yard)
     await age(quiet, "sessions", "expire_time")
-    fresh = Office(quiet.pool, timedelta(hours=1))
-    assert await fresh.seek()
+    fresh = Leadership(quiet.pool, timedelta(hours=1))
+    assert await fresh.acquire()
     await expiry.run(fresh)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_RUNNING]
     # A renewal goes on with the term; a term that had run out begins anew.
-    assert await fresh.seek()
+    assert await fresh.acquire()
     term = fresh.term
     await age(quiet, "coordinator_state", "expires_at")
-    assert await fresh.seek()
+    assert await fresh.acquire()
     assert term is not None and fresh.term is not None
     assert fresh.term.epoch == term.epoch + 1
     assert not fresh.may_reap
 
 
 async def test_a_superseded_leader_writes_nothing(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     names, _, _ = await hold(yard)
     await age(quiet, "sessions", "expire_time")
     await age(quiet, "coordinator_state", "expires_at")
-    other = Office(quiet.pool, NO_GRACE)
-    assert await other.seek()
-    assert not await Office(quiet.pool, NO_GRACE).seek()
-    with pytest.raises(Deposed):
-        await expiry.run(office)
+    other = Leadership(quiet.pool, NO_GRACE)
+    assert await other.acquire()
+    assert not await Leadership(quiet.pool, NO_GRACE).acquire()
+    with pytest.raises(LeadershipLost):
+        await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_RUNNING]
     await expiry.run(other)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_REDISTRIBUTING]
 
 
 async def test_a_broken_stream_redistributes_only_what_asks_for_it(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     prompt = await yard.create(on_runner_lost=task_pb2.RUNNER_LOST_POLICY_REDISTRIBUTE)
     forbid = await yard.create(
@@ -165,12 +165,12 @@ async def test_a_broken_stream_redistributes_only_what_asks_for_it(
             runner_id=runner.id, session_epoch=runner.epoch, disconnected=True
         )
     )
-    await expiry.run(office)
+    await expiry.run(leadership)
     running = task_pb2.TASK_PHASE_RUNNING
     assert await phases(yard, prompt + forbid + waits) == [running] * 3
     async with quiet.pool.transaction() as tx:
         await tx.execute("UPDATE sessions SET disconnect_time = now() - interval '11 seconds'")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, prompt + forbid + waits) == [
         task_pb2.TASK_PHASE_REDISTRIBUTING,
         running,
@@ -186,24 +186,24 @@ async def test_a_broken_stream_redistributes_only_what_asks_for_it(
     ],
 )
 async def test_a_lost_runner_fails_or_holds_its_tasks_as_they_ask(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep, policy: int, phase: int
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep, policy: int, phase: int
 ) -> None:
     names, _, _ = await hold(yard, on_runner_lost=policy)
     await age(quiet, "sessions", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [phase]
     assert not await quiet.rows("SELECT FROM queue")
 
 
 async def test_a_cancel_that_nobody_follows_is_forced_and_the_holder_told(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     (name,), runner, (assignment,) = await hold(yard)
     await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, [name]) == [task_pb2.TASK_PHASE_RUNNING]
     await age(quiet, "leases", "action_deadline")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, [name]) == [task_pb2.TASK_PHASE_CANCELLED]
     (verdict,) = (await yard.renew(runner)).verdicts
     assert (verdict.lease, verdict.action) == (assignment.lease, lease_pb2.LEASE_ACTION_ABORT)
@@ -212,7 +212,7 @@ async def test_a_cancel_that_nobody_follows_is_forced_and_the_holder_told(
 
 
 async def test_the_backstop_ends_a_run_whose_holder_says_nothing(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     from google.protobuf.duration_pb2 import Duration
 
@@ -222,7 +222,7 @@ async def test_the_backstop_ends_a_run_whose_holder_says_nothing(
             "UPDATE leases SET deadline_time = now(), schedule_time = now() - interval '2 hours', "
             "start_time = now() - interval '1 hour'"
         )
-    await expiry.run(office)
+    await expiry.run(leadership)
     task = await yard.task(name)
     assert task.status.phase == task_pb2.TASK_PHASE_TIMED_OUT
     assert task.status.error.code == "ATTEMPT_TIMEOUT"

@@ -10,7 +10,7 @@ import pytest
 
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.sweep import sweeper
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.sweeper import Sweeper
 
 
@@ -25,7 +25,7 @@ class Look:
         self.runs = 0
         self._ran = asyncio.Condition()
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         async with self._ran:
             self.runs += 1
             self._ran.notify_all()
@@ -37,32 +37,32 @@ class Look:
             await self._ran.wait_for(lambda: self.runs >= runs)
 
 
-class _Held(Office):
+class _Held(Leadership):
     held = True
 
 
 @pytest.fixture
-def office() -> Office:
+def leadership() -> Leadership:
     return _Held(Pool("postgresql://nobody"), timedelta(0))
 
 
 async def test_a_sweep_rests_while_nothing_is_committed_and_comes_back_at_once(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    leadership: Leadership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeper, "LIVELY_SECONDS", 0.0)
+    monkeypatch.setattr(sweeper, "ACTIVE_SECONDS", 0.0)
     resting, exact = Look(0.05), Look(0.05, known=0.2)
-    loop = Sweeper(office, [resting, exact])
+    loop = Sweeper(leadership, [resting, exact])
     task = asyncio.create_task(loop.run())
     # What is known to be due is done in time, what is only looked for is not looked for.
     await exact.reach(3)
     assert resting.runs == 1
-    loop.stir()
+    loop.notify_commit()
     await resting.reach(2)
     task.cancel()
 
 
-async def test_a_sweep_polls_while_something_happens(office: Office) -> None:
+async def test_a_sweep_polls_while_something_happens(leadership: Leadership) -> None:
     look = Look(0.02)
-    task = asyncio.create_task(Sweeper(office, [look]).run())
+    task = asyncio.create_task(Sweeper(leadership, [look]).run())
     await look.reach(5)
     task.cancel()

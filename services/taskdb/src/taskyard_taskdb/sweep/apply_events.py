@@ -14,10 +14,10 @@ from taskyard_taskdb.storage.transition.transitions import Loaded, Written
 
 logger = logging.getLogger(__name__)
 
-Told = Callable[[Written], None]
+OnCommit = Callable[[Written], None]
 
 
-def judge(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Transition]:
+def apply_events(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Transition]:
     """The transitions of events on loaded tasks; one that cannot be judged is logged and left as it is."""
     rng = Random()
     transitions: list[Transition] = []

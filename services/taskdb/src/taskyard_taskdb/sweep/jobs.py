@@ -12,21 +12,21 @@ from taskyard.errors import TaskyardError
 from taskyard_taskdb.domain.schedule import SILENCE, JobRun, Schedule, due_time
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
-from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
 # A job that another replica or an operator has run is noticed this late.
 LONGEST_SECONDS = 60.0
 
-Stand = Callable[[Tx], Awaitable[None]]
-"""Called first in each transaction that writes: proves that the job may go on. May raise Deposed."""
+Guard = Callable[[Tx], Awaitable[None]]
+"""Called first in each transaction that writes: proves that the job may go on. May raise LeadershipLost."""
 
 
-async def by_hand(tx: Tx) -> None:
-    """The stand of who leads nothing: that it is the only run of its job is proved beside it."""
+async def no_guard(tx: Tx) -> None:
+    """The guard of who leads nothing: that it is the only run of its job is guarded beside it."""
 
 
 class Job(Protocol):
@@ -36,12 +36,12 @@ class Job(Protocol):
     about: str
     schedule: Schedule
 
-    def pages(self, stand: Stand) -> AsyncIterator[int]:
+    def pages(self, guard: Guard) -> AsyncIterator[int]:
         """Work page by page, each in a transaction of its own; yields how many items each had."""
         ...
 
 
-class UnderWay(Exception):
+class JobAlreadyRunning(Exception):
     """Another process runs the job."""
 
     def __init__(self, run: JobRun) -> None:
@@ -51,7 +51,7 @@ class UnderWay(Exception):
         )
 
 
-class Ran(Protocol):
+class OnJobEnd(Protocol):
     """Told when a job has ended."""
 
     def __call__(self, job: str, items: int, seconds: float, *, failed: bool) -> None: ...
@@ -66,20 +66,20 @@ class JobSweep:
 
     poll = LONGEST_SECONDS
 
-    def __init__(self, pool: Pool, job: Job, ran: Ran = ignore) -> None:
+    def __init__(self, pool: Pool, job: Job, on_end: OnJobEnd = ignore) -> None:
         self.name = job.name
         self._pool = pool
         self._job = job
-        self._ran = ran
+        self._on_end = on_end
         self._noticed: datetime | None = None
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         wait = await self._wait()
         if wait > 0:
             return min(wait, LONGEST_SECONDS)
         try:
-            await run_job(self._pool, self._job, office.stand, self._ran)
-        except UnderWay:
+            await run_job(self._pool, self._job, leadership.check, self._on_end)
+        except JobAlreadyRunning:
             return SILENCE.total_seconds()
         except (TaskyardError, Superseded) as error:
             logger.warning("job %s is put off: %s", self.name, error)
@@ -93,26 +93,26 @@ class JobSweep:
         return (due_time(self._job.schedule, runs.get(self.name), self._noticed) - now).total_seconds()
 
 
-async def run_job(pool: Pool, job: Job, stand: Stand, ran: Ran = ignore) -> int:
+async def run_job(pool: Pool, job: Job, guard: Guard, on_end: OnJobEnd = ignore) -> int:
     """Run a job to its end and record it; returns how many items it had.
 
-    Raises UnderWay if somebody else runs it, and what the job raises.
+    Raises JobAlreadyRunning if somebody else runs it, and what the job raises.
     """
     began, items = time.monotonic(), 0
-    run = await _begin(pool, stand, job.name)
+    run = await _begin(pool, guard, job.name)
 
-    async def stand_alone(tx: Tx) -> None:
-        await stand(tx)
-        await job_runs.keep(tx, job.name, run, items)
+    async def check_run(tx: Tx) -> None:
+        await guard(tx)
+        await job_runs.heartbeat(tx, job.name, run, items)
 
     async def end(error: str | None = None) -> None:
         await pool.run(lambda tx: job_runs.end(tx, job.name, run, items, error))
-        ran(job.name, items, time.monotonic() - began, failed=error is not None)
+        on_end(job.name, items, time.monotonic() - began, failed=error is not None)
 
     try:
-        async for count in job.pages(stand_alone):
+        async for count in job.pages(check_run):
             items += count
-    except (Deposed, Superseded):
+    except (LeadershipLost, Superseded):
         raise
     except Exception as error:
         await end(f"{type(error).__name__}: {error}")
@@ -123,13 +123,13 @@ async def run_job(pool: Pool, job: Job, stand: Stand, ran: Ran = ignore) -> int:
     return items
 
 
-async def _begin(pool: Pool, stand: Stand, name: str) -> int:
+async def _begin(pool: Pool, guard: Guard, name: str) -> int:
     async def work(tx: Tx) -> int:
-        await stand(tx)
+        await guard(tx)
         run = await job_runs.begin(tx, name)
         if run is None:
             runs, _ = await job_runs.read(tx)
-            raise UnderWay(runs[name])
+            raise JobAlreadyRunning(runs[name])
         return run
 
     return await pool.run(work)

@@ -1,4 +1,4 @@
-"""The office of this replica: taken when vacant, renewed while it lasts, and proved in every transaction."""
+"""The leadership of this replica: taken when vacant, renewed while it lasts, and proved in every transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import timedelta
 from taskyard.errors import TaskyardError
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage.housekeeping import leader_lock
-from taskyard_taskdb.storage.housekeeping.leader_lock import TTL, Deposed, Term
+from taskyard_taskdb.storage.housekeeping.leader_lock import TTL, LeadershipLost, Term
 from taskyard_taskdb.storage.pool import Pool, Tx
 
 logger = logging.getLogger(__name__)
@@ -19,13 +19,13 @@ logger = logging.getLogger(__name__)
 RENEWAL_SECONDS = TTL.total_seconds() / 2
 
 
-class Office:
+class Leadership:
     """Who may sweep. `grace` is a lease and a heartbeat: nobody is reaped in the first time of a term."""
 
     def __init__(self, pool: Pool, grace: timedelta, holder: str = "") -> None:
         self._pool = pool
         self._grace = grace.total_seconds()
-        self._told = False
+        self._grace_stored = False
         self.holder = holder or uuid.uuid4().hex
         self.term: Term | None = None
         self._since = 0.0
@@ -34,12 +34,12 @@ class Office:
 
     @property
     def held(self) -> bool:
-        """Whether the office is held, as far as this process can tell without asking."""
+        """Whether the leadership is held, as far as this process can tell without asking."""
         return self.term is not None and time.monotonic() < self._held_until
 
     @property
     def may_reap(self) -> bool:
-        """Whether the office was held, on one and the same database, for a lease and a heartbeat.
+        """Whether the leadership was held, on one and the same database, for a lease and a heartbeat.
 
         Whoever could renew a lease in that time has done so; a restart of the control plane reaps nobody.
         """
@@ -51,63 +51,63 @@ class Office:
         return max(0.0, self._since + self._grace - time.monotonic())
 
     async def run(self) -> None:
-        """Seek and keep the office until cancelled, then give it up."""
+        """Seek and keep the leadership until cancelled, then give it up."""
         try:
             while True:
-                await self.seek()
+                await self.acquire()
                 await asyncio.sleep(RENEWAL_SECONDS)
         finally:
-            await asyncio.shield(self._leave())
+            await asyncio.shield(self._release())
 
-    async def seek(self) -> bool:
-        """Take or renew the office; whether it is held."""
+    async def acquire(self) -> bool:
+        """Take or renew the leadership; whether it is held."""
         began = time.monotonic()
         try:
             term = await self._pool.run(
-                lambda tx: leader_lock.hold(tx, self.holder), reserve=True, single=True
+                lambda tx: leader_lock.acquire(tx, self.holder), reserve=True, single=True
             )
         except TaskyardError as error:
-            logger.warning("the office of housekeeping could not be renewed: %s", error)
+            logger.warning("the leadership of housekeeping could not be renewed: %s", error)
             return self.held
         former, self.term = self.term, term
         if term is None:
             return False
         if not self._same(former, term):
-            self._since, self._told = began, False
+            self._since, self._grace_stored = began, False
         # The term counts from before the request: the database's clock cannot be behind that.
         self._held_until = began + TTL.total_seconds()
         if former != term:
-            logger.info("holding the office of housekeeping in term %d", term.epoch)
+            logger.info("holding the leadership of housekeeping in term %d", term.epoch)
             self.changed.set()
-        if not self._told:
-            await self._tell(term)
+        if not self._grace_stored:
+            await self._store_grace(term)
         return True
 
-    async def _tell(self, term: Term) -> None:
+    async def _store_grace(self, term: Term) -> None:
         """Note in the database from when on this term may reap: whoever else would, asks there."""
         left = timedelta(seconds=self.grace_left)
         try:
-            await self._pool.run(lambda tx: leader_lock.note_grace(tx, term, left), reserve=True)
-            self._told = True
-        except (TaskyardError, Deposed) as error:
+            await self._pool.run(lambda tx: leader_lock.store_grace(tx, term, left), reserve=True)
+            self._grace_stored = True
+        except (TaskyardError, LeadershipLost) as error:
             logger.info("the grace of term %d was not noted: %s", term.epoch, error)
 
     def _same(self, former: Term | None, term: Term) -> bool:
         return former == term and time.monotonic() < self._held_until
 
-    async def stand(self, tx: Tx) -> None:
-        """Keep the office for the rest of a transaction that writes. Raises Deposed."""
+    async def check(self, tx: Tx) -> None:
+        """Keep the leadership for the rest of a transaction that writes. Raises LeadershipLost."""
         if self.term is None:
-            raise Deposed("no term")
-        await leader_lock.stand(tx, self.term)
+            raise LeadershipLost("no term")
+        await leader_lock.check(tx, self.term)
         await failpoints.LEADER_BEFORE_WRITE.reach()
 
-    async def _leave(self) -> None:
+    async def _release(self) -> None:
         term, self.term = self.term, None
         if term is None:
             return
         try:
             async with asyncio.timeout(2):
-                await self._pool.run(lambda tx: leader_lock.leave(tx, term), reserve=True)
+                await self._pool.run(lambda tx: leader_lock.release(tx, term), reserve=True)
         except (TaskyardError, TimeoutError):
-            logger.info("the office was not given up; it runs out by itself")
+            logger.info("the leadership was not given up; it runs out by itself")

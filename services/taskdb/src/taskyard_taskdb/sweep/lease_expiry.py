@@ -26,8 +26,8 @@ from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.transitions import Written, database_time, load_for_update, write
-from taskyard_taskdb.sweep.apply_events import Told, judge
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
@@ -39,41 +39,43 @@ Find = Callable[[Tx, Key, int], Awaitable[list[OverdueLease]]]
 class LeasePages:
     """Applies an event to every lease that a query finds, page by page."""
 
-    def __init__(self, pool: Pool, told: Told, page: int = PAGE) -> None:
+    def __init__(self, pool: Pool, on_commit: OnCommit, page: int = PAGE) -> None:
         self._pool = pool
-        self._told = told
+        self._on_commit = on_commit
         self._page = page
 
-    async def sweep(self, office: Office, find: Find, event_of: Callable[[OverdueLease], Event]) -> int:
+    async def sweep(
+        self, leadership: Leadership, find: Find, event_of: Callable[[OverdueLease], Event]
+    ) -> int:
         """How many leases were found. What cannot be moved is passed over, so that it blocks nobody else."""
         after, count = BEFORE_ALL, 0
         while True:
-            found = await self._sweep_page(office, find, event_of, after)
+            found = await self._sweep_page(leadership, find, event_of, after)
             count += len(found)
             if len(found) < self._page:
                 return count
             after = found[-1].key
 
     async def _sweep_page(
-        self, office: Office, find: Find, event_of: Callable[[OverdueLease], Event], after: Key
+        self, leadership: Leadership, find: Find, event_of: Callable[[OverdueLease], Event], after: Key
     ) -> list[OverdueLease]:
         async with self._pool.reading() as tx:
             found = await find(tx, after, self._page)
         if found:
             await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
-            await self._apply(office, found, event_of)
+            await self._apply(leadership, found, event_of)
         return found
 
     async def _apply(
-        self, office: Office, found: Sequence[OverdueLease], event_of: Callable[[OverdueLease], Event]
+        self, leadership: Leadership, found: Sequence[OverdueLease], event_of: Callable[[OverdueLease], Event]
     ) -> None:
         async def apply(part: Sequence[OverdueLease]) -> None:
-            self._told(await self._pool.run(lambda tx: work(tx, part)))
+            self._on_commit(await self._pool.run(lambda tx: work(tx, part)))
 
         async def work(tx: Tx, part: Sequence[OverdueLease]) -> Written:
-            await office.stand(tx)
+            await leadership.check(tx)
             loaded = await load_for_update(tx, [lease.key for lease in part])
-            return await write(tx, judge(loaded, [(lease.key, event_of(lease)) for lease in part]))
+            return await write(tx, apply_events(loaded, [(lease.key, event_of(lease)) for lease in part]))
 
         await isolate(found, apply, _give_up)
 
@@ -97,22 +99,24 @@ class ExpirySweep:
         self._pool = pool
         self._pages = pages
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         async with self._pool.reading() as tx:
             due, ahead = await overdue.lease_events(tx, PATIENCE)
         if due:
-            await self._pages.sweep(office, _finder("overdue_actions"), lambda found: ActionDeadlinePassed())
-            if office.may_reap:
-                await self._reap(office)
+            await self._pages.sweep(
+                leadership, _finder("overdue_actions"), lambda found: ActionDeadlinePassed()
+            )
+            if leadership.may_reap:
+                await self._reap(leadership)
         wait = math.inf if ahead is None else max(ahead, SHORTEST_SECONDS)
-        return wait if office.may_reap else min(wait, max(office.grace_left, SHORTEST_SECONDS))
+        return wait if leadership.may_reap else min(wait, max(leadership.grace_left, SHORTEST_SECONDS))
 
-    async def _reap(self, office: Office) -> None:
+    async def _reap(self, leadership: Leadership) -> None:
         pages = self._pages
-        await pages.sweep(office, _finder("expired_leases"), _expired)
-        await pages.sweep(office, _finder("disconnected_leases", PATIENCE), _disconnected)
-        await pages.sweep(office, _finder("overdue_runs"), lambda found: DeadlinePassed())
-        while len(await self._pool.run(lambda tx: _close_sessions(tx, office))) == PAGE:
+        await pages.sweep(leadership, _finder("expired_leases"), _expired)
+        await pages.sweep(leadership, _finder("disconnected_leases", PATIENCE), _disconnected)
+        await pages.sweep(leadership, _finder("overdue_runs"), lambda found: DeadlinePassed())
+        while len(await self._pool.run(lambda tx: _close_sessions(tx, leadership))) == PAGE:
             pass
 
 
@@ -133,8 +137,8 @@ def _disconnected(found: OverdueLease) -> RunnerLost:
     return RunnerLost(generation=found.generation, cause=LossCause.DISCONNECTED)
 
 
-async def _close_sessions(tx: Tx, office: Office) -> list[str]:
-    await office.stand(tx)
+async def _close_sessions(tx: Tx, leadership: Leadership) -> list[str]:
+    await leadership.check(tx)
     dead = await overdue.expire_sessions(tx, PAGE)
     if dead:
         now = await database_time(tx)

@@ -10,7 +10,7 @@ from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.audit.seals import Seal
 from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class SealSweep:
         self._horizon = Horizon()
         self._made: Seal | None = None
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         began = time.monotonic()
         async with self._pool.reading() as tx:
             horizon = await self._horizon.advance(tx)
@@ -42,7 +42,7 @@ class SealSweep:
             return math.inf
 
         async def work(tx: Tx) -> bool:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await seals.store(tx, seal)
 
         if not await self._pool.run(work):

@@ -13,7 +13,7 @@ from taskyard_taskdb.storage.housekeeping import overdue, partitions
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.storage.transition.transitions import database_time
-from taskyard_taskdb.sweep.jobs import Stand
+from taskyard_taskdb.sweep.jobs import Guard
 
 PAGE = 2000
 REQUEST_AGE = timedelta(hours=24)
@@ -22,7 +22,7 @@ _PATIENCE = "SET LOCAL statement_timeout = '10min'"
 # A table that has grown may take longer still; nothing waits for its vacuum.
 _VACUUM_PATIENCE = "SET statement_timeout = '2h'"
 # So often such a job shows that it is alive.
-SIGN_SECONDS = 5.0
+HEARTBEAT_SECONDS = 5.0
 # What is deleted from and read by scans: the rows that are gone must not be visited for long.
 _VACUUMED = (
     "runners",
@@ -48,15 +48,15 @@ class PartitionJob:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         for table in partitions.COLUMNS:
             async with self._pool.reading() as tx:
                 strays = await partitions.stray_months(tx, table)
             for month in strays:
                 yield await self._pool.run(
-                    _standing(stand, lambda tx, t=table, m=month: partitions.ensure_months(tx, t, [m]))
+                    _guarded(guard, lambda tx, t=table, m=month: partitions.ensure_months(tx, t, [m]))
                 )
-        yield await self._pool.run(_standing(stand, _make_ahead))
+        yield await self._pool.run(_guarded(guard, _make_ahead))
 
 
 async def _make_ahead(tx: Tx) -> int:
@@ -73,11 +73,11 @@ class RequestJob:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         count = PAGE
         while count == PAGE:
             count = await self._pool.run(
-                _standing(stand, lambda tx: overdue.forget_requests(tx, REQUEST_AGE, PAGE))
+                _guarded(guard, lambda tx: overdue.delete_old_request_ids(tx, REQUEST_AGE, PAGE))
             )
             yield count
 
@@ -92,15 +92,15 @@ class CheckpointJob:
         self._pool = pool
         self.schedule = schedule
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         after: tuple[str, str] | None = overdue.BEFORE_ALL
         while after is not None:
             async with self._pool.reading() as tx:
-                found, after = await overdue.crowded_checkpoints(tx, after, PAGE)
+                found, after = await overdue.excess_checkpoints(tx, after, PAGE)
             if found:
                 keys = found
                 yield await self._pool.run(
-                    _standing(stand, lambda tx, k=keys: overdue.trim_checkpoints(tx, k))
+                    _guarded(guard, lambda tx, k=keys: overdue.trim_checkpoints(tx, k))
                 )
 
 
@@ -115,11 +115,11 @@ class RunnerJob:
         self._pool = pool
         self._age = age
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         count = PAGE
         while count == PAGE:
             count = await self._pool.run(
-                _standing(stand, lambda tx: runner_admin.forget_dead(tx, self._age, PAGE))
+                _guarded(guard, lambda tx: runner_admin.forget_dead(tx, self._age, PAGE))
             )
             yield count
 
@@ -135,12 +135,12 @@ class AuditJob:
         self._age = age
         self.schedule = schedule
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         async with self._pool.reading() as tx:
             before = await database_time(tx) - self._age
             old = await partitions.old_partitions(tx, "changes", before)
         for name in old:
-            yield await self._pool.run(_standing(stand, lambda tx, n=name: _drop(tx, n)))
+            yield await self._pool.run(_guarded(guard, lambda tx, n=name: _drop(tx, n)))
 
 
 async def _drop(tx: Tx, name: str) -> int:
@@ -158,13 +158,13 @@ class VacuumJob:
         self._pool = pool
         self.schedule = schedule
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         for table in _VACUUMED:
-            await self._pool.run(stand)
+            await self._pool.run(guard)
             work = asyncio.create_task(_vacuum(self._pool, table))
             try:
-                while not (await asyncio.wait([work], timeout=SIGN_SECONDS))[0]:
-                    await self._pool.run(stand)
+                while not (await asyncio.wait([work], timeout=HEARTBEAT_SECONDS))[0]:
+                    await self._pool.run(guard)
             finally:
                 work.cancel()
                 await asyncio.wait([work])
@@ -185,36 +185,36 @@ async def _vacuum(pool: Pool, table: str) -> None:
             raise
 
 
-def _standing(stand: Stand, work: Callable[..., Awaitable[int]]) -> Callable[[Tx], Awaitable[int]]:
+def _guarded(guard: Guard, work: Callable[..., Awaitable[int]]) -> Callable[[Tx], Awaitable[int]]:
     """The work as a transaction that first proves that it may be done."""
 
-    async def proved(tx: Tx) -> int:
-        await stand(tx)
+    async def guarded(tx: Tx) -> int:
+        await guard(tx)
         await tx.execute(_PATIENCE, prepare=False)
         return await work(tx)
 
-    return proved
+    return guarded
 
 
 logger = logging.getLogger(__name__)
 
 
 class DoctorJob:
-    """Runs every check of RunDoctor; `examined` hears what each found."""
+    """Runs every check of RunDoctor; `check_ran` hears what each found."""
 
     name = "doctor"
     about = "look for broken invariants; RunDoctor repairs them"
 
-    def __init__(self, pool: Pool, examined: Callable[[str, int, int], None], schedule: Schedule) -> None:
+    def __init__(self, pool: Pool, check_ran: Callable[[str, int, int], None], schedule: Schedule) -> None:
         self._pool = pool
-        self._examined = examined
+        self._check_ran = check_ran
         self.schedule = schedule
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         for check in doctor_checks.CHECKS:
-            await self._pool.run(lambda tx: stand(tx))
-            found = await doctor_checks.examine(self._pool, check)
-            self._examined(check.name, found.left, found.repaired)
+            await self._pool.run(lambda tx: guard(tx))
+            found = await doctor_checks.run_check(self._pool, check)
+            self._check_ran(check.name, found.left, found.repaired)
             if found.left:
                 logger.error("doctor: %d %s, such as %s", found.left, check.about, found.examples[0])
             yield found.left

@@ -17,8 +17,8 @@ from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
-from taskyard_taskdb.sweep.apply_events import Told, judge
-from taskyard_taskdb.sweep.jobs import Stand
+from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
+from taskyard_taskdb.sweep.jobs import Guard
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +37,13 @@ class RetentionJob:
     name = "retention"
     about = "move ended tasks to the archive, or delete them, after their retention"
 
-    def __init__(self, pool: Pool, told: Told, *, archive_untyped: bool, schedule: Schedule) -> None:
+    def __init__(self, pool: Pool, on_commit: OnCommit, *, archive_untyped: bool, schedule: Schedule) -> None:
         self._pool = pool
-        self._told = told
+        self._on_commit = on_commit
         self._archive_untyped = archive_untyped
         self.schedule = schedule
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         after = BEFORE_ALL
         while True:
             async with self._pool.reading() as tx:
@@ -51,13 +51,13 @@ class RetentionJob:
                 types = await archive.types_to_archive(tx, found)
             for start in range(0, len(found), PAGE):
                 began = time.monotonic()
-                yield await self._leave(stand, found[start : start + PAGE], types)
+                yield await self._leave(guard, found[start : start + PAGE], types)
                 await asyncio.sleep(REST * (time.monotonic() - began))
             if last is None:
                 return
             after = last
 
-    async def _leave(self, stand: Stand, page: Sequence[EndedTask], types: dict[Key, bool]) -> int:
+    async def _leave(self, guard: Guard, page: Sequence[EndedTask], types: dict[Key, bool]) -> int:
         done = 0
 
         async def move(part: Sequence[EndedTask]) -> None:
@@ -65,21 +65,21 @@ class RetentionJob:
             done += await self._pool.run(lambda tx: moving(tx, part))
 
         async def moving(tx: Tx, part: Sequence[EndedTask]) -> int:
-            await stand(tx)
+            await guard(tx)
             return await archive.move(tx, part)
 
         async def delete(part: Sequence[EndedTask]) -> None:
             nonlocal done
             count, written = await self._pool.run(lambda tx: deleting(tx, part))
             done += count
-            self._told(written)
+            self._on_commit(written)
 
         async def deleting(tx: Tx, part: Sequence[EndedTask]) -> tuple[int, Written]:
-            await stand(tx)
-            standing = sorted(await archive.lock(tx, part))
-            loaded = await load_for_update(tx, standing)
-            events = [(key, Deleted(actor=archive.SYSTEM)) for key in standing]
-            return len(standing), await write(tx, judge(loaded, events))
+            await guard(tx)
+            unchanged = sorted(await archive.lock(tx, part))
+            loaded = await load_for_update(tx, unchanged)
+            events = [(key, Deleted(actor=archive.SYSTEM)) for key in unchanged]
+            return len(unchanged), await write(tx, apply_events(loaded, events))
 
         goes = [task for task in page if self._archives(task, types)]
         if goes:

@@ -21,8 +21,8 @@ from taskyard_taskdb.storage.stats import stats as task_stats
 from taskyard_taskdb.storage.tenant import usage
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.transitions import Written, database_time
-from taskyard_taskdb.sweep.apply_events import Told
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.apply_events import OnCommit
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 INBOX_SECONDS = 5.0
 TIDY_SECONDS = 60.0
@@ -39,7 +39,7 @@ class InboxSweep:
     def __init__(self, apply_all: Callable[[], Awaitable[int]]) -> None:
         self._apply_all = apply_all
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         return 0.0 if await self._apply_all() else math.inf
 
 
@@ -52,10 +52,10 @@ class RevocationSweep:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         async def work(tx: Tx) -> int:
-            await office.stand(tx)
-            return await overdue.forget_revocations(tx)
+            await leadership.check(tx)
+            return await overdue.delete_old_revocations(tx)
 
         await self._pool.run(work)
         return math.inf
@@ -70,9 +70,9 @@ class DrainSweep:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         async def work(tx: Tx) -> int:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await runner_admin.note_drained(tx, DRAIN_PAGE)
 
         return 0.0 if await self._pool.run(work) == DRAIN_PAGE else math.inf
@@ -90,11 +90,11 @@ class UsageSweep:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         """Delete what has decayed."""
 
         async def work(tx: Tx) -> int:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await usage.forget(tx)
 
         await self._pool.run(work)
@@ -111,30 +111,30 @@ class SlotSweep:
     name = "slots"
     poll = SLOT_SECONDS
 
-    def __init__(self, pool: Pool, told: Told) -> None:
+    def __init__(self, pool: Pool, on_commit: OnCommit) -> None:
         self._pool = pool
-        self._told = told
+        self._on_commit = on_commit
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         async with self._pool.reading() as tx:
-            orphans = await overdue.headless_waiters(tx, SLOT_PAGE)
-        await self._repair(office, orphans)
+            orphans = await overdue.awaited_slots_without_row(tx, SLOT_PAGE)
+        await self._repair(leadership, orphans)
         after = BEFORE_ALL
         while True:
             async with self._pool.reading() as tx:
-                found = await overdue.doubtful_slots(tx, after, SLOT_PAGE)
-            await self._repair(office, found)
+                found = await overdue.slots_without_holder(tx, after, SLOT_PAGE)
+            await self._repair(leadership, found)
             if len(found) < SLOT_PAGE:
                 return math.inf
             after = found[-1]
 
-    async def _repair(self, office: Office, found: Sequence[SlotKey]) -> None:
+    async def _repair(self, leadership: Leadership, found: Sequence[SlotKey]) -> None:
         async def work(tx: Tx) -> Written:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await repair(tx, found)
 
         if found:
-            self._told(await self._pool.run(work))
+            self._on_commit(await self._pool.run(work))
 
 
 QUARANTINE_PAGE = 500
@@ -149,11 +149,11 @@ class QuarantineSweep:
     name = "quarantine"
     poll = QUARANTINE_SECONDS
 
-    def __init__(self, pool: Pool, told: Told) -> None:
+    def __init__(self, pool: Pool, on_commit: OnCommit) -> None:
         self._pool = pool
-        self._told = told
+        self._on_commit = on_commit
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         async with self._pool.reading() as tx:
             held = await quarantined_specs.page(tx, None, ("", ""), MOST_QUARANTINES)
         for quarantine in held:
@@ -162,15 +162,15 @@ class QuarantineSweep:
                 async with self._pool.reading() as tx:
                     found, after = await quarantine_holds.find_waiting(tx, quarantine, after, QUARANTINE_PAGE)
                 if found:
-                    await self._hold(office, quarantine, found)
+                    await self._hold(leadership, quarantine, found)
         return math.inf
 
-    async def _hold(self, office: Office, quarantine: Quarantine, found: Sequence[Key]) -> None:
+    async def _hold(self, leadership: Leadership, quarantine: Quarantine, found: Sequence[Key]) -> None:
         async def work(tx: Tx) -> Written:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await quarantine_holds.hold(tx, quarantine.tenant_id, quarantine.digest, found)
 
-        self._told(await self._pool.run(work))
+        self._on_commit(await self._pool.run(work))
 
 
 STATS_SECONDS = 5.0
@@ -190,19 +190,19 @@ class StatsSweep:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._horizon = Horizon()
-        self._forget_due = 0.0
+        self._delete_due = 0.0
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         began = time.monotonic()
         async with self._pool.reading() as tx:
             horizon = await self._horizon.advance(tx)
         done = await task_stats.fold(self._pool, horizon, pages=1)
         took = time.monotonic() - began
-        if time.monotonic() >= self._forget_due:
+        if time.monotonic() >= self._delete_due:
             await self._pool.run(_delete_old_stats)
-            self._forget_due = time.monotonic() + STATS_DELETE_SECONDS
+            self._delete_due = time.monotonic() + STATS_DELETE_SECONDS
         return math.inf if done else STATS_REST * took
 
 
 async def _delete_old_stats(tx: Tx) -> int:
-    return await task_stats.forget(tx, await database_time(tx) - STATS_RETENTION)
+    return await task_stats.delete_before(tx, await database_time(tx) - STATS_RETENTION)

@@ -21,8 +21,8 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition import timers
 from taskyard_taskdb.storage.transition.timers import Timer
 from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
-from taskyard_taskdb.sweep.apply_events import Told, judge
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +43,14 @@ class TimerSweep:
     # A timer that another replica sets is noticed this late at most.
     poll = 1.0
 
-    def __init__(self, pool: Pool, told: Told, page: int = PAGE) -> None:
+    def __init__(self, pool: Pool, on_commit: OnCommit, page: int = PAGE) -> None:
         self._pool = pool
-        self._told = told
+        self._on_commit = on_commit
         self._page = page
         # Timers whose task cannot be written now: the others go on without them.
         self._stuck: set[Timer] = set()
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         self._stuck.clear()
         while True:
             async with self._pool.reading() as tx:
@@ -62,14 +62,14 @@ class TimerSweep:
             if not fresh:
                 return self.poll
             await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
-            await self._fire(office, fresh)
+            await self._fire(leadership, fresh)
 
-    async def _fire(self, office: Office, found: Sequence[Timer]) -> None:
+    async def _fire(self, leadership: Leadership, found: Sequence[Timer]) -> None:
         async def apply(part: Sequence[Timer]) -> None:
-            self._told(await self._pool.run(lambda tx: work(tx, part)))
+            self._on_commit(await self._pool.run(lambda tx: work(tx, part)))
 
         async def work(tx: Tx, part: Sequence[Timer]) -> Written:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await fire(tx, part)
 
         await isolate(found, apply, self._give_up)
@@ -84,10 +84,10 @@ async def fire(tx: Tx, found: Sequence[Timer]) -> Written:
     keys = sorted({timer.key for timer in found})
     loaded = await load_for_update(tx, keys)
     wanted = set(found)
-    standing = [timer for timer in await timers.of_tasks(tx, keys) if timer in wanted]
+    unchanged = [timer for timer in await timers.of_tasks(tx, keys) if timer in wanted]
     # Removed first: what the lifecycle sets anew stays.
-    await overdue.fired(tx, standing)
-    events = [(timer.key, _EVENTS[timer.kind]()) for timer in standing]
-    written = await write(tx, judge(loaded, events))
+    await overdue.delete_timers(tx, unchanged)
+    events = [(timer.key, _EVENTS[timer.kind]()) for timer in unchanged]
+    written = await write(tx, apply_events(loaded, events))
     await failpoints.TIMER_BEFORE_COMMIT.reach()
     return written

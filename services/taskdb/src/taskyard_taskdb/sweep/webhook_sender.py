@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 from taskyard.errors import NotFound, TaskyardError
 from taskyard_taskdb.domain import webhook
-from taskyard_taskdb.storage.housekeeping.leader_lock import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read.tasks import TaskRecord
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.storage.webhook.outbox import Call
-from taskyard_taskdb.sweep.leader_election import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _GONE = 410
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class WebhookRequest:
     """What a call consists of, but for its signature."""
 
     url: str
@@ -50,11 +50,11 @@ class Unreachable(Exception):
 class Post(Protocol):
     """Makes a call; returns the status of the answer. Raises Unreachable."""
 
-    async def __call__(self, letter: Letter) -> int: ...
+    async def __call__(self, request: WebhookRequest) -> int: ...
 
 
-Render = Callable[[TaskRecord], Letter]
-Told = Callable[[str], None]
+Render = Callable[[TaskRecord], WebhookRequest]
+OnOutcome = Callable[[str], None]
 """Hears what became of each call: delivered, failed or given_up."""
 
 
@@ -66,33 +66,33 @@ class WebhookSender:
         pool: Pool,
         render: Render,
         post: Post,
-        told: Told = lambda outcome: None,
+        on_outcome: OnOutcome = lambda outcome: None,
         give_up_age: timedelta = GIVE_UP_AGE,
     ) -> None:
         self._pool = pool
         self._render = render
         self._post = post
-        self._told = told
+        self._on_outcome = on_outcome
         self._give_up_age = give_up_age
         self._rng = Random()
         self._turns: dict[str, asyncio.Task[None]] = {}
-        self._under_way: set[int] = set()
-        self._stirred = asyncio.Event()
+        self._in_flight: set[int] = set()
+        self._committed = asyncio.Event()
 
-    def stir(self) -> None:
-        """Say that something was committed, which may have to be told."""
-        self._stirred.set()
+    def notify_commit(self) -> None:
+        """Say that something was committed, which may have to be on_outcome."""
+        self._committed.set()
 
-    async def run(self, office: Office) -> None:
-        """Deliver what is due while the office is held, until cancelled."""
+    async def run(self, leadership: Leadership) -> None:
+        """Deliver what is due while the leadership is held, until cancelled."""
         try:
             while True:
                 await asyncio.sleep(PAUSE_SECONDS)
-                self._stirred.clear()
-                wait = await self._begin_turns(office) if office.held else PAUSE_SECONDS
+                self._committed.clear()
+                wait = await self._begin_turns(leadership) if leadership.held else PAUSE_SECONDS
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
-                        await self._stirred.wait()
+                        await self._committed.wait()
         finally:
             await self.stop()
 
@@ -103,118 +103,120 @@ class WebhookSender:
             turn.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
 
-    async def deliver_due(self, office: Office) -> None:
+    async def deliver_due(self, leadership: Leadership) -> None:
         """Deliver what is due now, and wait for the answers."""
-        await self._begin_turns(office)
+        await self._begin_turns(leadership)
         await asyncio.gather(*self._turns.values())
 
-    async def _begin_turns(self, office: Office) -> float:
+    async def _begin_turns(self, leadership: Leadership) -> float:
         """Begin with what is due; returns in how many seconds to look again."""
         try:
             async with self._pool.reading() as tx:
                 ahead = await webhook_outbox.next_due(tx)
                 if ahead is None or ahead > 0:
                     return POLL_SECONDS if ahead is None else min(ahead, POLL_SECONDS)
-                found = await webhook_outbox.due(tx, sorted(self._under_way), PAGE)
+                found = await webhook_outbox.read_due(tx, sorted(self._in_flight), PAGE)
             busy = []
             for receiver, group in self._by_receiver(found).items():
                 if receiver in self._turns:
                     busy += [call.id for call, _ in group]
                     continue
-                self._under_way.update(call.id for call, _ in group)
-                self._turns[receiver] = asyncio.create_task(self._turn(office, receiver, group))
+                self._in_flight.update(call.id for call, _ in group)
+                self._turns[receiver] = asyncio.create_task(self._turn(leadership, receiver, group))
             if busy:
                 # Out of the way of those that can be served.
-                await self._put_off(office, busy, BUSY_DELAY)
-        except (TaskyardError, Deposed) as error:
+                await self._postpone(leadership, busy, BUSY_DELAY)
+        except (TaskyardError, LeadershipLost) as error:
             logger.info("webhooks are put off: %s", error)
         return 0.0
 
-    def _by_receiver(self, found: Sequence[Call]) -> dict[str, list[tuple[Call, Letter]]]:
-        groups: dict[str, list[tuple[Call, Letter]]] = {}
+    def _by_receiver(self, found: Sequence[Call]) -> dict[str, list[tuple[Call, WebhookRequest]]]:
+        groups: dict[str, list[tuple[Call, WebhookRequest]]] = {}
         for call in found:
-            letter = self._render(call.task)
-            parts = urlsplit(letter.url)
-            groups.setdefault(f"{parts.scheme}://{parts.netloc}".lower(), []).append((call, letter))
+            request = self._render(call.task)
+            parts = urlsplit(request.url)
+            groups.setdefault(f"{parts.scheme}://{parts.netloc}".lower(), []).append((call, request))
         return groups
 
-    async def _turn(self, office: Office, receiver: str, group: Sequence[tuple[Call, Letter]]) -> None:
+    async def _turn(
+        self, leadership: Leadership, receiver: str, group: Sequence[tuple[Call, WebhookRequest]]
+    ) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN_SECONDS
         try:
-            for place, (call, letter) in enumerate(group):
-                if loop.time() >= end or not office.held:
+            for place, (call, request) in enumerate(group):
+                if loop.time() >= end or not leadership.held:
                     break
-                delay = await self._send(office, call, letter)
+                delay = await self._send(leadership, call, request)
                 if delay is not None:
                     rest = [later.id for later, _ in group[place + 1 :]]
-                    await self._put_off(office, rest, delay)
+                    await self._postpone(leadership, rest, delay)
                     break
-        except (TaskyardError, Deposed) as error:
+        except (TaskyardError, LeadershipLost) as error:
             logger.info("the turn of receiver %s ended: %s", receiver, error)
         except Exception:
             # One receiver must not stop the others; its calls stay due.
             logger.exception("the turn of receiver %s failed", receiver)
         finally:
-            self._under_way.difference_update(call.id for call, _ in group)
+            self._in_flight.difference_update(call.id for call, _ in group)
             self._turns.pop(receiver, None)
 
-    async def _send(self, office: Office, call: Call, letter: Letter) -> timedelta | None:
+    async def _send(self, leadership: Leadership, call: Call, request: WebhookRequest) -> timedelta | None:
         """Make one call; how long to leave the receiver alone if it did not answer."""
         try:
-            signed = await self._sign(call, letter)
+            signed = await self._sign(call, request)
         except NotFound:
             # Its tenant is gone, and with it everybody who could have wanted to know.
-            await self._write(office, lambda tx: webhook_outbox.done(tx, call))
+            await self._write(leadership, lambda tx: webhook_outbox.delete_call(tx, call))
             return None
         try:
             status = await self._post(signed)
         except Unreachable as error:
-            return await self._failed(office, call, str(error))
+            return await self._failed(leadership, call, str(error))
         if 200 <= status < 300:
-            await self._write(office, lambda tx: webhook_outbox.done(tx, call))
-            self._told("delivered")
+            await self._write(leadership, lambda tx: webhook_outbox.delete_call(tx, call))
+            self._on_outcome("delivered")
         elif status == _GONE:
-            await self._give_up(office, call, "the receiver answered 410 Gone")
+            await self._give_up(leadership, call, "the receiver answered 410 Gone")
         else:
             hint = "; redirects are not followed" if 300 <= status < 400 else ""
-            await self._failed(office, call, f"the receiver answered {status}{hint}")
+            await self._failed(leadership, call, f"the receiver answered {status}{hint}")
         return None
 
-    async def _sign(self, call: Call, letter: Letter) -> Letter:
+    async def _sign(self, call: Call, request: WebhookRequest) -> WebhookRequest:
         task = call.task
         found = await self._pool.run(lambda tx: webhook_outbox.signing_secrets(tx, task.tenant_id))
         # The same at every repeat, so that a receiver can tell one.
         call_id, now = f"{task.uid}.{task.version}", datetime.now(UTC)
         headers = {
-            **letter.headers,
+            **request.headers,
             "webhook-id": call_id,
             "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": webhook.signatures(found.values, call_id, now, letter.body),
+            "webhook-signature": webhook.signatures(found.values, call_id, now, request.body),
         }
-        return Letter(letter.url, headers, letter.body)
+        return WebhookRequest(request.url, headers, request.body)
 
-    async def _failed(self, office: Office, call: Call, error: str) -> timedelta:
+    async def _failed(self, leadership: Leadership, call: Call, error: str) -> timedelta:
         delay = webhook.delay(call.attempt + 1, self._rng)
         if datetime.now(UTC) - call.create_time >= self._give_up_age:
-            await self._give_up(office, call, error)
+            await self._give_up(leadership, call, error)
             return delay
         logger.info("webhook of %s, attempt %d: %s", call.task.name, call.attempt + 1, error)
-        await self._write(office, lambda tx: webhook_outbox.failed(tx, call, delay, error))
-        self._told("failed")
+        await self._write(leadership, lambda tx: webhook_outbox.retry_later(tx, call, delay, error))
+        self._on_outcome("failed")
         return delay
 
-    async def _give_up(self, office: Office, call: Call, error: str) -> None:
+    async def _give_up(self, leadership: Leadership, call: Call, error: str) -> None:
         logger.warning("webhook of %s is given up: %s", call.task.name, error)
-        await self._write(office, lambda tx: webhook_outbox.give_up(tx, call, error))
-        self._told("given_up")
+        await self._write(leadership, lambda tx: webhook_outbox.give_up(tx, call, error))
+        self._on_outcome("given_up")
 
-    async def _put_off(self, office: Office, ids: Sequence[int], delay: timedelta) -> None:
-        await self._write(office, lambda tx: webhook_outbox.put_off(tx, ids, delay))
+    async def _postpone(self, leadership: Leadership, ids: Sequence[int], delay: timedelta) -> None:
+        await self._write(leadership, lambda tx: webhook_outbox.postpone(tx, ids, delay))
 
-    async def _write(self, office: Office, work: Callable[[Tx], Awaitable[object]]) -> None:
-        async def proved(tx: Tx) -> None:
-            await office.stand(tx)
+    async def _write(self, leadership: Leadership, work: Callable[[Tx], Awaitable[object]]) -> None:
+        async def checked(tx: Tx) -> None:
+            await leadership.check(tx)
             await work(tx)
 
-        await self._pool.run(proved)
+        await self._pool.run(checked)

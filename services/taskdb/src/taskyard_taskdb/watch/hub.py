@@ -61,7 +61,7 @@ class Hub:
         self._streams: defaultdict[str | None, int] = defaultdict(int)
         # Without a stream nobody needs the log: it is passed over, not read.
         self._subscriptions = 0
-        self._stirred = False
+        self._committed = False
         self._resting = False
         self._looks: list[asyncio.Future[None]] = []
         self._prepare: Prepare | None = None
@@ -135,9 +135,9 @@ class Hub:
 
     async def _rest(self) -> None:
         """Until somebody comes, or the log has grown; not so far that it takes long to catch up."""
-        self._stirred = False
+        self._committed = False
         await self._sleep(IDLE_POLL_SECONDS)
-        self._resting = not self._stirred
+        self._resting = not self._committed
         if self._resting:
             await self._sleep(RESTING_POLL_SECONDS)
             self._resting = False
@@ -156,7 +156,7 @@ class Hub:
 
     def wake(self) -> None:
         """Say that something was committed; losing this costs at most a poll."""
-        self._stirred = True
+        self._committed = True
         if self._subscriptions or self._resting:
             self._wake.set()
 

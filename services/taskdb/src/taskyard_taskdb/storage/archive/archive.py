@@ -75,15 +75,15 @@ async def types_to_archive(tx: Tx, found: Sequence[EndedTask]) -> dict[Key, bool
 async def move(tx: Tx, found: Sequence[EndedTask]) -> int:
     """Move tasks that are still as they were found to the archive; returns how many those were."""
     locked = await lock(tx, found)
-    standing = [task for task in found if task.key in locked]
-    if not standing:
+    unchanged = [task for task in found if task.key in locked]
+    if not unchanged:
         return 0
-    await ensure_months(tx, "tasks_archive", {month_of(task.end_time) for task in standing})
-    await _move_runs(tx, standing)
-    await tx.execute(await _moving(tx), _keys(standing))
+    await ensure_months(tx, "tasks_archive", {month_of(task.end_time) for task in unchanged})
+    await _move_runs(tx, unchanged)
+    await tx.execute(await _moving(tx), _keys(unchanged))
     # As late as can be: a reader of the log waits for it, and who comes behind that reader waits as well.
     await tx.execute(statement("lock_log"), (LOG_LOCK,))
-    return await tx.execute(statement("tell_archived"), _keys(standing) | _end_times(standing) | _TOLD)
+    return await tx.execute(statement("log_archived"), _keys(unchanged) | _end_times(unchanged) | _TOLD)
 
 
 async def lock(tx: Tx, found: Sequence[EndedTask]) -> set[Key]:

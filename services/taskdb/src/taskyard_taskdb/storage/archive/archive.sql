@@ -33,7 +33,7 @@ CROSS JOIN LATERAL (
     FOR UPDATE
 ) t
 
--- name: tell_archived
+-- name: log_archived
 -- Appends the changes of tasks that this transaction has moved, under the lock of lock_log, each drawing its id. No row
 -- lock; primary keys of the archive's partitions.
 INSERT INTO changes (id, time, version, generation, attempt, retry_count, runner_loss_count, exit_code, resource_kind,

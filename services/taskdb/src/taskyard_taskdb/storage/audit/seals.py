@@ -80,7 +80,7 @@ async def store(tx: Tx, seal: Seal) -> bool:
     return await tx.execute(statement("insert_seal"), seal._asdict()) == 1
 
 
-async def note_dropped(tx: Tx, before: datetime) -> None:
+async def record_dropped(tx: Tx, before: datetime) -> None:
     """Notes that changes before this time are dropped by retention, so that they are not missed later."""
     former = await dropped_before(tx)
     if former is None or before > former:
@@ -115,7 +115,7 @@ async def verify_seals(
     return findings
 
 
-async def check_known(tx: Tx, last_id: int, digest: bytes) -> list[SealFinding]:
+async def check_expected_seal(tx: Tx, last_id: int, digest: bytes) -> list[SealFinding]:
     """Whether a seal that was noted elsewhere is still there: a log that was cut off has lost it."""
     seal = await _seal_before(tx, last_id)
     if seal is None or seal.last_id != last_id:

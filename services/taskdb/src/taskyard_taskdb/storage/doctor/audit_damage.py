@@ -15,7 +15,7 @@ from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.change_log.append import append_change
-from taskyard_taskdb.storage.doctor.repairs import Hands
+from taskyard_taskdb.storage.doctor.repairs import RepairContext
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.task_rows import Key
@@ -43,7 +43,7 @@ async def acknowledged(tx: Tx, found: Sequence[Key]) -> set[Key]:
     return {key for key in found if (key[1], await _fingerprint(tx, *_limits(key))) in known}
 
 
-async def acknowledge(hands: Hands, keys: Sequence[Key]) -> None:
+async def acknowledge(context: RepairContext, keys: Sequence[Key]) -> None:
     """Note in the log that its damage is known, and to whom."""
 
     async def work(tx: Tx) -> Written:
@@ -54,11 +54,11 @@ async def acknowledge(hands: Hands, keys: Sequence[Key]) -> None:
             if told:
                 details = {"found": told, "fingerprint": await _fingerprint(tx, after, last)}
                 event, now = ChangeEvent.AUDIT_DAMAGE_ACKNOWLEDGED, await database_time(tx)
-                await append_change(tx, event, OWNER, key[1], hands.actor, now, details=details)
+                await append_change(tx, event, OWNER, key[1], context.actor, now, details=details)
                 written.changed = True
         return written
 
-    hands.told(await hands.pool.run(work))
+    context.on_commit(await context.pool.run(work))
 
 
 def _limits(key: Key) -> tuple[int, int]:

@@ -9,7 +9,13 @@ from enum import IntEnum
 
 from taskyard_taskdb.domain.names import task_name, tenant_name
 from taskyard_taskdb.storage.doctor import audit_damage, repairs
-from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow, Repair, executing, in_transaction
+from taskyard_taskdb.storage.doctor.repairs import (
+    Repair,
+    RepairContext,
+    RepairNotPossible,
+    executing,
+    in_transaction,
+)
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, stray_months
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -23,7 +29,7 @@ logger = logging.getLogger(__name__)
 EXAMPLES = 10
 PAGE = 1000
 # A check reads whole tables, once: it may take its time, and must not use the plans of the hot path.
-_AT_LEISURE = (
+_SCAN_SETTINGS = (
     "SET LOCAL statement_timeout = '10min'",
     "SET LOCAL plan_cache_mode = auto",
     "SET LOCAL enable_seqscan = on",
@@ -42,7 +48,7 @@ class Severity(IntEnum):
 
 
 Find = Callable[[Tx], Awaitable[list[Key]]]
-Known = Callable[[Tx, Sequence[Key]], Awaitable[set[Key]]]
+FindAcknowledged = Callable[[Tx, Sequence[Key]], Awaitable[set[Key]]]
 Name = Callable[[Key], str]
 
 
@@ -54,7 +60,7 @@ async def _nothing(tx: Tx, found: Sequence[Key]) -> set[Key]:
 class Check:
     """One invariant: `about` says what was found.
 
-    `known` are findings that an administrator has acknowledged. A `named` check is repaired only for somebody
+    `acknowledged` are findings that an administrator has acknowledged. A `named` check is repaired only for somebody
     who asks for it by its name.
     """
 
@@ -63,18 +69,18 @@ class Check:
     about: str
     find: Find
     repair: Repair
-    shown: Name = lambda key: task_name(*key)
-    known: Known = _nothing
+    display_name: Name = lambda key: task_name(*key)
+    acknowledged: FindAcknowledged = _nothing
     named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: in all, what of it was known and what was repaired, and what is wrong now."""
+    """What a check found: in all, what of it was acknowledged and what was repaired, and what is open now."""
 
     check: Check
     count: int
-    known: int
+    acknowledged: int
     repaired: int
     left: int
     examples: tuple[str, ...]
@@ -84,7 +90,7 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """How bad it is; what somebody has acknowledged is no more than worth knowing."""
-        if self.count > self.known:
+        if self.count > self.acknowledged:
             return self.check.severity
         return Severity.NOTICE if self.count else Severity.NONE
 
@@ -166,7 +172,7 @@ CHECKS = (
     Check(
         "seals", Severity.ERROR, "ranges of the change log that are not as they were sealed",
         audit_damage.find, audit_damage.acknowledge, lambda key: f"changes {key[1]}",
-        known=audit_damage.acknowledged, named=True,
+        acknowledged=audit_damage.acknowledged, named=True,
     ),
     Check(
         "partitions", Severity.WARNING, "months whose rows lie in a default partition",
@@ -186,45 +192,49 @@ NAMES = tuple(check.name for check in CHECKS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Result:
     found: list[Key]
-    known: set[Key]
+    acknowledged: set[Key]
 
     @property
-    def wrong(self) -> list[Key]:
-        return [key for key in self.found if key not in self.known] if self.known else self.found
+    def open(self) -> list[Key]:
+        return (
+            [key for key in self.found if key not in self.acknowledged] if self.acknowledged else self.found
+        )
 
 
-async def examine(pool: Pool, check: Check, hands: Hands | None = None) -> Finding:
-    """What a check finds; with hands, repaired as far as possible."""
-    first = last = await _look(pool, check)
+async def run_check(pool: Pool, check: Check, context: RepairContext | None = None) -> Finding:
+    """What a check finds; with context, repaired as far as possible."""
+    first = last = await _run_query(pool, check)
     note = ""
-    if hands is not None and first.wrong:
+    if context is not None and first.open:
         try:
-            await mend(check, hands, list(dict.fromkeys(first.wrong)))
-        except NotNow as error:
+            await repair_pages(check, context, list(dict.fromkeys(first.open)))
+        except RepairNotPossible as error:
             note = str(error)
-        last = await _look(pool, check)
-    wrong = set(first.wrong)
-    # What has gone wrong meanwhile was not repaired, and takes nothing from what was.
-    repaired = len(first.wrong) - min(len(first.wrong), sum(key in wrong for key in last.wrong))
-    examples = tuple(check.shown(key) for key in (first.wrong or first.found)[:EXAMPLES])
-    return Finding(check, len(first.found), len(first.known), repaired, len(last.wrong), examples, note=note)
+        last = await _run_query(pool, check)
+    open = set(first.open)
+    # What has gone open meanwhile was not repaired, and takes nothing from what was.
+    repaired = len(first.open) - min(len(first.open), sum(key in open for key in last.open))
+    examples = tuple(check.display_name(key) for key in (first.open or first.found)[:EXAMPLES])
+    return Finding(
+        check, len(first.found), len(first.acknowledged), repaired, len(last.open), examples, note=note
+    )
 
 
-async def _look(pool: Pool, check: Check) -> _Look:
+async def _run_query(pool: Pool, check: Check) -> _Result:
     async with pool.transaction() as tx:
-        for setting in _AT_LEISURE:
+        for setting in _SCAN_SETTINGS:
             await tx.execute(setting, prepare=False)
         found = await check.find(tx)
-        return _Look(found, await check.known(tx, found))
+        return _Result(found, await check.acknowledged(tx, found))
 
 
-async def mend(check: Check, hands: Hands, keys: Sequence[Key]) -> None:
+async def repair_pages(check: Check, context: RepairContext, keys: Sequence[Key]) -> None:
     """Repair page by page. What cannot be repaired is passed over, so that it hides nothing behind it."""
 
     def give_up(key: Key, error: Exception) -> None:
-        logger.warning("doctor: %s of %s is not repaired: %s", check.name, check.shown(key), error)
+        logger.warning("doctor: %s of %s is not repaired: %s", check.name, check.display_name(key), error)
 
     for start in range(0, len(keys), PAGE):
-        await isolate(keys[start : start + PAGE], lambda page: check.repair(hands, page), give_up)
+        await isolate(keys[start : start + PAGE], lambda page: check.repair(context, page), give_up)

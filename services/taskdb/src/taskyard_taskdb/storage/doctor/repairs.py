@@ -28,30 +28,30 @@ from taskyard_taskdb.storage.transition.transitions import Written, change_row, 
 DOCTOR = Actor(ActorType.SYSTEM, "doctor")
 
 
-class NotNow(Exception):
+class RepairNotPossible(Exception):
     """The repair is not safe, or not possible, at this time; says what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class RepairContext:
     """What repairs work with: the database, whom to tell, who asked, and how a job is run by its name."""
 
     pool: Pool
-    told: Callable[[Written], None]
+    on_commit: Callable[[Written], None]
     actor: Actor
     run_job: Callable[[str], Awaitable[None]]
 
 
 Work = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
-Repair = Callable[[Hands, Sequence[Key]], Awaitable[None]]
-"""Repairs what is still wrong of these. Raises NotNow."""
+Repair = Callable[[RepairContext, Sequence[Key]], Awaitable[None]]
+"""Repairs what is still wrong of these. Raises RepairNotPossible."""
 
 
 def in_transaction(work: Work) -> Repair:
     """The work as a repair: one transaction for all."""
 
-    async def repair(hands: Hands, keys: Sequence[Key]) -> None:
-        hands.told(await hands.pool.run(lambda tx: work(tx, keys)))
+    async def repair(context: RepairContext, keys: Sequence[Key]) -> None:
+        context.on_commit(await context.pool.run(lambda tx: work(tx, keys)))
 
     return repair
 
@@ -92,12 +92,14 @@ async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
 
 
 async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
-    """End leases that are over, as the sweep does, and no earlier than it may. Raises NotNow."""
-    wait = await leader_lock.reaps_in(tx)
+    """End leases that are over, as the sweep does, and no earlier than it may. Raises RepairNotPossible."""
+    wait = await leader_lock.seconds_until_reaping(tx)
     if wait is None:
-        raise NotNow("no replica leads housekeeping, so that nobody knows how long runners could not renew")
+        raise RepairNotPossible(
+            "no replica leads housekeeping, so that nobody knows how long runners could not renew"
+        )
     if wait > 0:
-        raise NotNow(f"runners may still come back to their leases: try again in {wait:.0f} s")
+        raise RepairNotPossible(f"runners may still come back to their leases: try again in {wait:.0f} s")
     loaded = await load_for_update(tx, keys)
     rng = Random()
     return await write(
@@ -145,10 +147,10 @@ async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
     return Written(changed=bool(behind))
 
 
-async def run_jobs(hands: Hands, keys: Sequence[Key]) -> None:
+async def run_jobs(context: RepairContext, keys: Sequence[Key]) -> None:
     """Run jobs now; what fails again is found again."""
     for _, job in keys:
-        await hands.run_job(job)
+        await context.run_job(job)
 
 
 def params(keys: Sequence[Key]) -> dict[str, object]:
@@ -188,18 +190,18 @@ Tries = list[tuple[int, int]]
 """Webhooks and how often each was tried."""
 
 
-async def deliver_webhooks(hands: Hands, keys: Sequence[Key]) -> None:
-    """Have webhooks tried at once and wait until each was; what fails is found again. Raises NotNow."""
-    tries = await hands.pool.run(lambda tx: _expedite_webhooks(tx, keys))
+async def deliver_webhooks(context: RepairContext, keys: Sequence[Key]) -> None:
+    """Have webhooks tried at once and wait until each was; what fails is found again. Raises RepairNotPossible."""
+    tries = await context.pool.run(lambda tx: _expedite_webhooks(tx, keys))
     if not tries:
         return
     # Wakes the sender, also that of another replica.
-    hands.told(Written(changed=True))
-    async with hands.pool.reading() as tx:
-        if await leader_lock.reaps_in(tx) is None:
-            raise NotNow("no replica leads housekeeping, so that nobody sends them")
+    context.on_commit(Written(changed=True))
+    async with context.pool.reading() as tx:
+        if await leader_lock.seconds_until_reaping(tx) is None:
+            raise RepairNotPossible("no replica leads housekeeping, so that nobody sends them")
     for _ in range(WEBHOOK_POLLS):
-        if not await _has_untried_webhooks(hands, tries):
+        if not await _has_untried_webhooks(context, tries):
             return
         await asyncio.sleep(WEBHOOK_POLL_SECONDS)
 
@@ -207,14 +209,14 @@ async def deliver_webhooks(hands: Hands, keys: Sequence[Key]) -> None:
 async def _expedite_webhooks(tx: Tx, keys: Sequence[Key]) -> Tries:
     locked = await tx.fetch(statement("doctor_lock_webhooks"), params(keys))
     tries = [(row[0], row[1]) for row in locked]
-    await tx.execute(statement("doctor_hurry_webhooks"), {"ids": arrays.bigints([id for id, _ in tries])})
+    await tx.execute(statement("doctor_expedite_webhooks"), {"ids": arrays.bigints([id for id, _ in tries])})
     return tries
 
 
-async def _has_untried_webhooks(hands: Hands, tries: Tries) -> bool:
+async def _has_untried_webhooks(context: RepairContext, tries: Tries) -> bool:
     params = {
         "ids": arrays.bigints([id for id, _ in tries]),
         "attempts": arrays.integers([attempt for _, attempt in tries]),
     }
-    async with hands.pool.reading() as tx:
+    async with context.pool.reading() as tx:
         return bool(await tx.fetch(statement("doctor_untried_webhooks"), params))

@@ -63,7 +63,7 @@ WHERE w.create_time < statement_timestamp() - interval '1 day'
 ORDER BY w.id
 FOR UPDATE OF w
 
--- name: doctor_hurry_webhooks
+-- name: doctor_expedite_webhooks
 -- Lets locked webhooks be tried at once; primary key.
 UPDATE webhooks SET due_time = statement_timestamp()
 WHERE id = ANY (%(ids)s::bigint[]) AND due_time > statement_timestamp()

@@ -28,9 +28,9 @@ async def begin(tx: Tx, job: str) -> int | None:
     return int(row[0]) if row else None
 
 
-async def keep(tx: Tx, job: str, run: int, items: int) -> None:
+async def heartbeat(tx: Tx, job: str, run: int, items: int) -> None:
     """Show a sign of life, and let nobody else begin until the transaction ends. Raises Superseded."""
-    if not await tx.execute(statement("keep_job_run"), {"job": job, "run": run, "items": items}):
+    if not await tx.execute(statement("heartbeat_job_run"), {"job": job, "run": run, "items": items}):
         raise Superseded(f"run {run} of job {job} counted as interrupted, and another has begun")
 
 

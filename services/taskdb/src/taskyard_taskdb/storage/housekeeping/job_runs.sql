@@ -12,7 +12,7 @@ ON CONFLICT (job) DO UPDATE SET run = j.run + 1, start_time = statement_timestam
 WHERE j.end_time IS NOT NULL OR j.seen_time <= statement_timestamp() - %(silence)s::interval
 RETURNING run
 
--- name: keep_job_run
+-- name: heartbeat_job_run
 -- Locks the row of a job for the rest of the transaction, if this is still its run; comes before all other row locks.
 -- Primary key of job_runs.
 UPDATE job_runs SET seen_time = statement_timestamp(), item_count = %(items)s

@@ -1,4 +1,4 @@
--- name: hold_office
+-- name: acquire_leadership
 -- Takes or renews the leader row in one conditional update; waits for a sweep of the leader that is under way. The epoch
 -- grows whenever the office was vacant or another's; no row comes back while another holds it. Primary key.
 UPDATE coordinator_state
@@ -7,14 +7,14 @@ SET value = %(holder)s, updated_at = clock_timestamp(), expires_at = clock_times
 WHERE key = 'leader_lock' AND (expires_at <= clock_timestamp() OR value = %(holder)s)
 RETURNING epoch, pg_postmaster_start_time()
 
--- name: stand_office
+-- name: check_leadership
 -- Share-locks the leader row, so that nobody else takes the office before this transaction ends. Primary key.
 SELECT FROM coordinator_state
 WHERE key = 'leader_lock' AND value = %(holder)s AND epoch = %(epoch)s AND expires_at > clock_timestamp()
 FOR SHARE
 
--- name: note_grace
--- Writes from when on the leader, whose row stand_office has locked, may end leases; primary key of facts.
+-- name: store_grace
+-- Writes from when on the leader, whose row check_leadership has locked, may end leases; primary key of facts.
 INSERT INTO facts (key, value)
 SELECT 'leader_grace', jsonb_build_object('epoch', %(epoch)s::bigint, 'database_start', %(database_start)s::timestamptz,
     'reap_time', clock_timestamp() + %(grace)s::interval)::text
@@ -31,7 +31,7 @@ FROM coordinator_state c
 LEFT JOIN (SELECT value::jsonb AS value FROM facts WHERE key = 'leader_grace') f ON true
 WHERE c.key = 'leader_lock' AND c.expires_at > clock_timestamp()
 
--- name: leave_office
+-- name: release_leadership
 -- Ends the own term at once; primary key.
 UPDATE coordinator_state SET expires_at = clock_timestamp(), updated_at = clock_timestamp()
 WHERE key = 'leader_lock' AND value = %(holder)s AND epoch = %(epoch)s

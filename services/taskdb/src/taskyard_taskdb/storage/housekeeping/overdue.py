@@ -52,7 +52,7 @@ async def expire_sessions(tx: Tx, page: int) -> list[str]:
     return [row[0] for row in await tx.fetch(statement("expire_sessions"), {"page": page})]
 
 
-async def fired(tx: Tx, timers: Sequence[Timer]) -> None:
+async def delete_timers(tx: Tx, timers: Sequence[Timer]) -> None:
     """Remove timers as they were read."""
     params = {
         "tenant_ids": arrays.texts([timer.tenant_id for timer in timers]),
@@ -60,34 +60,36 @@ async def fired(tx: Tx, timers: Sequence[Timer]) -> None:
         "kinds": arrays.smallints([timer.kind for timer in timers]),
         "due_times": arrays.timestamps([timer.due_time for timer in timers]),
     }
-    await tx.execute(statement("fired_timers"), params)
+    await tx.execute(statement("delete_fired_timers"), params)
 
 
-async def doubtful_slots(tx: Tx, after: SlotKey, page: int) -> list[SlotKey]:
+async def slots_without_holder(tx: Tx, after: SlotKey, page: int) -> list[SlotKey]:
     """Slots whose head does not hold them."""
     params = {"after_tenant": after[0], "after_task": after[1], "page": page}
-    return [(row[0], row[1]) for row in await tx.fetch(statement("doubtful_slots"), params)]
+    return [(row[0], row[1]) for row in await tx.fetch(statement("slots_without_holder"), params)]
 
 
-async def headless_waiters(tx: Tx, page: int) -> list[SlotKey]:
+async def awaited_slots_without_row(tx: Tx, page: int) -> list[SlotKey]:
     """Slots that are waited for and have no row."""
-    return [(row[0], row[1]) for row in await tx.fetch(statement("headless_waiters"), {"page": page})]
+    return [
+        (row[0], row[1]) for row in await tx.fetch(statement("awaited_slots_without_row"), {"page": page})
+    ]
 
 
-async def forget_revocations(tx: Tx) -> int:
+async def delete_old_revocations(tx: Tx) -> int:
     """Remove revocations that are not told any more."""
-    return await tx.execute(statement("forget_revocations"))
+    return await tx.execute(statement("delete_old_revocations"))
 
 
-async def forget_requests(tx: Tx, age: timedelta, page: int) -> int:
+async def delete_old_request_ids(tx: Tx, age: timedelta, page: int) -> int:
     """Remove request ids of this age; returns how many those were."""
-    return await tx.execute(statement("forget_requests"), {"age": age, "page": page})
+    return await tx.execute(statement("delete_old_request_ids"), {"age": age, "page": page})
 
 
-async def crowded_checkpoints(tx: Tx, after: Key, page: int) -> tuple[list[Key], Key | None]:
+async def excess_checkpoints(tx: Tx, after: Key, page: int) -> tuple[list[Key], Key | None]:
     """Of the next tasks with checkpoints those that have too many or are gone, and where to go on."""
     params = {"after_tenant": after[0], "after_task": after[1], "page": page}
-    rows = await tx.fetch(statement("crowded_checkpoints"), params)
+    rows = await tx.fetch(statement("excess_checkpoints"), params)
     last = (rows[-1][0], rows[-1][1]) if len(rows) == page else None
     return [(row[0], row[1]) for row in rows if row[2]], last
 

@@ -57,7 +57,7 @@ UPDATE sessions s SET closed = true FROM expired
 WHERE s.runner_id = expired.runner_id AND s.epoch = expired.epoch AND s.expire_time <= statement_timestamp()
 RETURNING s.runner_id
 
--- name: fired_timers
+-- name: delete_fired_timers
 -- Deletes timers of tasks that the caller has locked, unless they were moved meanwhile; primary key of timers.
 DELETE FROM timers t
 USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(kinds)s::smallint[], %(due_times)s::timestamptz[])
@@ -68,7 +68,7 @@ WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id AND t.kind = c.kind AN
 -- Locks nothing: in how many seconds the next timer is due; the first entry of timers_by_due_time.
 SELECT extract(epoch FROM min(due_time) - statement_timestamp())::float8 FROM timers
 
--- name: doubtful_slots
+-- name: slots_without_holder
 -- Locks nothing: slots whose head does not hold them (ended, paused, gone, of another slot) or that have none, a page in
 -- key order; primary keys.
 SELECT s.tenant_id, s.slot
@@ -80,7 +80,7 @@ WHERE (s.tenant_id, s.slot) > (%(after_tenant)s, %(after_task)s)
         AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
 ORDER BY s.tenant_id, s.slot LIMIT %(page)s
 
--- name: headless_waiters
+-- name: awaited_slots_without_row
 -- Locks nothing: slots that are waited for and have no row; tasks_by_slot is scanned, which holds live tasks only.
 SELECT DISTINCT t.tenant_id, t.live_slot
 FROM tasks t
@@ -88,11 +88,11 @@ WHERE t.live_slot IS NOT NULL AND t.phase = 1 AND t.pending_reason = 4
     AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.live_slot)
 LIMIT %(page)s
 
--- name: forget_revocations
+-- name: delete_old_revocations
 -- Deletes what every holder has been told or will never ask for; the table is small.
 DELETE FROM revocations WHERE time < statement_timestamp() - interval '10 minutes'
 
--- name: forget_requests
+-- name: delete_old_request_ids
 -- Deletes a page of request ids that may be used again; idempotency_keys_by_time.
 DELETE FROM idempotency_keys k
 USING (
@@ -102,7 +102,7 @@ USING (
 ) old
 WHERE k.tenant_id = old.tenant_id AND k.method = old.method AND k.request_id = old.request_id
 
--- name: crowded_checkpoints
+-- name: excess_checkpoints
 -- Locks nothing: the next tasks that have checkpoints, and whether these are too many; primary keys.
 SELECT c.tenant_id, c.task_id,
     count(*) > 10 OR NOT EXISTS (

@@ -54,7 +54,7 @@ async def drop_partition(tx: Tx, name: str) -> None:
         raise ValueError(f"{name} is not the partition of a month")
     await tx.execute(f"DROP TABLE {name}", prepare=False)
     if name.startswith("changes_"):
-        await seals.note_dropped(tx, _add_months(_month(name), 1))
+        await seals.record_dropped(tx, _add_months(_month(name), 1))
 
 
 def missing_partitions(existing: Set[str], now: datetime, months: int = 3) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,6 @@ async def mark_restored(tx: Tx, grace: timedelta) -> Restored:
     """
     row = await tx.fetch_row(statement("bump_restore_epoch"))
     assert row is not None, "the schema comes with a restore epoch"
-    sessions = await tx.execute(statement("end_sessions"))
-    leases = await tx.execute(statement("take_leases_away"), {"grace": grace})
+    sessions = await tx.execute(statement("close_all_sessions"))
+    leases = await tx.execute(statement("revoke_all_leases"), {"grace": grace})
     return Restored(row[0], sessions, leases)

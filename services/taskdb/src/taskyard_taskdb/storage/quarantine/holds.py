@@ -52,7 +52,7 @@ async def hold(tx: Tx, tenant_id: str, digest: str, keys: Sequence[Key]) -> Writ
     """Pause tasks that wait, if their spec is still held back: its release resumes what is paused before."""
     loaded = await load_for_update(tx, keys)
     params: dict[str, object] = {"tenant_id": tenant_id, "digest": digest}
-    if not await tx.fetch(statement("keep_quarantine"), params):
+    if not await tx.fetch(statement("lock_quarantine"), params):
         return Written()
     reason = f"its spec is quarantined: quarantines/{digest}"
     event = PauseRequested(actor=SYSTEM, grace=timedelta(0), reason=reason)

@@ -30,7 +30,7 @@ CROSS JOIN LATERAL (
 ) q
 WHERE q.digests IS NOT NULL
 
--- name: keep_quarantine
+-- name: lock_quarantine
 -- Share-locks the row of a spec that is held back, so that it is not released before this transaction ends; primary key
 -- of quarantines.
 SELECT FROM quarantines

@@ -58,11 +58,11 @@ async def _fold_page(tx: Tx, until: int) -> bool | None:
     return True
 
 
-async def forget(tx: Tx, before: datetime) -> int:
+async def delete_before(tx: Tx, before: datetime) -> int:
     """Forget counts of tasks created before this time."""
     values = {"before": before}
-    return await tx.execute(statement("forget_stats"), values) + await tx.execute(
-        statement("forget_durations"), values
+    return await tx.execute(statement("delete_old_counts"), values) + await tx.execute(
+        statement("delete_old_durations"), values
     )
 
 

@@ -49,11 +49,11 @@ WITH page AS MATERIALIZED (
 )
 UPDATE task_stats_place SET last_id = %(until)s, fold_time = clock_timestamp();
 
--- name: forget_stats
+-- name: delete_old_counts
 -- Locks the rows that it deletes. task_counts_by_quarter.
 DELETE FROM task_counts WHERE quarter < %(before)s;
 
--- name: forget_durations
+-- name: delete_old_durations
 -- Locks the rows that it deletes. task_durations_by_quarter.
 DELETE FROM task_durations WHERE quarter < %(before)s;
 

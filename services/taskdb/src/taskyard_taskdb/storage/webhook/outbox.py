@@ -48,7 +48,7 @@ _DUE = f"""SELECT w.id, w.attempt, w.create_time, {tasks.COLUMNS}
     CROSS JOIN LATERAL jsonb_populate_record(NULL::tasks, w.task) t
     LEFT JOIN leases l ON false
     LEFT JOIN sessions s ON false
-    WHERE w.due_time <= statement_timestamp() AND w.id <> ALL (%(under_way)s::bigint[])
+    WHERE w.due_time <= statement_timestamp() AND w.id <> ALL (%(in_flight)s::bigint[])
         AND NOT EXISTS (SELECT FROM webhooks earlier
             WHERE earlier.tenant_id = w.tenant_id AND earlier.task_id = w.task_id AND earlier.id < w.id)
     ORDER BY w.due_time LIMIT %(page)s"""
@@ -63,9 +63,9 @@ async def store(tx: Tx, keys: Sequence[Key]) -> None:
     await tx.execute(statement("insert_webhooks"), params)
 
 
-async def due(tx: Tx, under_way: Sequence[int], page: int) -> list[Call]:
+async def read_due(tx: Tx, in_flight: Sequence[int], page: int) -> list[Call]:
     """A page of calls that are due, of each task the oldest only, without those that are under way."""
-    rows = await tx.fetch(_DUE, {"under_way": arrays.bigints(under_way), "page": page})
+    rows = await tx.fetch(_DUE, {"in_flight": arrays.bigints(in_flight), "page": page})
     return [Call(row[0], row[1], row[2], tasks.record(row[3:])) for row in rows]
 
 
@@ -81,14 +81,14 @@ async def backlog(tx: Tx) -> tuple[int, float]:
     return (row[0], row[1] or 0.0) if row else (0, 0.0)
 
 
-async def done(tx: Tx, call: Call) -> bool:
+async def delete_call(tx: Tx, call: Call) -> bool:
     """Forget a call; whether it was as it had been read."""
-    return bool(await tx.execute(statement("delivered_webhook"), {"id": call.id, "attempt": call.attempt}))
+    return bool(await tx.execute(statement("delete_webhook"), {"id": call.id, "attempt": call.attempt}))
 
 
 async def give_up(tx: Tx, call: Call, error: str) -> None:
     """Forget a call that nobody took, and say so in the log, where its tenant finds it."""
-    if not await done(tx, call):
+    if not await delete_call(tx, call):
         return
     now = (await tx.fetch("SELECT clock_timestamp()"))[0][0]
     task = call.task
@@ -98,15 +98,15 @@ async def give_up(tx: Tx, call: Call, error: str) -> None:
     )
 
 
-async def failed(tx: Tx, call: Call, delay: timedelta, error: str) -> bool:
+async def retry_later(tx: Tx, call: Call, delay: timedelta, error: str) -> bool:
     """Put a call off that has failed; whether it was as it had been read."""
     params = {"id": call.id, "attempt": call.attempt, "delay": delay, "error": error[:MAX_ERROR]}
-    return bool(await tx.execute(statement("failed_webhook"), params))
+    return bool(await tx.execute(statement("retry_webhook_later"), params))
 
 
-async def put_off(tx: Tx, ids: Sequence[int], delay: timedelta) -> None:
+async def postpone(tx: Tx, ids: Sequence[int], delay: timedelta) -> None:
     """Put calls off that were not tried."""
-    await tx.execute(statement("put_off_webhooks"), {"ids": arrays.bigints(ids), "delay": delay})
+    await tx.execute(statement("postpone_webhooks"), {"ids": arrays.bigints(ids), "delay": delay})
 
 
 async def signing_secrets(tx: Tx, tenant_id: str, *, rotate: bool = False) -> Secrets:

@@ -9,16 +9,16 @@ CROSS JOIN LATERAL (
 WHERE t.callback IS NOT NULL
 ORDER BY k.n
 
--- name: delivered_webhook
+-- name: delete_webhook
 -- Deletes a call that its receiver has taken, or that is given up; primary key, guarded by the attempt.
 DELETE FROM webhooks WHERE id = %(id)s AND attempt = %(attempt)s
 
--- name: failed_webhook
+-- name: retry_webhook_later
 -- Puts a call off that has failed; primary key, guarded by the attempt.
 UPDATE webhooks SET attempt = attempt + 1, due_time = statement_timestamp() + %(delay)s::interval, last_error = %(error)s
 WHERE id = %(id)s AND attempt = %(attempt)s
 
--- name: put_off_webhooks
+-- name: postpone_webhooks
 -- Puts calls off that nobody has tried, in the order of their ids; primary key.
 UPDATE webhooks w SET due_time = statement_timestamp() + %(delay)s::interval
 FROM (SELECT id FROM webhooks WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR UPDATE) x
