@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 
 from taskyard.v1.lease_service_pb2 import LanePop
-from taskyard_taskdb.sweep.jobs import LONGEST_SECONDS
+from taskyard_taskdb.sweep.jobs import POLL_SECONDS
 from tests.bench import fill
 from tests.bench.database import migrated, wal_position
 from tests.bench.measure import Figure, Report
@@ -64,7 +64,7 @@ async def run(
             before, with_it, after = Seen(), Seen(), Seen()
             await claims.make(before, part, lambda: False)
             connection.execute(DUE)
-            await claims.make(before, LONGEST_SECONDS + part, lambda: _archived(connection) is not None)
+            await claims.make(before, POLL_SECONDS + part, lambda: _archived(connection) is not None)
             await claims.make(with_it, 3600.0, lambda: _archived(connection) != "under way")
             assert _archived(connection) == "done", "the job failed"
             await claims.make(after, part, lambda: False)

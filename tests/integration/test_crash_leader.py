@@ -60,7 +60,7 @@ async def runs_once(taskdb: CrashingTaskDb, name: str) -> None:
     assert await taskdb.value(READIED) == 1
 
 
-async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_had_read(
+async def test_a_leader_that_resumes_after_its_term_writes_nothing(
     replicas: tuple[CrashingTaskDb, CrashingTaskDb], tmp_path: Path
 ) -> None:
     former, latter = replicas
@@ -88,7 +88,7 @@ async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_h
     assert await latter.value(EPOCH) == 2
 
 
-async def test_a_leader_frozen_in_the_middle_of_a_write_is_rolled_back_and_followed(
+async def test_a_leader_frozen_during_a_write_is_rolled_back_and_replaced(
     replicas: tuple[CrashingTaskDb, CrashingTaskDb],
 ) -> None:
     former, latter = replicas

@@ -46,7 +46,7 @@ async def statuses(taskdb: CrashingTaskDb, *names: str) -> list[tuple[int, int]]
     return [(task.status.phase, task.metadata.resource_version) for task in found]
 
 
-async def test_a_retry_whose_timer_was_firing_in_a_crash_becomes_ready_once(taskdb: CrashingTaskDb) -> None:
+async def test_a_retry_whose_timer_fired_during_a_crash_becomes_ready_once(taskdb: CrashingTaskDb) -> None:
     await taskdb.start("timer.before_commit=kill")
     yard = taskdb.yard
     (name,) = await yard.create(retry=retries(1, timedelta(milliseconds=100)))
@@ -76,7 +76,7 @@ async def test_a_retry_whose_timer_was_firing_in_a_crash_becomes_ready_once(task
     assert await taskdb.value(readied) == 1, "it becomes ready once"
 
 
-async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(
+async def test_writes_during_a_paused_sweep_of_leases_are_kept(
     taskdb: CrashingTaskDb, tmp_path: Path
 ) -> None:
     pause = Pause(tmp_path / "sweep", SWEEP)
@@ -112,7 +112,7 @@ async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(
     assert (result.duplicate, result.phase) == (False, task_pb2.TASK_PHASE_SUCCEEDED)
 
 
-async def test_what_lands_while_a_sweep_of_timers_is_held_up_stays(
+async def test_writes_during_a_paused_sweep_of_timers_are_kept(
     taskdb: CrashingTaskDb, tmp_path: Path
 ) -> None:
     pause = Pause(tmp_path / "sweep", SWEEP)

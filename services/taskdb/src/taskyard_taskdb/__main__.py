@@ -36,12 +36,12 @@ USAGE = """usage: taskyard-taskdb COMMAND [--help]
   keys create-set   make an API key of each kind and print them
   audit verify      check the change log against its seals
   restored          make a restored backup ready to serve
-  maintenance       run a job of housekeeping by hand, or list the jobs
+  maintenance       run a maintenance job now, or list the jobs
 """
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Runs a command and exits: 0 done, 1 failed, 2 wrong arguments."""
+    """Run a command and exit: 0 done, 1 failed, 2 wrong arguments."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("--help", "-h", "help"):
         sys.stdout.write(USAGE)
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _serve(argv: Sequence[str]) -> None:
-    # Imported here, so that migrating does not load the services.
+    # Imported here, so that other commands do not load the services; the same below.
     from taskyard_taskdb.server import serve
 
     run(ServerSettings, serve, argv)
@@ -129,8 +129,9 @@ def _verify_audit(argv: Sequence[str]) -> None:
     for finding in findings:
         sys.stdout.write(f"{finding.message}\n")
     if findings:
-        _fail(f"the audit differs from its seals in {len(findings)} places")
-    sys.stdout.write("the audit is as it was sealed\n")
+        places = "1 place" if len(findings) == 1 else f"{len(findings)} places"
+        _fail(f"the change log differs from its seals in {places}")
+    sys.stdout.write("the change log matches its seals\n")
 
 
 def _restored(argv: Sequence[str]) -> None:
@@ -158,7 +159,7 @@ def _maintain(argv: Sequence[str]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    # The server's own variables may be set as well; they are no mistake of these commands.
+    # The server's own variables may be set as well; these commands ignore them.
     return {name: value for name, value in os.environ.items() if not name.startswith("TASKYARD_TASKDB_")}
 
 

@@ -1,4 +1,4 @@
-"""What a taskdb process does uncalled: the sweeps and jobs of the leader, and each replica's own chores."""
+"""Background work of a taskdb process: sweeps and jobs of the leader, and the tasks of every replica."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ OnCheckRan = Callable[[str, int, int], None]
 
 
 def ignore(check: str, left: int, repaired: int) -> None:
-    """Nobody wants to know."""
+    """No-op callback."""
 
 
 def make_jobs(
     pool: Pool, on_commit: OnCommit, options: JobOptions, check_ran: OnCheckRan = ignore
 ) -> tuple[Job, ...]:
-    """Every job there is, as the leader and the command `maintenance` run them."""
+    """Return all maintenance jobs, for the leader and for the command `maintenance`."""
     nightly = Nightly(options.hour)
     return (
         PartitionJob(pool),
@@ -73,7 +73,7 @@ def make_jobs(
 
 
 class Housekeeping:
-    """Started and stopped with the process. `leads` false leaves the leadership to other replicas."""
+    """Starts and stops with the process. With `leads` false the replica never becomes the leader."""
 
     def __init__(
         self,
@@ -110,17 +110,17 @@ class Housekeeping:
         )
         self.sweeper = Sweeper(self.leadership, sweeps)
         self.jobs = make_jobs(pool, on_commit, options, metrics.check_ran)
-        # Jobs have a loop of their own: a night's work does not hold up a timer.
+        # Jobs run in a separate loop, so that a long job does not delay timers.
         self.job_sweeper = Sweeper(
             self.leadership, [JobSweep(pool, job, metrics.job_ran) for job in self.jobs]
         )
         self._tasks: list[asyncio.Task[None]] = []
-        # What is committed, here or in another replica, may be for a sweep or a webhook.
+        # A commit of this or another replica may make a sweep or a webhook due.
         lanes.on_news(self.sweeper.notify_commit)
         lanes.on_news(webhooks.notify_commit)
 
     def start(self) -> None:
-        """Begin in the running loop."""
+        """Start the background tasks in the running event loop."""
         work = [
             self._bridge.send(),
             self._bridge.receive(),
@@ -138,31 +138,31 @@ class Housekeeping:
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
 
     async def stop(self) -> None:
-        """End; the leadership is given up."""
+        """Stop the background tasks and release the leadership."""
         await end_tasks(self._tasks)
 
     async def run_job(self, name: str) -> None:
-        """Run a job now, whoever leads; how it went is in its record."""
+        """Run a job now, on any replica; its outcome is recorded in job_runs."""
         for job in self.jobs:
             if job.name == name:
                 try:
                     await run_job(self._pool, job, no_guard, self._metrics.job_ran)
                 except Exception as error:
-                    logger.warning("job %s was asked for and did not end well: %s", name, error)
+                    logger.warning("requested job %s failed: %s", name, error)
 
     async def repair_bounds(self) -> int:
-        """Look below the lanes' bounds, which are this process's own."""
+        """Correct the lane bounds of this process that are above a queued task."""
         if not self._lanes.bounds:
             return 0
         async with self._pool.reading() as tx:
             return await self._lanes.repair(tx)
 
     async def write_usage(self) -> int:
-        """Write what tenants have used, as far as this process saw it end."""
+        """Persist the tenant usage that this process has recorded."""
         return await self._lanes.ledger.flush(self._pool)
 
     async def measure(self) -> None:
-        """Read what the gauges show, in the leader only: every replica would show the same."""
+        """Refresh the gauges; only the leader reports them, since all replicas would report the same."""
         if not self.leadership.held:
             self._metrics.clear()
             return

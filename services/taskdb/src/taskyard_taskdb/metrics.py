@@ -1,4 +1,4 @@
-"""taskdb's own metrics; kit's metric_names says what a Metric is."""
+"""taskdb's metrics of housekeeping: their definitions, instruments and gauges."""
 
 from __future__ import annotations
 
@@ -16,46 +16,56 @@ JOB_RUNS = Metric(
     "counter",
     "{run}",
     ("job", "outcome"),
-    "Runs of a job of housekeeping by this replica: done or failed.",
+    "Runs of a maintenance job by this replica: done or failed.",
 )
 JOB_ITEMS = Metric(
-    "taskyard.taskdb.job.items", "counter", "{item}", ("job",), "What jobs have moved, deleted or made."
+    "taskyard.taskdb.job.items",
+    "counter",
+    "{item}",
+    ("job",),
+    "Items that a maintenance job has moved, deleted or made.",
 )
-JOB_DURATION = Metric("taskyard.taskdb.job.duration", "histogram", "s", ("job",), "How long a job ran.")
+JOB_DURATION = Metric(
+    "taskyard.taskdb.job.duration", "histogram", "s", ("job",), "How long a maintenance job ran."
+)
 JOB_AGE = Metric(
     "taskyard.taskdb.job.age",
     "gauge",
     "s",
     ("job",),
-    "Time since a job last ended well, as the leader knows it; alarm on a few periods of it.",
+    "Time since a job last succeeded, reported by the leader; alert on a few of its periods.",
 )
 WEBHOOK_CALLS = Metric(
     "taskyard.taskdb.webhook.calls",
     "counter",
     "{call}",
     ("outcome",),
-    "Calls of webhooks: delivered, failed (and repeated later) or given_up.",
+    "Webhook calls: delivered, failed (and repeated later) or given_up.",
 )
 WEBHOOK_PENDING = Metric(
-    "taskyard.taskdb.webhook.pending", "gauge", "{call}", (), "Webhooks that were not delivered yet."
+    "taskyard.taskdb.webhook.pending", "gauge", "{call}", (), "Webhooks that are not delivered yet."
 )
 WEBHOOK_OLDEST = Metric(
-    "taskyard.taskdb.webhook.oldest", "gauge", "s", (), "Age of the oldest webhook that was not delivered."
+    "taskyard.taskdb.webhook.oldest", "gauge", "s", (), "Age of the oldest webhook that is not delivered."
 )
 DOCTOR_FINDINGS = Metric(
     "taskyard.taskdb.doctor.findings",
     "gauge",
     "{finding}",
     ("check",),
-    "What each check of the last RunDoctor of this replica found and did not repair; 0 is healthy.",
+    "Findings that each check of the last RunDoctor of this replica left unrepaired; 0 is healthy.",
 )
 DOCTOR_REPAIRED = Metric(
-    "taskyard.taskdb.doctor.repaired", "counter", "{finding}", ("check",), "What RunDoctor has repaired."
+    "taskyard.taskdb.doctor.repaired",
+    "counter",
+    "{finding}",
+    ("check",),
+    "Findings that RunDoctor has repaired.",
 )
 
 
 class HousekeepingMetrics:
-    """One per process; gauges show what was read last."""
+    """The housekeeping metrics of a process; gauges report the values read last."""
 
     def __init__(self) -> None:
         self._runs = metrics.instrument(JOB_RUNS)
@@ -72,22 +82,22 @@ class HousekeepingMetrics:
         metrics.observe(DOCTOR_FINDINGS, lambda: _labelled("check", self._findings))
 
     def job_ran(self, job: str, items: int, seconds: float, *, failed: bool) -> None:
-        """A job has ended."""
+        """Record the end of a job."""
         self._runs.add(1, {"job": job, "outcome": "failed" if failed else "done"})
         self._items.add(items, {"job": job})
         self._duration.add(seconds, {"job": job})
 
     def webhook_called(self, outcome: str) -> None:
-        """A webhook was delivered, failed or was given up."""
+        """Record the outcome of a webhook call: delivered, failed or given_up."""
         self._calls.add(1, {"outcome": outcome})
 
     def check_ran(self, check: str, left: int, repaired: int) -> None:
-        """A check of RunDoctor has ended."""
+        """Record the result of a check of RunDoctor."""
         self._findings = {**self._findings, check: left}
         self._repaired.add(repaired, {"check": check})
 
     async def read(self, tx: Tx) -> None:
-        """Read what the gauges show."""
+        """Read the values of the gauges."""
         runs, now = await job_runs.read(tx)
         self._ages = {
             run.job: (now - run.success_time).total_seconds() for run in runs.values() if run.success_time
@@ -95,7 +105,7 @@ class HousekeepingMetrics:
         self._backlog = await webhook_outbox.backlog(tx)
 
     def clear(self) -> None:
-        """Show nothing: another replica does."""
+        """Report no gauges; the leader does."""
         self._ages, self._backlog, self._findings = {}, None, {}
 
 

@@ -1,4 +1,4 @@
-"""What an operator runs against the database itself: the check of the audit, and the end of a restore."""
+"""Commands that an operator runs on the database: audit verify, restored, maintenance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 async def verify_audit(settings: VerifyAuditSettings) -> list[SealFinding]:
-    """What of the change log is not as it was sealed."""
+    """Compare the change log with its seals; returns the differences."""
 
     async def work(tx: Tx) -> list[SealFinding]:
         findings = await seals.verify_seals(tx, settings.after)
@@ -34,15 +34,15 @@ async def verify_audit(settings: VerifyAuditSettings) -> list[SealFinding]:
             findings += await seals.check_expected_seal(tx, *settings.expected_seal)
         return findings
 
-    return await _alone(settings, work)
+    return await _run_once(settings, work)
 
 
 async def restored(settings: RestoredSettings) -> Restored:
-    """Make a restored database ready to serve."""
-    return await _alone(settings, lambda tx: mark_restored(tx, settings.grace))
+    """Prepare a restored database for service."""
+    return await _run_once(settings, lambda tx: mark_restored(tx, settings.grace))
 
 
-async def _alone(settings: DatabaseSettings, work: Callable[[Tx], Awaitable[T]]) -> T:
+async def _run_once(settings: DatabaseSettings, work: Callable[[Tx], Awaitable[T]]) -> T:
     pool = Pool(settings.database_url, PoolOptions(size=1, reserve=1))
     await pool.open()
     try:
@@ -52,12 +52,12 @@ async def _alone(settings: DatabaseSettings, work: Callable[[Tx], Awaitable[T]])
 
 
 async def maintain(settings: MaintenanceSettings) -> str:
-    """Do what the settings ask for; returns what to print.
+    """Run a job or list the jobs; returns the text to print.
 
-    Raises FieldInvalid for an unknown job, JobAlreadyRunning for one that somebody runs already.
+    Raises FieldInvalid for an unknown job, JobAlreadyRunning for one that is already running.
     """
     pool = Pool(settings.database_url, PoolOptions(size=2, reserve=1))
-    # Nobody is told: services read what has changed at their next look.
+    # Running services are not notified; they read the changes at their next poll.
     jobs = make_jobs(pool, lambda written: None, settings.job_options())
     chosen = None if settings.list else _choose(jobs, settings.job)
     await pool.open()
@@ -66,7 +66,7 @@ async def maintain(settings: MaintenanceSettings) -> str:
             async with pool.reading() as tx:
                 runs, now = await job_runs.read(tx)
             return "".join(_lines(jobs, runs, now))
-        return f"{chosen.name}: {await run_job(pool, chosen, no_guard)} items\n"
+        return f"{chosen.name}: {_items(await run_job(pool, chosen, no_guard))}\n"
     finally:
         await pool.close()
 
@@ -75,20 +75,24 @@ def _choose(jobs: Sequence[Job], name: str) -> Job:
     for job in jobs:
         if job.name == name:
             return job
-    known = ", ".join(job.name for job in jobs)
-    raise FieldInvalid.of("job", f"{name!r} is no job; choose one of {known}")
+    names = ", ".join(job.name for job in jobs)
+    raise FieldInvalid.of("job", f"{name!r} is not a job; choose one of {names}")
 
 
 def _lines(jobs: Iterable[Job], runs: dict[str, JobRun], now: datetime) -> Iterable[str]:
     for job in jobs:
-        yield f"{job.name:<14}{_told(runs.get(job.name), now):<46}{job.about}\n"
+        yield f"{job.name:<14}{_last_run(runs.get(job.name), now):<46}{job.about}\n"
 
 
-def _told(run: JobRun | None, now: datetime) -> str:
+def _last_run(run: JobRun | None, now: datetime) -> str:
     if run is None:
         return "never ran"
     if run.end_time is None:
-        state = "under way" if run.is_under_way(now) else "interrupted"
+        state = "running" if run.is_under_way(now) else "interrupted"
     else:
         state = "failed" if run.error else "done"
-    return f"{run.start_time:%Y-%m-%d %H:%M:%S}  {state}, {run.item_count} items"
+    return f"{run.start_time:%Y-%m-%d %H:%M:%S}  {state}, {_items(run.item_count)}"
+
+
+def _items(count: int) -> str:
+    return "1 item" if count == 1 else f"{count} items"

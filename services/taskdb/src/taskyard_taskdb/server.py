@@ -1,4 +1,4 @@
-"""The composition root: what a taskdb process consists of."""
+"""The composition root of a taskdb process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TaskDb:
         self._background: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> TaskDb:
-        """Connects and puts the services together; raises StartupError or StorageUnavailable."""
+        """Connect to the database and start the services; raises StartupError or StorageUnavailable."""
         try:
             await asyncio.to_thread(migrate.check, self._settings.database_url)
         except migrate.SchemaError as error:
@@ -69,7 +69,7 @@ class TaskDb:
         self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._end_streams)
-        # What is remembered of tenants that this or another replica has changed.
+        # Caches are invalidated when this or another replica changes a tenant.
         self.lanes.on_settings(self.tenants.forget)
         self.lanes.on_settings(self.types.forget)
         self.tasks = TaskServicer(
@@ -89,7 +89,7 @@ class TaskDb:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finishes what was accepted and disconnects; the server has stopped before."""
+        """Finish accepted work and disconnect; the server has already stopped."""
         await self.housekeeping.stop()
         await self._webhook_client.close()
         await self.tasks.close()
@@ -98,7 +98,7 @@ class TaskDb:
         await self.pool.close()
 
     def _add_administration(self, server: Server) -> None:
-        """Tenants, keys and task types."""
+        """Add the services of tenants, API keys and task types."""
         tenants = TenantServicer(self.pool, self.lanes)
         server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
         api_keys = ApiKeyServicer(self.pool, server.authenticator.forget)
@@ -107,7 +107,7 @@ class TaskDb:
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
 
     def _add_internal(self, server: Server) -> None:
-        """What schedulers use."""
+        """Add the services of schedulers, runners and administrators, and make the housekeeping."""
         self.reports = ReportBatch(self.pool, self.lanes, self.hub, self.types)
         leases = LeaseServicer(
             self.pool,
@@ -155,23 +155,23 @@ class TaskDb:
         )
 
     def _after_commit(self, written: Written) -> None:
-        """Tells those who wait what has changed."""
+        """Notify lanes and watches of what a transaction has written."""
         self.lanes.committed(written)
         self.hub.wake()
 
     async def _end_streams(self) -> None:
-        """Lets watches and tails say that they are closing."""
+        """Let watches and tails send their last message."""
         self.hub.close()
 
 
 async def serve(settings: ServerSettings) -> None:
-    """Serve until SIGTERM; raises StartupError for a database that is away or has another schema."""
+    """Serve until SIGTERM; raises StartupError for a database that is unreachable or has another schema."""
     async with TaskDb(settings) as taskdb:
         await taskdb.server.serve()
 
 
 def _add_unimplemented(server: Server) -> None:
-    # What a service does not serve yet answers UNIMPLEMENTED, behind the same policy.
+    # RPCs that are not implemented yet answer UNIMPLEMENTED, under the same access policy.
     server.add(
         global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
         global_task_service_pb2_grpc.GlobalTaskServiceServicer(),

@@ -32,7 +32,7 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 @pytest.fixture
 async def leadership(quiet: RunningTaskDb) -> Leadership:
-    """A leader that has been in leadership for long enough."""
+    """A leader past its grace period."""
     leadership = Leadership(quiet.pool, timedelta(0))
     assert await leadership.acquire()
     return leadership
@@ -76,7 +76,7 @@ async def test_a_task_that_lost_its_lease_is_claimed_again(
     assert again.lease.task == name
 
 
-async def test_a_task_that_runs_nowhere_is_redistributed(
+async def test_a_running_task_without_a_lease_is_redistributed(
     yard: Yard, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     (name,) = await yard.create()
@@ -96,7 +96,9 @@ async def test_a_task_that_runs_nowhere_is_redistributed(
 
 
 @pytest.mark.usefixtures("leadership")
-async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_a_lease_without_its_session_is_expired(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     (name,) = await yard.create()
     assignment = await run_on(yard)
     runner, _ = await yard.hello(held=[assignment.lease], takeover=True)
@@ -107,7 +109,7 @@ async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, q
 
 
 @pytest.mark.usefixtures("leadership")
-async def test_a_lease_that_nobody_expired_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_an_overdue_lease_is_expired(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create()
     await run_on(yard)
     await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
@@ -141,7 +143,9 @@ async def test_queue_rows_and_timers_without_a_task_are_removed(
     await expect_repaired(admin, quiet, "queue-row-without-task", 2)
 
 
-async def test_a_queued_task_gets_its_queue_row_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_the_queue_row_of_a_queued_task_is_restored(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     names = await yard.create(3)
     await quiet.execute("DELETE FROM queue")
     await expect_repaired(admin, quiet, "task-without-queue-row", 3)
@@ -149,7 +153,9 @@ async def test_a_queued_task_gets_its_queue_row_back(yard: Yard, admin: Caller, 
     assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(names)
 
 
-async def test_a_delay_gets_its_timer_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_the_timer_of_a_delayed_task_is_restored(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     later = task_pb2.TaskSpec()
     later.not_before.FromJsonString("2100-01-01T00:00:00Z")
     await yard.create(not_before=later.not_before)
@@ -160,7 +166,7 @@ async def test_a_delay_gets_its_timer_back(yard: Yard, admin: Caller, quiet: Run
     )
 
 
-async def test_slots_get_their_heads_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_the_heads_of_slots_are_restored(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create(2, slot="one")
     await quiet.execute("UPDATE slots SET head_task_id = NULL")
     # The head that the slot forgot still holds it.
@@ -193,7 +199,9 @@ async def test_counters_are_set_to_a_recount(yard: Yard, admin: Caller, quiet: R
     assert await quiet.rows("SELECT pending, leased FROM tenant_counters") == [(3, 0)]
 
 
-async def test_the_log_learns_what_it_was_not_told(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_missing_changes_are_appended_to_the_log(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     behind, ahead = await yard.create(2)
     await quiet.execute("UPDATE tasks SET version = 2 WHERE task_id = %s", task_id(behind))
     await quiet.execute(
@@ -217,7 +225,7 @@ async def test_rows_of_a_default_partition_are_found_and_moved(
 
 
 @pytest.mark.covers("RunDoctor", "FIELD_INVALID")
-async def test_unknown_checks_are_refused_and_tenants_may_not_ask(
+async def test_unknown_checks_are_rejected_and_tenants_may_not_run_the_doctor(
     quiet: RunningTaskDb, admin: Caller, yard: Yard
 ) -> None:
     with pytest.raises(FieldInvalid) as refused:
@@ -227,7 +235,7 @@ async def test_unknown_checks_are_refused_and_tenants_may_not_ask(
         await run_doctor(yard.tenant)
 
 
-async def test_the_nightly_job_looks_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
+async def test_the_nightly_job_reports_findings_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
     await yard.create(2)
     await quiet.execute("DELETE FROM queue")
     told: dict[str, int] = {}

@@ -148,9 +148,7 @@ async def test_repairs_of_every_check_race_with_work_and_sweeps(
     assert not await taskdb.rows("SELECT FROM changes WHERE actor_id = 'doctor' OR event = 96")
 
 
-async def test_repairs_leave_healthy_tasks_as_they_are(
-    taskdb: RunningTaskDb, yard: Yard, admin: Caller
-) -> None:
+async def test_repairs_do_not_change_healthy_tasks(taskdb: RunningTaskDb, yard: Yard, admin: Caller) -> None:
     await yard.create(5)
     await yard.create(2, slot="a")
     runner, _ = await yard.hello()

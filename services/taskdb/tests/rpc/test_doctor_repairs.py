@@ -63,7 +63,7 @@ async def verify(quiet: RunningTaskDb) -> list[seals.SealFinding]:
         return await seals.verify_seals(tx)
 
 
-async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on(
+async def test_damage_of_the_log_is_acknowledged_only_by_name_and_is_a_notice_afterwards(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     assert (await run_doctor(admin, "seals")).healthy
@@ -87,7 +87,7 @@ async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on
     assert await quiet.rows("SELECT * FROM seals") == before
 
 
-async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
+async def test_an_acknowledgement_names_its_actor_and_range_and_is_sealed(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
@@ -106,7 +106,7 @@ async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
     assert not answer.healthy and answer.findings[0].severity == ERROR
 
 
-async def test_damage_beyond_what_was_acknowledged_is_found_again(
+async def test_further_damage_of_an_acknowledged_range_is_a_new_finding(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
@@ -120,7 +120,7 @@ async def test_damage_beyond_what_was_acknowledged_is_found_again(
 # --- jobs
 
 
-async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
+async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_succeeds(
     quiet: RunningTaskDb, admin: Caller
 ) -> None:
     await quiet.execute("ALTER TABLE idempotency_keys RENAME TO lost")
@@ -137,7 +137,7 @@ async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
     assert (await run_doctor(admin)).healthy
 
 
-async def test_a_job_that_nobody_ran_for_days_is_run(quiet: RunningTaskDb, admin: Caller) -> None:
+async def test_a_job_that_did_not_run_for_days_is_run(quiet: RunningTaskDb, admin: Caller) -> None:
     await quiet.taskdb.housekeeping.run_job("request-ids")
     old = "start_time = now() - interval '4 days', success_time = now() - interval '4 days'"
     await quiet.execute(f"UPDATE job_runs SET {old}")
@@ -157,7 +157,7 @@ async def sending(database_url: str) -> AsyncIterator[RunningTaskDb]:
         yield running
 
 
-async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes_it(
+async def test_a_late_webhook_is_sent_at_once_and_stays_a_finding_until_it_is_delivered(
     sending: RunningTaskDb,
 ) -> None:
     admin, tenant = await sending.caller(api_keys.ADMIN), await sending.caller()
@@ -178,7 +178,7 @@ async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes
         assert (await run_doctor(admin)).healthy
 
 
-async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_says_why(
+async def test_a_late_webhook_stays_a_finding_with_a_reason_while_there_is_no_leader(
     quiet: RunningTaskDb, admin: Caller
 ) -> None:
     await quiet.execute(
@@ -193,7 +193,7 @@ async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_says_why(
 # --- leases after an outage
 
 
-async def test_no_lease_is_ended_before_its_runner_could_come_back(
+async def test_no_lease_is_expired_before_its_runner_could_renew_it(
     yard: Yard, quiet: RunningTaskDb, admin: Caller
 ) -> None:
     """As after an outage of everything: the leases have been over for long, the leader is new."""
@@ -217,7 +217,7 @@ async def test_no_lease_is_ended_before_its_runner_could_come_back(
     assert_invariants(quiet.url)
 
 
-async def test_a_term_that_has_not_told_its_grace_or_saw_another_database_start_reaps_nobody(
+async def test_no_lease_is_expired_by_a_term_without_stored_grace_or_after_a_database_restart(
     yard: Yard, quiet: RunningTaskDb, admin: Caller
 ) -> None:
     await yard.create()
@@ -239,7 +239,7 @@ async def test_a_term_that_has_not_told_its_grace_or_saw_another_database_start_
 # --- metrics
 
 
-async def test_findings_are_measured_by_the_leader_and_by_nobody_else(
+async def test_only_the_leader_reports_the_metric_of_findings(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = InMemoryMetricReader()

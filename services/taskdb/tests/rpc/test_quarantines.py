@@ -82,7 +82,7 @@ async def test_a_spec_that_keeps_killing_runners_is_quarantined_until_it_is_rele
         )
 
 
-async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_release(
+async def test_queued_tasks_of_a_quarantined_spec_are_paused_and_resumed_by_its_release(
     quiet: RunningTaskDb, yard: Yard, admin: Caller
 ) -> None:
     execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
@@ -142,7 +142,7 @@ async def test_an_idle_runner_gets_no_quarantined_spec_and_runs_it_after_the_rel
     assert_invariants(quiet.url)
 
 
-async def test_a_task_that_is_resumed_while_its_spec_is_quarantined_is_held_again(
+async def test_a_task_resumed_while_its_spec_is_quarantined_is_paused_again(
     quiet: RunningTaskDb, yard: Yard
 ) -> None:
     runner, _ = await yard.hello()
@@ -155,7 +155,7 @@ async def test_a_task_that_is_resumed_while_its_spec_is_quarantined_is_held_agai
     assert_invariants(quiet.url)
 
 
-async def test_a_lost_run_of_a_spec_that_was_quarantined_meanwhile_is_not_handed_out_again(
+async def test_a_lost_run_of_a_spec_quarantined_meanwhile_is_not_claimed_again(
     quiet: RunningTaskDb, yard: Yard, admin: Caller
 ) -> None:
     (name,) = await yard.create(execution=POISON)
@@ -183,9 +183,7 @@ async def test_a_claim_from_many_lanes_passes_over_quarantined_specs(
     assert_invariants(quiet.url)
 
 
-async def test_another_replica_holds_back_what_this_one_has_quarantined(
-    quiet: RunningTaskDb, yard: Yard
-) -> None:
+async def test_a_quarantine_applies_to_claims_of_another_replica(quiet: RunningTaskDb, yard: Yard) -> None:
     async for other in run_taskdb(quiet.url, housekeeping=False):
         there = await make_yard(other, await other.caller(api_keys.SCHEDULER), await other.caller(), "s-2")
         runner, _ = await there.hello()

@@ -57,7 +57,7 @@ async def test_status_audit_and_what_a_runner_holds_change_in_one_transaction(
 
 
 @pytest.mark.seed("S2.103-105")
-async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb: RunningTaskDb) -> None:
+async def test_the_leader_row_is_acquired_after_its_expiry_or_by_its_holder(taskdb: RunningTaskDb) -> None:
     columns = await taskdb.rows(
         "SELECT attname::text FROM pg_attribute WHERE attrelid = 'coordinator_state'::regclass AND attnum > 0"
     )

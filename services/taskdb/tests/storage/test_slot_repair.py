@@ -66,7 +66,7 @@ async def expect_one_after_the_other(yard: Yard, runner: Runner, names: list[str
 
 
 @pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
-async def test_the_sweep_leaves_a_slot_to_the_queued_task_that_holds_it(
+async def test_the_sweep_keeps_the_queued_holder_of_a_slot(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -77,7 +77,7 @@ async def test_the_sweep_leaves_a_slot_to_the_queued_task_that_holds_it(
 
 
 @pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
-async def test_the_sweep_leaves_a_slot_to_the_task_that_runs_in_it(
+async def test_the_sweep_keeps_the_running_holder_of_a_slot(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -89,7 +89,7 @@ async def test_the_sweep_leaves_a_slot_to_the_task_that_runs_in_it(
 
 
 @pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
-async def test_the_doctor_finds_a_wrong_head_and_puts_the_holder_there(
+async def test_the_doctor_replaces_a_wrong_head_by_the_holder(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -115,7 +115,7 @@ async def test_a_head_that_is_leased_for_another_slot_holds_only_its_own(
     assert assignment.lease.task == names[0]
 
 
-async def test_a_housekeeping_process_promotes_nobody_beside_a_holder(
+async def test_housekeeping_promotes_no_task_while_the_slot_has_a_holder(
     taskdb: RunningTaskDb, tenant: Caller, scheduler: Caller
 ) -> None:
     yard = await make_yard(taskdb, scheduler, tenant)
@@ -148,7 +148,7 @@ async def promote_too(quiet: RunningTaskDb, name: str) -> None:
         await quiet.execute(sql, task_id(name))
 
 
-async def test_of_two_queued_holders_the_second_goes_back_to_wait(
+async def test_the_second_of_two_queued_holders_waits_again(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -171,7 +171,7 @@ async def test_a_running_holder_keeps_its_slot_from_a_queued_one_that_heads_it(
     await expect_one_after_the_other(yard, runner, names, held)
 
 
-async def test_a_holder_whose_lease_has_expired_goes_back_behind_one_that_runs(
+async def test_a_holder_with_an_expired_lease_waits_behind_a_running_one(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -210,7 +210,7 @@ async def test_two_running_holders_stay_a_finding_until_one_has_ended(
     await expect_one_after_the_other(yard, runner, names[1:], second)
 
 
-async def test_what_cannot_be_repaired_hides_nothing_that_can(
+async def test_a_finding_that_cannot_be_repaired_does_not_block_others(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor_checks, "PAGE", 1)

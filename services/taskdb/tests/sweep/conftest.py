@@ -1,4 +1,4 @@
-"""Fixtures for tests of what the leader does."""
+"""Fixtures for tests of sweeps and jobs."""
 
 import pytest
 

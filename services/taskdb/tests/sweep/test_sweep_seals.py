@@ -1,4 +1,4 @@
-"""Seals of the change log: made by the leader behind the horizon; edits, deletions and truncations show."""
+"""Seals of the change log: the leader makes them, and they reveal edits, deletions and truncations."""
 
 import logging
 import subprocess
@@ -44,7 +44,7 @@ async def sealed(pool: Pool) -> list[Seal]:
 
 
 async def three_seals(pool: Pool, leadership: Leadership) -> list[Seal]:
-    """A log of nine changes under three seals."""
+    """Make a log of nine changes with three seals."""
     sweep = SealSweep(pool)
     for start in (1, 4, 7):
         await log(pool, *range(start, start + 3))
@@ -64,12 +64,12 @@ async def tamper(pool: Pool, statement: str, *params: object) -> None:
         await tx.execute(statement, params, prepare=False)
 
 
-async def test_an_untouched_log_is_as_it_was_sealed(pool: Pool, leadership: Leadership) -> None:
+async def test_an_unchanged_log_matches_its_seals(pool: Pool, leadership: Leadership) -> None:
     await three_seals(pool, leadership)
     assert await verify(pool) == []
 
 
-async def test_a_seal_names_a_committed_change_and_none_that_is_undecided(
+async def test_a_seal_covers_committed_changes_and_no_undecided_one(
     pool: Pool, leadership: Leadership
 ) -> None:
     await log(pool, 1)
@@ -106,7 +106,7 @@ async def test_an_edited_change_is_detected(pool: Pool, leadership: Leadership, 
     await tamper(pool, f"UPDATE changes SET {edit} WHERE id = %s", made[1].last_id)
     [found] = await verify(pool)
     assert (found.after_id, found.last_id) == (made[1].after_id, made[1].last_id)
-    assert "is not as it was sealed" in found.message
+    assert "differs from its seal" in found.message
 
 
 async def test_a_deleted_change_is_detected(pool: Pool, leadership: Leadership) -> None:
@@ -134,7 +134,7 @@ async def test_a_truncated_log_is_detected(pool: Pool, leadership: Leadership) -
     assert len(found) == len(made) and all("3 of 3 changes" in f.message for f in found)
 
 
-async def test_a_log_cut_off_with_its_seals_is_detected_by_a_noted_seal(
+async def test_a_log_cut_off_with_its_seals_is_detected_by_a_recorded_seal(
     pool: Pool, leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep = SealSweep(pool)
@@ -143,13 +143,13 @@ async def test_a_log_cut_off_with_its_seals_is_detected_by_a_noted_seal(
     await log(pool, 2, 3)
     with caplog.at_level(logging.INFO):
         await sweep.run(leadership)
-    noted = next(record.__dict__ for record in caplog.records if record.message == "audit.sealed")
+    recorded = next(record.__dict__ for record in caplog.records if record.message == "audit.sealed")
     await tamper(pool, "DELETE FROM changes WHERE id > 1")
     await tamper(pool, "DELETE FROM seals WHERE last_id > 1")
-    assert await verify(pool) == [], "what is left is consistent in itself"
+    assert await verify(pool) == [], "the remaining log is consistent"
     async with pool.reading() as tx:
-        [found] = await seals.check_expected_seal(tx, noted["last_id"], bytes.fromhex(noted["hash"]))
-    assert "is gone" in found.message
+        [found] = await seals.check_expected_seal(tx, recorded["last_id"], bytes.fromhex(recorded["hash"]))
+    assert "is missing" in found.message
     with caplog.at_level(logging.ERROR):
         await sweep.run(leadership)
     assert "audit.truncated" in [record.message for record in caplog.records]
@@ -164,7 +164,7 @@ async def test_an_edited_or_deleted_seal_is_detected(pool: Pool, leadership: Lea
     assert "at least one" in (await verify(pool))[0].message
 
 
-async def test_rows_dropped_by_retention_are_not_missed(pool: Pool, leadership: Leadership) -> None:
+async def test_rows_dropped_by_retention_are_no_findings(pool: Pool, leadership: Leadership) -> None:
     made = await three_seals(pool, leadership)
     await tamper(pool, "DELETE FROM changes WHERE id <= %s", made[1].last_id)
     assert len(await verify(pool)) == 2
@@ -188,13 +188,13 @@ def audit_verify(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60)
 
 
-async def test_the_command_tells_of_every_difference(
+async def test_audit_verify_prints_every_difference(
     pool: Pool, leadership: Leadership, database_url: str
 ) -> None:
     made = await three_seals(pool, leadership)
-    known = f"{made[2].last_id}:{made[2].hash.hex()}"
-    fine = audit_verify(database_url, "--seal", known)
-    assert (fine.returncode, fine.stdout) == (0, "the audit is as it was sealed\n")
+    seal = f"{made[2].last_id}:{made[2].hash.hex()}"
+    fine = audit_verify(database_url, "--seal", seal)
+    assert (fine.returncode, fine.stdout) == (0, "the change log matches its seals\n")
     await tamper(pool, "UPDATE changes SET actor_id = 'x' WHERE id = %s", made[1].last_id)
     bad = audit_verify(database_url)
     assert bad.returncode == 1

@@ -1,4 +1,4 @@
-"""Timers, slots and bounds: what becomes due without anybody calling."""
+"""Sweeps of timers and slots, and the repair of lane bounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def timers(quiet: RunningTaskDb) -> TimerSweep:
 
 
 async def let_pass(taskdb: RunningTaskDb) -> None:
-    """Let everything that waits have waited long enough."""
+    """Make every timer due."""
     async with taskdb.pool.transaction() as tx:
         await tx.execute(
             "UPDATE tasks SET next_attempt_time = now() - interval '1 second' WHERE next_attempt_time > now()"
@@ -44,7 +44,7 @@ async def let_pass(taskdb: RunningTaskDb) -> None:
         await tx.execute("UPDATE timers SET due_time = now() - interval '1 second'")
 
 
-async def test_a_retry_becomes_claimable_when_its_back_off_is_over(
+async def test_a_retry_becomes_claimable_after_its_backoff(
     yard: Yard, quiet: RunningTaskDb, leadership: Leadership, timers: TimerSweep
 ) -> None:
     names = await yard.create(5)
@@ -78,7 +78,7 @@ async def test_queue_and_total_timeouts_end_waiting_tasks(
     assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [plain]
 
 
-async def test_a_success_takes_its_timers_with_it(yard: Yard, quiet: RunningTaskDb) -> None:
+async def test_a_success_deletes_the_timers_of_its_task(yard: Yard, quiet: RunningTaskDb) -> None:
     await yard.create(total_timeout=Duration(seconds=1000), queue_timeout=Duration(seconds=1000))
     assert len(await quiet.rows("SELECT FROM timers")) == 2
     runner, _ = await yard.hello()
@@ -118,7 +118,9 @@ async def test_a_slot_without_a_head_is_repaired(
     assert [a.lease.task for a in (await yard.pop(runner)).assignments] == names[1:]
 
 
-async def test_what_is_committed_below_a_bound_is_found(yard: Yard, quiet: RunningTaskDb) -> None:
+async def test_repair_bounds_finds_a_task_committed_below_the_bound_of_its_lane(
+    yard: Yard, quiet: RunningTaskDb
+) -> None:
     await yard.create(2)
     runner, _ = await yard.hello()
     (lane,) = await yard.lanes()
@@ -126,7 +128,7 @@ async def test_what_is_committed_below_a_bound_is_found(yard: Yard, quiet: Runni
     (late,) = await yard.create()
     async with quiet.pool.transaction() as tx:
         # Committed late: its ready_time is well before what was popped.
-        # The claimed tasks' rows still say PENDING: only their leases know better.
+        # The rows of claimed tasks still have phase PENDING; their phase is in the lease.
         await tx.execute("UPDATE tasks SET ready_time = ready_time - interval '1 minute' WHERE phase = 1")
         await tx.execute("UPDATE queue SET ready_time = ready_time - interval '1 minute'")
     from taskyard.v1 import lease_service_pb2
@@ -137,7 +139,7 @@ async def test_what_is_committed_below_a_bound_is_found(yard: Yard, quiet: Runni
     assert [a.lease.task for a in (await yard.pop(runner, lanes=lanes)).assignments] == [late]
 
 
-async def test_the_sweeper_of_a_process_retries_by_itself(
+async def test_a_running_taskdb_fires_retry_timers_by_itself(
     taskdb: RunningTaskDb, tenant: object, scheduler: object
 ) -> None:
     running = await make_yard(taskdb, scheduler, tenant)  # type: ignore[arg-type]

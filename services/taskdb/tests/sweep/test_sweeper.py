@@ -1,4 +1,4 @@
-"""When sweeps run: as often as they ask for while something happens, less often while nothing does."""
+"""The schedule of sweeps: their own interval while there are commits, a longer one otherwise."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.sweeper import Sweeper
 
 
-class Look:
-    """A sweep that counts its runs and says what it knows."""
+class CountingSweep:
+    """A sweep that counts its runs and returns a fixed wait."""
 
-    name = "look"
+    name = "counting"
 
-    def __init__(self, poll: float, known: float = math.inf) -> None:
+    def __init__(self, poll: float, wait: float = math.inf) -> None:
         self.poll = poll
-        self.known = known
+        self.wait = wait
         self.runs = 0
         self._ran = asyncio.Condition()
 
@@ -29,10 +29,10 @@ class Look:
         async with self._ran:
             self.runs += 1
             self._ran.notify_all()
-        return self.known
+        return self.wait
 
     async def reach(self, runs: int) -> None:
-        """Return once it has run so often."""
+        """Return once it has run `runs` times."""
         async with asyncio.timeout(10), self._ran:
             await self._ran.wait_for(lambda: self.runs >= runs)
 
@@ -46,14 +46,14 @@ def leadership() -> Leadership:
     return _Held(Pool("postgresql://nobody"), timedelta(0))
 
 
-async def test_a_sweep_rests_while_nothing_is_committed_and_comes_back_at_once(
+async def test_a_sweep_polls_less_while_nothing_is_committed_and_runs_after_a_commit(
     leadership: Leadership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeper, "ACTIVE_SECONDS", 0.0)
-    resting, exact = Look(0.05), Look(0.05, known=0.2)
+    resting, exact = CountingSweep(0.05), CountingSweep(0.05, wait=0.2)
     loop = Sweeper(leadership, [resting, exact])
     task = asyncio.create_task(loop.run())
-    # What is known to be due is done in time, what is only looked for is not looked for.
+    # A sweep with a due time runs on time; one that only polls does not poll.
     await exact.reach(3)
     assert resting.runs == 1
     loop.notify_commit()
@@ -61,8 +61,8 @@ async def test_a_sweep_rests_while_nothing_is_committed_and_comes_back_at_once(
     task.cancel()
 
 
-async def test_a_sweep_polls_while_something_happens(leadership: Leadership) -> None:
-    look = Look(0.02)
-    task = asyncio.create_task(Sweeper(leadership, [look]).run())
-    await look.reach(5)
+async def test_a_sweep_polls_at_its_own_interval_while_there_are_commits(leadership: Leadership) -> None:
+    sweep = CountingSweep(0.02)
+    task = asyncio.create_task(Sweeper(leadership, [sweep]).run())
+    await sweep.reach(5)
     task.cancel()

@@ -1,4 +1,4 @@
-"""Webhooks: written with the transition, delivered at least once, in order, signed, and never sent inside."""
+"""Webhooks: stored with the transition, signed, and delivered at least once and in order."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def sender(quiet: RunningTaskDb) -> AsyncIterator[WebhookSender]:
 
 
 async def ended(quiet: RunningTaskDb, caller: Caller, url: str, **callback: Any) -> str:
-    """A task with a callback that a runner has completed."""
+    """Make a task with a callback that has succeeded; returns its name."""
     task = await caller.create(callback=task_pb2.Callback(url=url, **callback))
     await quiet.succeed(task.name)
     return task.name
@@ -77,7 +77,7 @@ async def make_due(quiet: RunningTaskDb) -> None:
 
 
 def documented_recipe() -> Callable[[str, dict[str, str], bytes], bool]:
-    """The function that docs/howto/webhooks.md gives to receivers."""
+    """Return the function that docs/howto/webhooks.md recommends to receivers."""
     page = (Path(__file__).parents[4] / "docs/howto/webhooks.md").read_text()
     scope: dict[str, Any] = {}
     exec(page.split("```python\n")[1].split("```")[0], scope)
@@ -86,7 +86,7 @@ def documented_recipe() -> Callable[[str, dict[str, str], bytes], bool]:
 
 
 @pytest.mark.seed("S0.9")
-async def test_the_end_of_a_task_is_told_and_signed_as_documented(
+async def test_the_webhook_of_an_ended_task_is_sent_and_signed_as_documented(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     name = await ended(quiet, caller, receiver.url("/done?x=1"), headers={"X-Team": "blue"})
@@ -110,7 +110,7 @@ async def test_the_end_of_a_task_is_told_and_signed_as_documented(
     assert not genuine(secret, {**headers, "webhook-timestamp": "1"}, request.body)
 
 
-async def test_after_a_rotation_both_secrets_sign(
+async def test_both_secrets_sign_after_a_rotation(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     old = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default"))
@@ -121,7 +121,7 @@ async def test_after_a_rotation_both_secrets_sign(
     assert receiver.requests[0].headers["webhook-signature"].count("v1,") == 2
 
 
-async def test_a_receiver_that_was_down_gets_everything_in_order_per_task(
+async def test_a_receiver_that_was_down_gets_all_webhooks_in_order_per_task(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender
 ) -> None:
     async with receiving(Receiver()) as probe:
@@ -149,10 +149,10 @@ async def test_a_receiver_that_was_down_gets_everything_in_order_per_task(
     assert versions == sorted(versions) and len(set(versions)) == 3
 
 
-async def test_a_receiver_that_is_stopped_for_a_while_gets_everything_once_it_is_back(
+async def test_a_receiver_that_is_stopped_for_a_while_gets_all_webhooks_after_its_restart(
     database_url: str,
 ) -> None:
-    """The leader sends, and its own waits pass; `make webhooks` stops the receiver for a minute."""
+    """The leader of a running taskdb sends; `make webhooks` stops the receiver for a minute."""
     tasks, events = 20, ["TASK_PHASE_FAILED", "TASK_PHASE_CANCELLED"]
     genuine = documented_recipe()
     async for running in run_taskdb(database_url, webhook_networks="127.0.0.0/8"):
@@ -172,22 +172,22 @@ async def test_a_receiver_that_is_stopped_for_a_while_gets_everything_once_it_is
         assert await running.rows("SELECT count(*), max(attempt) > 0 FROM webhooks") == [(2 * tasks, True)]
         back = time.monotonic()
         async with receiving(Receiver(port=before.port)) as receiver:
-            # Waits double from 2 s on: the next attempt comes within as long as the outage was, about.
+            # Delays double from 2 s on, so the next attempt comes within about the length of the outage.
             async with asyncio.timeout(30 + 2 * OUTAGE_SECONDS):
                 await receiver.holds(2 * tasks)
             print(f"down for {back - stopped:.1f} s, all delivered {time.monotonic() - back:.1f} s after it")
-    told: dict[str, list[dict[str, Any]]] = {}
+    delivered: dict[str, list[dict[str, Any]]] = {}
     for received in receiver.requests:
         assert genuine(secret, received.headers, received.body)
-        told.setdefault(received.task["name"], []).append(received.task)
-    assert len(told) == tasks
-    for calls in told.values():
+        delivered.setdefault(received.task["name"], []).append(received.task)
+    assert len(delivered) == tasks
+    for calls in delivered.values():
         assert [call["status"]["phase"] for call in calls] == events
         first, second = (int(call["metadata"]["resourceVersion"]) for call in calls)
         assert first < second
 
 
-async def test_an_answer_that_is_no_success_is_asked_again_with_the_same_id(
+async def test_a_call_without_a_success_status_is_repeated_with_the_same_id(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     statuses = iter((500, 404, 200))
@@ -218,7 +218,7 @@ async def test_a_receiver_that_hangs_holds_up_nobody_else(
     assert (count, attempts) == (5, 1)
 
 
-async def test_what_was_not_acknowledged_is_sent_again_by_the_next_leader(
+async def test_the_next_leader_repeats_calls_that_were_not_recorded_as_delivered(
     quiet: RunningTaskDb, caller: Caller, sender: WebhookSender, receiver: Receiver
 ) -> None:
     first, second = Leadership(quiet.pool, timedelta(0)), Leadership(quiet.pool, timedelta(0))
@@ -227,7 +227,7 @@ async def test_what_was_not_acknowledged_is_sent_again_by_the_next_leader(
         await tx.execute("UPDATE coordinator_state SET expires_at = now()")
     assert await second.acquire()
     await ended(quiet, caller, receiver.url())
-    # It does not know yet that it is no leader: the call is made, but not forgotten.
+    # The former leader has not noticed the loss: it makes the call, but cannot delete it.
     await sender.deliver_due(first)
     assert len(receiver.requests) == 1 and await quiet.rows("SELECT FROM webhooks")
     await sender.deliver_due(second)
@@ -235,7 +235,7 @@ async def test_what_was_not_acknowledged_is_sent_again_by_the_next_leader(
     assert receiver.requests[0].body == receiver.requests[1].body
 
 
-async def test_deleting_the_task_does_not_take_its_webhook_back(
+async def test_deleting_a_task_keeps_its_webhook(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     name = await ended(quiet, caller, receiver.url())
@@ -244,7 +244,7 @@ async def test_deleting_the_task_does_not_take_its_webhook_back(
     assert receiver.requests[0].task["name"] == name
 
 
-async def test_a_call_is_given_up_after_days_or_when_the_receiver_is_gone(
+async def test_a_call_is_given_up_after_its_maximum_age_or_a_410_response(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     receiver.answer = lambda request: 410 if request.path == "/gone" else 500
@@ -254,12 +254,12 @@ async def test_a_call_is_given_up_after_days_or_when_the_receiver_is_gone(
         await tx.execute("UPDATE webhooks SET create_time = now() - interval '4 days'")
     await sender.deliver_due(leadership)
     assert len(receiver.requests) == 2 and not await quiet.rows("SELECT FROM webhooks")
-    # Nothing is given up in silence: the audit of the tenant says so.
+    # The audit of the tenant has an event for each.
     wanted = 'event_type = "webhook.given_up"'
     request = task_service_pb2.ListAuditEventsRequest(parent="tenants/default", filter=wanted)
     events = (await caller.tasks.ListAuditEvents(request)).audit_events
     assert {event.resource for event in events} == {
         name.replace("/tasks/", "/webhooks/") for name in (gone, old)
     }
-    told = {event.details["error"] for event in events}
-    assert told == {"the receiver answered 410 Gone", "the receiver answered 500"}
+    errors = {event.details["error"] for event in events}
+    assert errors == {"the receiver answered 410 Gone", "the receiver answered 500"}

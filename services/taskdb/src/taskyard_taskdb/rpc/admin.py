@@ -45,14 +45,14 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     async def RunDoctor(
         self, request: admin_service_pb2.RunDoctorRequest, context: Any
     ) -> admin_service_pb2.RunDoctorResponse:
-        context = RepairContext(self._pool, self._told, access.caller(), self._run_job)
+        repair_context = RepairContext(self._pool, self._told, access.caller(), self._run_job)
         response = admin_service_pb2.RunDoctorResponse(healthy=True)
         for check in _chosen(request):
-            asked = request.repair and (not check.named or check.name in request.checks)
-            found = await doctor_checks.run_check(self._pool, check, context if asked else None)
-            self._check_ran(check.name, found.left, found.repaired)
+            asked = request.repair and (not check.only_by_name or check.name in request.checks)
+            found = await doctor_checks.run_check(self._pool, check, repair_context if asked else None)
+            self._check_ran(check.name, found.remaining, found.repaired)
             response.findings.append(_message(found))
-            response.healthy &= not found.left
+            response.healthy &= not found.remaining
         return response
 
     async def ListQuarantines(
@@ -124,12 +124,12 @@ def _sentence(found: Finding) -> str:
         return f"no {check.about}"
     told = f"{found.count} {check.about}"
     if found.acknowledged:
-        told += f", {found.acknowledged} known and acknowledged"
+        told += f", {found.acknowledged} of them acknowledged"
     if found.repaired:
-        told += f", {found.repaired} {'acknowledged' if check.named else 'repaired'}"
-    if found.left and found.note:
+        told += f", {found.repaired} {'acknowledged' if check.only_by_name else 'repaired'}"
+    if found.remaining and found.note:
         told += f"; {found.note}"
-    elif found.left and check.named:
+    elif found.remaining and check.only_by_name:
         told += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
     return told
 

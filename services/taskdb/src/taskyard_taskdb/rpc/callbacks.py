@@ -1,4 +1,4 @@
-"""Callbacks: what a spec may ask for, and the webhook_request that a task's end makes of it."""
+"""Callbacks: what a spec may ask for, and the webhook request that the end of a task makes of it."""
 
 from __future__ import annotations
 

@@ -15,10 +15,11 @@ from taskyard_taskdb.storage.transition.transitions import Loaded, Written
 logger = logging.getLogger(__name__)
 
 OnCommit = Callable[[Written], None]
+"""Called with what a transaction has written, after its commit."""
 
 
 def apply_events(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Transition]:
-    """The transitions of events on loaded tasks; one that cannot be judged is logged and left as it is."""
+    """Return the transitions of events on loaded tasks; an event that raises is logged and skipped."""
     rng = Random()
     transitions: list[Transition] = []
     tasks = dict(loaded.tasks)
@@ -28,7 +29,7 @@ def apply_events(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Tr
         try:
             transition = lifecycle.apply(tasks[key], event, loaded.now, rng)
         except Exception:
-            logger.exception("%s of task %s/%s cannot be judged", type(event).__name__, *key)
+            logger.exception("%s of task %s/%s cannot be applied", type(event).__name__, *key)
             continue
         tasks[key] = transition.task
         transitions.append(transition)

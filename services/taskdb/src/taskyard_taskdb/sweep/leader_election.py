@@ -1,4 +1,4 @@
-"""The leadership of this replica: taken when vacant, renewed while it lasts, and proved in every transaction."""
+"""Leader election: a replica acquires the leadership, renews it, and checks it in every transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ RENEWAL_SECONDS = TTL.total_seconds() / 2
 
 
 class Leadership:
-    """Who may sweep. `grace` is a lease and a heartbeat: nobody is reaped in the first time of a term."""
+    """The leadership of housekeeping, as this replica sees it.
+
+    A new leader expires no lease for `grace`, the length of a lease and a heartbeat.
+    """
 
     def __init__(self, pool: Pool, grace: timedelta, holder: str = "") -> None:
         self._pool = pool
@@ -34,24 +37,25 @@ class Leadership:
 
     @property
     def held(self) -> bool:
-        """Whether the leadership is held, as far as this process can tell without asking."""
+        """Whether this replica leads, as far as its own clock shows; the database is not asked."""
         return self.term is not None and time.monotonic() < self._held_until
 
     @property
     def may_reap(self) -> bool:
-        """Whether the leadership was held, on one and the same database, for a lease and a heartbeat.
+        """Whether this replica has led for the grace period, with the database up all the time.
 
-        Whoever could renew a lease in that time has done so; a restart of the control plane reaps nobody.
+        Every holder that is alive has renewed its lease in that time, so a restart of the control plane
+        expires no lease of a live runner.
         """
         return self.held and time.monotonic() - self._since >= self._grace
 
     @property
     def grace_left(self) -> float:
-        """Seconds until somebody may be reaped."""
+        """Seconds until leases may be expired."""
         return max(0.0, self._since + self._grace - time.monotonic())
 
     async def run(self) -> None:
-        """Seek and keep the leadership until cancelled, then give it up."""
+        """Acquire and renew the leadership until cancelled, then release it."""
         try:
             while True:
                 await self.acquire()
@@ -60,43 +64,43 @@ class Leadership:
             await asyncio.shield(self._release())
 
     async def acquire(self) -> bool:
-        """Take or renew the leadership; whether it is held."""
+        """Acquire or renew the leadership; returns whether this replica leads."""
         began = time.monotonic()
         try:
             term = await self._pool.run(
                 lambda tx: leader_lock.acquire(tx, self.holder), reserve=True, single=True
             )
         except TaskyardError as error:
-            logger.warning("the leadership of housekeeping could not be renewed: %s", error)
+            logger.warning("leadership could not be renewed: %s", error)
             return self.held
         former, self.term = self.term, term
         if term is None:
             return False
         if not self._same(former, term):
             self._since, self._grace_stored = began, False
-        # The term counts from before the request: the database's clock cannot be behind that.
+        # Counted from before the request, so that it ends here no later than in the database.
         self._held_until = began + TTL.total_seconds()
         if former != term:
-            logger.info("holding the leadership of housekeeping in term %d", term.epoch)
+            logger.info("acquired leadership, term %d", term.epoch)
             self.changed.set()
         if not self._grace_stored:
             await self._store_grace(term)
         return True
 
     async def _store_grace(self, term: Term) -> None:
-        """Note in the database from when on this term may reap: whoever else would, asks there."""
+        """Store in the database from when on this term may expire leases; RunDoctor reads it there."""
         left = timedelta(seconds=self.grace_left)
         try:
             await self._pool.run(lambda tx: leader_lock.store_grace(tx, term, left), reserve=True)
             self._grace_stored = True
         except (TaskyardError, LeadershipLost) as error:
-            logger.info("the grace of term %d was not noted: %s", term.epoch, error)
+            logger.info("the grace period of term %d was not stored: %s", term.epoch, error)
 
     def _same(self, former: Term | None, term: Term) -> bool:
         return former == term and time.monotonic() < self._held_until
 
     async def check(self, tx: Tx) -> None:
-        """Keep the leadership for the rest of a transaction that writes. Raises LeadershipLost."""
+        """Lock the leadership for the rest of a transaction that writes. Raises LeadershipLost."""
         if self.term is None:
             raise LeadershipLost("no term")
         await leader_lock.check(tx, self.term)
@@ -110,4 +114,4 @@ class Leadership:
             async with asyncio.timeout(2):
                 await self._pool.run(lambda tx: leader_lock.release(tx, term), reserve=True)
         except (TaskyardError, TimeoutError):
-            logger.info("the leadership was not given up; it runs out by itself")
+            logger.info("leadership could not be released; it expires by itself")

@@ -1,4 +1,7 @@
-"""Pages of overdue leases."""
+"""Expires leases and sessions, redistributes tasks of disconnected runners, enforces deadlines.
+
+Leases are found without locks; each page is then locked, checked again and written under the leadership.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ Find = Callable[[Tx, Key, int], Awaitable[list[OverdueLease]]]
 
 
 class LeasePages:
-    """Applies an event to every lease that a query finds, page by page."""
+    """Applies an event to every lease that a query finds, a page per transaction."""
 
     def __init__(self, pool: Pool, on_commit: OnCommit, page: int = PAGE) -> None:
         self._pool = pool
@@ -47,7 +50,7 @@ class LeasePages:
     async def sweep(
         self, leadership: Leadership, find: Find, event_of: Callable[[OverdueLease], Event]
     ) -> int:
-        """How many leases were found. What cannot be moved is passed over, so that it blocks nobody else."""
+        """Return how many leases were found; a lease that cannot be swept is skipped and blocks no other."""
         after, count = BEFORE_ALL, 0
         while True:
             found = await self._sweep_page(leadership, find, event_of, after)
@@ -77,20 +80,23 @@ class LeasePages:
             loaded = await load_for_update(tx, [lease.key for lease in part])
             return await write(tx, apply_events(loaded, [(lease.key, event_of(lease)) for lease in part]))
 
-        await isolate(found, apply, _give_up)
+        await isolate(found, apply, _log_failure)
 
 
-def _give_up(found: OverdueLease, error: Exception) -> None:
+def _log_failure(found: OverdueLease, error: Exception) -> None:
     logger.error("the lease of task %s/%s cannot be swept: %r", *found.key, error)
 
 
-# How long a runner may be without a stream before on_runner_lost REDISTRIBUTE acts.
-PATIENCE = timedelta(seconds=10)
-SHORTEST_SECONDS = 0.1
+# How long a runner may be disconnected before its tasks with on_runner_lost REDISTRIBUTE are requeued.
+DISCONNECT_GRACE = timedelta(seconds=10)
+MIN_WAIT_SECONDS = 0.1
 
 
 class ExpirySweep:
-    """Expires leases and sessions; nothing in the first time of a term, when nobody could have renewed."""
+    """Expires leases and sessions, but none during the grace period of a new leader.
+
+    Holders could not renew while there was no leader.
+    """
 
     name = "expiry"
     poll = 5.0
@@ -101,27 +107,27 @@ class ExpirySweep:
 
     async def run(self, leadership: Leadership) -> float:
         async with self._pool.reading() as tx:
-            due, ahead = await overdue.lease_events(tx, PATIENCE)
+            due, ahead = await overdue.lease_events(tx, DISCONNECT_GRACE)
         if due:
             await self._pages.sweep(
                 leadership, _finder("overdue_actions"), lambda found: ActionDeadlinePassed()
             )
             if leadership.may_reap:
                 await self._reap(leadership)
-        wait = math.inf if ahead is None else max(ahead, SHORTEST_SECONDS)
-        return wait if leadership.may_reap else min(wait, max(leadership.grace_left, SHORTEST_SECONDS))
+        wait = math.inf if ahead is None else max(ahead, MIN_WAIT_SECONDS)
+        return wait if leadership.may_reap else min(wait, max(leadership.grace_left, MIN_WAIT_SECONDS))
 
     async def _reap(self, leadership: Leadership) -> None:
         pages = self._pages
         await pages.sweep(leadership, _finder("expired_leases"), _expired)
-        await pages.sweep(leadership, _finder("disconnected_leases", PATIENCE), _disconnected)
+        await pages.sweep(leadership, _finder("disconnected_leases", DISCONNECT_GRACE), _disconnected)
         await pages.sweep(leadership, _finder("overdue_runs"), lambda found: DeadlinePassed())
         while len(await self._pool.run(lambda tx: _close_sessions(tx, leadership))) == PAGE:
             pass
 
 
 def _finder(name: str, patience: timedelta | None = None) -> Find:
-    """One of the queries for overdue leases."""
+    """Return one of the queries for overdue leases."""
 
     async def find(tx: Tx, after: Key, page: int) -> list[OverdueLease]:
         return await overdue.leases(tx, name, after, page, patience)

@@ -1,4 +1,4 @@
-"""Small jobs: partitions, request ids, old checkpoints, dead runners, the end of the audit, vacuum."""
+"""Maintenance jobs: partitions, request ids, checkpoints, dead runners, old audit, vacuum, doctor."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from taskyard_taskdb.sweep.jobs import Guard
 
 PAGE = 2000
 REQUEST_AGE = timedelta(hours=24)
-# Moving the rows of a forgotten month may take longer than a statement of the hot path.
-_PATIENCE = "SET LOCAL statement_timeout = '10min'"
-# A table that has grown may take longer still; nothing waits for its vacuum.
-_VACUUM_PATIENCE = "SET statement_timeout = '2h'"
-# So often such a job shows that it is alive.
+# Moving rows out of a default partition may take longer than a statement of the hot path.
+_STATEMENT_TIMEOUT = "SET LOCAL statement_timeout = '10min'"
+# Vacuuming a large table may take longer still; nothing waits for it.
+_VACUUM_TIMEOUT = "SET statement_timeout = '2h'"
+# The interval at which a vacuum renews the record of its run.
 HEARTBEAT_SECONDS = 5.0
-# What is deleted from and read by scans: the rows that are gone must not be visited for long.
+# Tables with many deletions that are read by scans, which would visit the dead rows.
 _VACUUMED = (
     "runners",
     "sessions",
@@ -39,10 +39,10 @@ _VACUUMED = (
 
 
 class PartitionJob:
-    """Makes partitions ahead of time, and those of months whose rows lie in a default partition."""
+    """Makes the partitions of coming months, and of months whose rows are in a default partition."""
 
     name = "partitions"
-    about = "make the partitions of the coming months, and those that rows are waiting for"
+    about = "make the partitions of the coming months, and of rows in a default partition"
     schedule: Schedule = Every(timedelta(hours=1))
 
     def __init__(self, pool: Pool) -> None:
@@ -64,10 +64,10 @@ async def _make_ahead(tx: Tx) -> int:
 
 
 class RequestJob:
-    """Forgets request ids after a day: until then a repeated request is recognised."""
+    """Deletes request ids after a day; until then a repeated request is recognised."""
 
     name = "request-ids"
-    about = "forget request ids after 24 hours"
+    about = "delete request ids after 24 hours"
     schedule: Schedule = Every(timedelta(minutes=1))
 
     def __init__(self, pool: Pool) -> None:
@@ -83,10 +83,10 @@ class RequestJob:
 
 
 class CheckpointJob:
-    """Deletes checkpoints beyond the newest ten, where a writer did not come to it."""
+    """Deletes checkpoints beyond the newest ten that their writer did not delete."""
 
     name = "checkpoints"
-    about = "delete checkpoints beyond the newest 10 of a task, and those of tasks that are gone"
+    about = "delete checkpoints beyond the newest 10 of a task, and those of deleted tasks"
 
     def __init__(self, pool: Pool, schedule: Schedule) -> None:
         self._pool = pool
@@ -125,7 +125,7 @@ class RunnerJob:
 
 
 class AuditJob:
-    """Drops the months of the change log that nobody has to keep any more."""
+    """Drops the monthly partitions of the change log that are older than its retention."""
 
     name = "audit"
     about = "drop the monthly partitions of the change log that are older than a year"
@@ -149,7 +149,7 @@ async def _drop(tx: Tx, name: str) -> int:
 
 
 class VacuumJob:
-    """Removes dead rows of small tables once a day, also where autovacuum's thresholds are not reached."""
+    """Vacuums small tables every night, even if they do not reach the thresholds of autovacuum."""
 
     name = "vacuum"
     about = "vacuum and analyze the small tables; the large ones have settings of their own"
@@ -175,22 +175,22 @@ class VacuumJob:
 async def _vacuum(pool: Pool, table: str) -> None:
     async with pool.single() as tx:
         try:
-            await tx.execute(_VACUUM_PATIENCE, prepare=False)
-            # Not in a transaction, as PostgreSQL asks. What somebody else vacuums now is passed over.
+            await tx.execute(_VACUUM_TIMEOUT, prepare=False)
+            # VACUUM cannot run in a transaction. SKIP_LOCKED skips tables that autovacuum works on.
             await tx.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {table}", prepare=False)
             await tx.execute("RESET statement_timeout", prepare=False)
         except BaseException:
-            # The pool must not hand out a connection that waits for hours.
+            # A connection with this timeout must not return to the pool.
             await tx.connection.close()
             raise
 
 
 def _guarded(guard: Guard, work: Callable[..., Awaitable[int]]) -> Callable[[Tx], Awaitable[int]]:
-    """The work as a transaction that first proves that it may be done."""
+    """Return the work as a transaction that calls the guard first."""
 
     async def guarded(tx: Tx) -> int:
         await guard(tx)
-        await tx.execute(_PATIENCE, prepare=False)
+        await tx.execute(_STATEMENT_TIMEOUT, prepare=False)
         return await work(tx)
 
     return guarded
@@ -200,10 +200,10 @@ logger = logging.getLogger(__name__)
 
 
 class DoctorJob:
-    """Runs every check of RunDoctor; `check_ran` hears what each found."""
+    """Runs every check of RunDoctor without repairs; `check_ran` receives the counts of each."""
 
     name = "doctor"
-    about = "look for broken invariants; RunDoctor repairs them"
+    about = "check the invariants; RunDoctor repairs what is found"
 
     def __init__(self, pool: Pool, check_ran: Callable[[str, int, int], None], schedule: Schedule) -> None:
         self._pool = pool
@@ -214,7 +214,7 @@ class DoctorJob:
         for check in doctor_checks.CHECKS:
             await self._pool.run(lambda tx: guard(tx))
             found = await doctor_checks.run_check(self._pool, check)
-            self._check_ran(check.name, found.left, found.repaired)
-            if found.left:
-                logger.error("doctor: %d %s, such as %s", found.left, check.about, found.examples[0])
-            yield found.left
+            self._check_ran(check.name, found.remaining, found.repaired)
+            if found.remaining:
+                logger.error("doctor: %d %s, for example %s", found.remaining, check.about, found.examples[0])
+            yield found.remaining

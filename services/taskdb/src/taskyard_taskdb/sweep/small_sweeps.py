@@ -1,4 +1,4 @@
-"""Small chores of the leader: stored reports left behind, old revocations, runners that are drained."""
+"""Small sweeps of the leader: inbox, revocations, drains, tenant usage, slots, quarantines, statistics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from taskyard_taskdb.sweep.apply_events import OnCommit
 from taskyard_taskdb.sweep.leader_election import Leadership
 
 INBOX_SECONDS = 5.0
-TIDY_SECONDS = 60.0
+REVOCATION_SECONDS = 60.0
 DRAIN_SECONDS = 5.0
 DRAIN_PAGE = 500
 
 
 class InboxSweep:
-    """Applies reports of external tasks that a process accepted and did not come to."""
+    """Applies reports of external tasks that a process accepted but did not apply before it ended."""
 
     name = "inbox"
     poll = INBOX_SECONDS
@@ -44,10 +44,10 @@ class InboxSweep:
 
 
 class RevocationSweep:
-    """Forgets revocations that holders are not told any more."""
+    """Deletes revocations that are too old to be sent to holders."""
 
     name = "revocations"
-    poll = TIDY_SECONDS
+    poll = REVOCATION_SECONDS
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -62,7 +62,7 @@ class RevocationSweep:
 
 
 class DrainSweep:
-    """Notes when a runner that is to be drained holds nothing any more."""
+    """Marks a draining runner as drained once it holds no lease."""
 
     name = "drains"
     poll = DRAIN_SECONDS
@@ -82,7 +82,7 @@ USAGE_SECONDS = 600.0
 
 
 class UsageSweep:
-    """Keeps the table of what tenants have used small."""
+    """Deletes usage of tenants that has decayed to nothing."""
 
     name = "usage"
     poll = USAGE_SECONDS
@@ -91,8 +91,6 @@ class UsageSweep:
         self._pool = pool
 
     async def run(self, leadership: Leadership) -> float:
-        """Delete what has decayed."""
-
         async def work(tx: Tx) -> int:
             await leadership.check(tx)
             return await usage.forget(tx)
@@ -106,7 +104,7 @@ SLOT_SECONDS = 30.0
 
 
 class SlotSweep:
-    """Finds slots in doubt, locks them, and looks again."""
+    """Finds slots whose head does not hold them, locks and checks them again, and promotes the next task."""
 
     name = "slots"
     poll = SLOT_SECONDS
@@ -138,13 +136,13 @@ class SlotSweep:
 
 
 QUARANTINE_PAGE = 500
-# More would be a sign of something else: the rest is held back when these are released.
+# An upper bound per run; the tasks of further quarantines are held once some of these are released.
 MOST_QUARANTINES = 1000
 QUARANTINE_SECONDS = 5.0
 
 
 class QuarantineSweep:
-    """Pauses tasks that wait and would run what is quarantined; usually there is nothing to look for."""
+    """Pauses queued tasks of quarantined specs; a claim pauses those that it meets itself."""
 
     name = "quarantine"
     poll = QUARANTINE_SECONDS
@@ -174,15 +172,15 @@ class QuarantineSweep:
 
 
 STATS_SECONDS = 5.0
-# What a full page is followed by, as a part of the time it took: claims do not feel it, nor does it hold up
+# The pause after a full page, as a multiple of the time it took, so that folding does not delay claims and
 # other sweeps.
-STATS_REST = 2.0
+STATS_PAUSE_FACTOR = 2.0
 STATS_RETENTION = timedelta(days=35)
 STATS_DELETE_SECONDS = 3600.0
 
 
 class StatsSweep:
-    """Counts what has changed. Any replica may: the place in the log is locked by whoever counts."""
+    """Folds new changes into the statistics; a row lock lets one replica at a time do so."""
 
     name = "stats"
     poll = STATS_SECONDS
@@ -201,7 +199,7 @@ class StatsSweep:
         if time.monotonic() >= self._delete_due:
             await self._pool.run(_delete_old_stats)
             self._delete_due = time.monotonic() + STATS_DELETE_SECONDS
-        return math.inf if done else STATS_REST * took
+        return math.inf if done else STATS_PAUSE_FACTOR * took
 
 
 async def _delete_old_stats(tx: Tx) -> int:

@@ -1,4 +1,4 @@
-"""Delivers webhooks: at least once, in order per task, signed; a receiver that is down delays nobody else."""
+"""Signs and sends webhooks: at least once, in order per task; a receiver that is down delays no other."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from taskyard_taskdb.sweep.leader_election import Leadership
 logger = logging.getLogger(__name__)
 
 PAGE = 200
-# Between two looks; and until the next one if nothing is known to be due and nothing is committed.
+# The pause between two polls, and the poll interval while nothing is due and nothing is committed.
 PAUSE_SECONDS = 0.5
 POLL_SECONDS = 20.0
-# A receiver gets this long at a time, and others wait for their turn this long if it is busy.
+# How long a receiver is served at a time, and how long calls to a busy receiver are postponed.
 TURN_SECONDS = 30.0
 BUSY_DELAY = timedelta(seconds=5)
 GIVE_UP_AGE = timedelta(days=3)
@@ -36,7 +36,7 @@ _GONE = 410
 
 @dataclass(frozen=True, slots=True)
 class WebhookRequest:
-    """What a call consists of, but for its signature."""
+    """An HTTP request to a receiver; without its signature until it is sent."""
 
     url: str
     headers: dict[str, str]
@@ -44,22 +44,22 @@ class WebhookRequest:
 
 
 class Unreachable(Exception):
-    """No answer: the receiver is down, too slow, or lies where no webhook may go."""
+    """The receiver did not answer: it is down, too slow, or at an address that webhooks may not reach."""
 
 
 class Post(Protocol):
-    """Makes a call; returns the status of the answer. Raises Unreachable."""
+    """Sends a request; returns the HTTP status of the response. Raises Unreachable."""
 
     async def __call__(self, request: WebhookRequest) -> int: ...
 
 
 Render = Callable[[TaskRecord], WebhookRequest]
 OnOutcome = Callable[[str], None]
-"""Hears what became of each call: delivered, failed or given_up."""
+"""Called with the outcome of each call: delivered, failed or given_up."""
 
 
 class WebhookSender:
-    """The leader's sender: one turn per receiver at a time, receivers side by side."""
+    """Sends due webhooks while this replica leads: receivers in parallel, one call per receiver at a time."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class WebhookSender:
         self._committed = asyncio.Event()
 
     def notify_commit(self) -> None:
-        """Say that something was committed, which may have to be on_outcome."""
+        """Record a commit, which may have stored webhooks."""
         self._committed.set()
 
     async def run(self, leadership: Leadership) -> None:
-        """Deliver what is due while the leadership is held, until cancelled."""
+        """Deliver due webhooks while this replica leads, until cancelled."""
         try:
             while True:
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -97,19 +97,19 @@ class WebhookSender:
             await self.stop()
 
     async def stop(self) -> None:
-        """End the turns; what was not answered is sent again by whoever comes next."""
+        """Cancel the turns; the next leader repeats calls without a response."""
         turns = list(self._turns.values())
         for turn in turns:
             turn.cancel()
         await asyncio.gather(*turns, return_exceptions=True)
 
     async def deliver_due(self, leadership: Leadership) -> None:
-        """Deliver what is due now, and wait for the answers."""
+        """Deliver the webhooks that are due now, and wait for the responses."""
         await self._begin_turns(leadership)
         await asyncio.gather(*self._turns.values())
 
     async def _begin_turns(self, leadership: Leadership) -> float:
-        """Begin with what is due; returns in how many seconds to look again."""
+        """Start delivering due webhooks; returns the seconds until the next poll."""
         try:
             async with self._pool.reading() as tx:
                 ahead = await webhook_outbox.next_due(tx)
@@ -124,10 +124,10 @@ class WebhookSender:
                 self._in_flight.update(call.id for call, _ in group)
                 self._turns[receiver] = asyncio.create_task(self._turn(leadership, receiver, group))
             if busy:
-                # Out of the way of those that can be served.
+                # Postponed, so that the next page has calls of other receivers.
                 await self._postpone(leadership, busy, BUSY_DELAY)
         except (TaskyardError, LeadershipLost) as error:
-            logger.info("webhooks are put off: %s", error)
+            logger.info("webhooks are postponed: %s", error)
         return 0.0
 
     def _by_receiver(self, found: Sequence[Call]) -> dict[str, list[tuple[Call, WebhookRequest]]]:
@@ -155,18 +155,18 @@ class WebhookSender:
         except (TaskyardError, LeadershipLost) as error:
             logger.info("the turn of receiver %s ended: %s", receiver, error)
         except Exception:
-            # One receiver must not stop the others; its calls stay due.
+            # A failure of one receiver must not stop the others; its calls stay due.
             logger.exception("the turn of receiver %s failed", receiver)
         finally:
             self._in_flight.difference_update(call.id for call, _ in group)
             self._turns.pop(receiver, None)
 
     async def _send(self, leadership: Leadership, call: Call, request: WebhookRequest) -> timedelta | None:
-        """Make one call; how long to leave the receiver alone if it did not answer."""
+        """Make one call; returns how long to postpone the receiver if it did not respond."""
         try:
             signed = await self._sign(call, request)
         except NotFound:
-            # Its tenant is gone, and with it everybody who could have wanted to know.
+            # The tenant was deleted, and with it the secret to sign with.
             await self._write(leadership, lambda tx: webhook_outbox.delete_call(tx, call))
             return None
         try:
@@ -186,7 +186,7 @@ class WebhookSender:
     async def _sign(self, call: Call, request: WebhookRequest) -> WebhookRequest:
         task = call.task
         found = await self._pool.run(lambda tx: webhook_outbox.signing_secrets(tx, task.tenant_id))
-        # The same at every repeat, so that a receiver can tell one.
+        # Every repeat has the same id, so that a receiver can recognise it.
         call_id, now = f"{task.uid}.{task.version}", datetime.now(UTC)
         headers = {
             **request.headers,
@@ -207,7 +207,7 @@ class WebhookSender:
         return delay
 
     async def _give_up(self, leadership: Leadership, call: Call, error: str) -> None:
-        logger.warning("webhook of %s is given up: %s", call.task.name, error)
+        logger.warning("webhook of %s failed for good: %s", call.task.name, error)
         await self._write(leadership, lambda tx: webhook_outbox.give_up(tx, call, error))
         self._on_outcome("given_up")
 

@@ -1,4 +1,4 @@
-"""What RunDoctor does about its findings: a repair locks, looks again, and changes what is still wrong."""
+"""The repairs of RunDoctor: each locks the rows, checks them again, and corrects what is still wrong."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ DOCTOR = Actor(ActorType.SYSTEM, "doctor")
 
 
 class RepairNotPossible(Exception):
-    """The repair is not safe, or not possible, at this time; says what to do instead."""
+    """The repair is unsafe or impossible at this time; the message says what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairContext:
-    """What repairs work with: the database, whom to tell, who asked, and how a job is run by its name."""
+    """The dependencies of repairs: database, callback after a commit, caller, and how to run a job."""
 
     pool: Pool
     on_commit: Callable[[Written], None]
@@ -44,11 +44,11 @@ class RepairContext:
 
 Work = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
 Repair = Callable[[RepairContext, Sequence[Key]], Awaitable[None]]
-"""Repairs what is still wrong of these. Raises RepairNotPossible."""
+"""Repairs those of the findings that are still wrong. Raises RepairNotPossible."""
 
 
 def in_transaction(work: Work) -> Repair:
-    """The work as a repair: one transaction for all."""
+    """Return a repair that does the work in one transaction."""
 
     async def repair(context: RepairContext, keys: Sequence[Key]) -> None:
         context.on_commit(await context.pool.run(lambda tx: work(tx, keys)))
@@ -56,8 +56,8 @@ def in_transaction(work: Work) -> Repair:
     return repair
 
 
-def executing(*names: str) -> Repair:
-    """Statements that guard themselves, in this order."""
+def run_statements(*names: str) -> Repair:
+    """Return a repair that executes statements in this order; each checks its own conditions."""
 
     async def work(tx: Tx, keys: Sequence[Key]) -> Written:
         for name in names:
@@ -68,7 +68,7 @@ def executing(*names: str) -> Repair:
 
 
 async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
-    """Put tasks that can be claimed into the queue."""
+    """Insert the missing queue rows of claimable tasks."""
     await load_for_update(tx, keys, damaged=True)
     await tx.execute(statement("doctor_set_ready"), params(keys))
     rows = await tx.fetch(statement("doctor_enqueue"), params(keys))
@@ -76,7 +76,7 @@ async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
 
 
 async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
-    """Let tasks that run nowhere be claimed again."""
+    """Requeue running tasks that have no lease."""
     before = await load_for_update(tx, keys, damaged=True)
     moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
     if not moved:
@@ -92,14 +92,14 @@ async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
 
 
 async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
-    """End leases that are over, as the sweep does, and no earlier than it may. Raises RepairNotPossible."""
+    """Expire overdue leases as the sweep does, after the grace of the leader. Raises RepairNotPossible."""
     wait = await leader_lock.seconds_until_reaping(tx)
     if wait is None:
         raise RepairNotPossible(
-            "no replica leads housekeeping, so that nobody knows how long runners could not renew"
+            "no replica leads housekeeping, so it is unknown how long runners could not renew"
         )
     if wait > 0:
-        raise RepairNotPossible(f"runners may still come back to their leases: try again in {wait:.0f} s")
+        raise RepairNotPossible(f"runners may still renew their leases: try again in {wait:.0f} s")
     loaded = await load_for_update(tx, keys)
     rng = Random()
     return await write(
@@ -113,26 +113,26 @@ async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
 
 
 async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> Written:
-    """Settle who holds the slots of these tasks."""
+    """Repair the slots of these tasks."""
     rows = await tx.fetch(statement("doctor_slots_of"), params(keys))
     return await slot_repair.repair(tx, [(row[0], row[1]) for row in rows])
 
 
 async def correct_counters(tx: Tx, keys: Sequence[Key]) -> Written:
-    """Set counters to what a recount finds."""
+    """Set counters to their recounted values."""
     await counters.compare(tx, repair=True)
     return Written()
 
 
 async def make_partitions(tx: Tx, keys: Sequence[Key]) -> Written:
-    """Make the partitions that rows are waiting for."""
+    """Make the missing partitions of rows in a default partition, and move the rows."""
     for table in COLUMNS:
         await ensure_months(tx, table, await stray_months(tx, table))
     return Written()
 
 
 async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
-    """Tell what the log does not know, and let no version be told twice."""
+    """Append missing changes to the log, and raise versions that the log has passed."""
     loaded = await load_for_update(tx, keys)
     rows = await tx.fetch(statement("doctor_logged_versions"), params(keys))
     logged = {(row[0], row[1]): row[2] for row in rows}
@@ -148,13 +148,13 @@ async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
 
 
 async def run_jobs(context: RepairContext, keys: Sequence[Key]) -> None:
-    """Run jobs now; what fails again is found again."""
+    """Run jobs now; a job that fails again stays a finding."""
     for _, job in keys:
         await context.run_job(job)
 
 
 def params(keys: Sequence[Key]) -> dict[str, object]:
-    """The columns of keys."""
+    """Return keys as parallel arrays."""
     return {
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "ids": arrays.texts([key[1] for key in keys]),
@@ -182,24 +182,24 @@ def _change(task: TaskState, event: ChangeEvent, now: datetime, before: Phase | 
     )
 
 
-# The answers of receivers are waited for half a minute: the turn that each gets.
+# How long to wait for receivers: half a minute, the time that the sender serves each.
 WEBHOOK_POLLS = 300
 WEBHOOK_POLL_SECONDS = 0.1
 
 Tries = list[tuple[int, int]]
-"""Webhooks and how often each was tried."""
+"""The ids of webhooks, with their attempts."""
 
 
 async def deliver_webhooks(context: RepairContext, keys: Sequence[Key]) -> None:
-    """Have webhooks tried at once and wait until each was; what fails is found again. Raises RepairNotPossible."""
+    """Let the leader send webhooks at once, and wait until each was tried. Raises RepairNotPossible."""
     tries = await context.pool.run(lambda tx: _expedite_webhooks(tx, keys))
     if not tries:
         return
-    # Wakes the sender, also that of another replica.
+    # Wakes the sender of the leader, on this or another replica.
     context.on_commit(Written(changed=True))
     async with context.pool.reading() as tx:
         if await leader_lock.seconds_until_reaping(tx) is None:
-            raise RepairNotPossible("no replica leads housekeeping, so that nobody sends them")
+            raise RepairNotPossible("no replica leads housekeeping, so webhooks are not sent")
     for _ in range(WEBHOOK_POLLS):
         if not await _has_untried_webhooks(context, tries):
             return

@@ -1,4 +1,4 @@
-"""Small jobs: partitions, the end of the audit, request ids, old checkpoints, vacuum."""
+"""Maintenance jobs: partitions, retention of the audit, request ids, checkpoints, vacuum."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def caller(quiet: RunningTaskDb) -> Caller:
 
 
 async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
-    """A running task with three lines of its log."""
+    """Make a running task with three log lines; returns its name."""
     yard = await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER, None), caller)
     (name,) = await yard.create()
     runner, _ = await yard.hello()
@@ -38,7 +38,7 @@ async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
 
 
 @pytest.mark.seed("S0.94")
-async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
+async def test_rows_of_a_missing_partition_are_kept_and_moved_when_it_is_made(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     month = month_of(datetime.now(UTC))
@@ -61,7 +61,7 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
     assert await quiet.rows("SELECT count(*) FROM logs_default") == [(0,)]
     page = await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=written))
     assert [entry.message for entry in page.entries] == ["line 1", "line 2", "line 3"]
-    # What is written next goes where it belongs, and an older month has its turn as well.
+    # The next rows go to the new partition, and an older month gets its partition as well.
     await caller.create()
     await quiet.execute("INSERT INTO changes SELECT * FROM changes WHERE false")
     await quiet.execute(
@@ -74,7 +74,7 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
 
 
 @pytest.mark.seed("S2.140")
-async def test_the_audit_is_dropped_by_the_month_after_a_year(
+async def test_monthly_partitions_of_the_change_log_are_dropped_after_a_year(
     quiet: RunningTaskDb, jobs: dict[str, Job]
 ) -> None:
     for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
@@ -90,7 +90,7 @@ async def test_the_audit_is_dropped_by_the_month_after_a_year(
 
 
 @pytest.mark.seed("S2.147-148")
-async def test_request_ids_are_forgotten_after_a_day(
+async def test_request_ids_are_deleted_after_a_day(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     first = await caller.create(request_id="r-1")
@@ -104,7 +104,7 @@ async def test_request_ids_are_forgotten_after_a_day(
 
 
 @pytest.mark.seed("S2.139")
-async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
+async def test_checkpoints_beyond_ten_and_of_deleted_tasks_are_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     task_id = (await caller.create()).metadata.id
@@ -120,7 +120,9 @@ async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
 
 
 @pytest.mark.seed("S0.99")
-async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
+async def test_tables_with_many_deletions_are_vacuumed_early(
+    quiet: RunningTaskDb, jobs: dict[str, Job]
+) -> None:
     before = await quiet.rows("SELECT statement_timestamp()")
     assert await run_job(quiet.pool, jobs["vacuum"], no_guard) > 5
     vacuumed = await quiet.rows("SELECT last_vacuum FROM pg_stat_user_tables WHERE relname = 'runners'")
@@ -132,8 +134,8 @@ async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jo
         assert any(option.startswith("autovacuum_vacuum_scale_factor") for option in settings[table]), table
 
 
-# What ANALYZE asks of an index by an expression: waits for a lock, and fails where statements are cut short.
-PATIENT = """
+# ANALYZE evaluates this index expression: it waits for a lock, and fails under the usual statement_timeout.
+SLOW_INDEX = """
 CREATE FUNCTION patient(text) RETURNS text IMMUTABLE LANGUAGE plpgsql SET lock_timeout = 0 AS $$ BEGIN
     PERFORM pg_advisory_xact_lock_shared(7);
     IF current_setting('statement_timeout') = '30s' THEN RAISE 'cut short'; END IF;
@@ -143,23 +145,23 @@ CREATE INDEX ON runners (patient(runner_id));
 """
 
 
-async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
+async def test_a_long_vacuum_has_a_longer_timeout_and_sends_heartbeats(
     quiet: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance_jobs, "HEARTBEAT_SECONDS", 0.01)
-    signs, alive = 0, asyncio.Event()
+    heartbeats, alive = 0, asyncio.Event()
 
     async def guard(tx: Tx) -> None:
-        nonlocal signs
-        signs += 1
-        if signs == 20:
+        nonlocal heartbeats
+        heartbeats += 1
+        if heartbeats == 20:
             alive.set()
 
     pool = Pool(quiet.url, PoolOptions(size=2))
     await pool.open()
     with psycopg.connect(quiet.url, autocommit=True) as connection:
         connection.execute("INSERT INTO runners (runner_id, key_id, registration) VALUES ('r', 'k', '')")
-        connection.execute(PATIENT)
+        connection.execute(SLOW_INDEX)
         connection.execute("SELECT pg_advisory_lock(7)")
         job = asyncio.create_task(run_job(pool, maintenance_jobs.VacuumJob(pool, Every(DAY)), guard))
         async with asyncio.timeout(60):
@@ -168,7 +170,7 @@ async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
         connection.execute("SELECT pg_advisory_unlock(7)")
         async with asyncio.timeout(60):
             assert await job > 5
-    # Whoever gets a connection next is cut short again.
+    # The connections of the pool have the ordinary timeout again.
     async with pool.reading() as one, pool.reading() as other:
         for tx in (one, other):
             assert await tx.fetch("SHOW statement_timeout") == [("30s",)]
