@@ -82,7 +82,7 @@ async def test_damage_of_the_log_is_acknowledged_only_by_name_and_is_a_notice_af
         answer = await run_doctor(admin, repair=repair)
         found = finding(answer, "seals")
         assert (answer.healthy, found.count, found.repaired_count, found.severity) == (True, 1, 0, NOTICE)
-        assert "known and acknowledged" in found.message
+        assert "1 of them acknowledged" in found.message
     assert len(await verify(quiet)) == 1
     assert await quiet.rows("SELECT * FROM seals") == before
 
@@ -98,7 +98,7 @@ async def test_an_acknowledgement_names_its_actor_and_range_and_is_sealed(
     (event,) = (await admin.tasks.ListAuditEvents(wanted)).audit_events
     ((key_id,),) = await quiet.rows("SELECT key_id FROM api_keys WHERE kind = %s", api_keys.ADMIN)
     assert (event.resource, event.actor.id) == ("auditRanges/1-3", key_id)
-    assert "is not as it was sealed" in event.details["found"][0]
+    assert "differs from its seal" in event.details["found"][0]
     await sealed.run(await lead(quiet))
     assert (await run_doctor(admin, "seals")).healthy
     await quiet.execute("UPDATE changes SET actor_id = 'somebody' WHERE event = 96")

@@ -134,7 +134,7 @@ async def test_a_truncated_log_is_detected(pool: Pool, leadership: Leadership) -
     assert len(found) == len(made) and all("3 of 3 changes" in f.message for f in found)
 
 
-async def test_a_log_cut_off_with_its_seals_is_detected_by_a_recorded_seal(
+async def test_a_log_truncated_with_its_seals_is_detected_by_a_recorded_seal(
     pool: Pool, leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep = SealSweep(pool)
