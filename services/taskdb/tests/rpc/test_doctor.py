@@ -238,11 +238,11 @@ async def test_unknown_checks_are_rejected_and_tenants_may_not_run_the_doctor(
 async def test_the_nightly_job_reports_findings_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
     await yard.create(2)
     await quiet.execute("DELETE FROM queue")
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
 
-    job = DoctorJob(quiet.pool, lambda check, left, repaired: told.update({check: left}), Nightly())
+    job = DoctorJob(quiet.pool, lambda check, left, repaired: reported.update({check: left}), Nightly())
     assert await run_job(quiet.pool, job, no_guard) == 2
-    assert told.pop("task-without-queue-row") == 2 and set(told.values()) == {0}
+    assert reported.pop("task-without-queue-row") == 2 and set(reported.values()) == {0}
     assert not await quiet.rows("SELECT FROM queue")
 
 

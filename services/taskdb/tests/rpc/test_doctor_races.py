@@ -1,4 +1,4 @@
-"""Repairs of RunDoctor on healthy tasks: what they are told to mend is looked at again, and left alone."""
+"""Repairs of RunDoctor on healthy tasks: each repair checks its tasks again and does not change them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ROUNDS = 6
 RETRY = {"backoff": {"initial": Duration(nanos=20_000_000), "jitter": 1}}
 
 
-def surgeon(taskdb: RunningTaskDb) -> RepairContext:
-    """What RunDoctor works with."""
+def repair_context(taskdb: RunningTaskDb) -> RepairContext:
+    """The repair context of RunDoctor."""
     parts = taskdb.taskdb
     return RepairContext(
         taskdb.pool, parts._after_commit, Actor(ActorType.USER, "admin"), parts.housekeeping.run_job
@@ -115,7 +115,7 @@ async def operate(taskdb: RunningTaskDb, rounds: int) -> None:
     for _ in range(rounds):
         for check in doctor_checks.CHECKS:
             with suppress(RepairNotPossible):
-                await doctor_checks.repair_pages(check, surgeon(taskdb), await keys_of(taskdb, check))
+                await doctor_checks.repair_pages(check, repair_context(taskdb), await keys_of(taskdb, check))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -124,12 +124,12 @@ async def test_repairs_of_every_check_race_with_work_and_sweeps(
 ) -> None:
     work = Work(yard, taskdb, Random(seed))
     runners = [(await yard.hello(f"runner-{number}"))[0] for number in range(3)]
-    told = taskdb.taskdb._after_commit
+    on_commit = taskdb.taskdb._after_commit
     sweeps: tuple[Sweep, ...] = (
-        SlotSweep(taskdb.pool, told),
-        TimerSweep(taskdb.pool, told),
-        QuarantineSweep(taskdb.pool, told),
-        ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, told)),
+        SlotSweep(taskdb.pool, on_commit),
+        TimerSweep(taskdb.pool, on_commit),
+        QuarantineSweep(taskdb.pool, on_commit),
+        ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, on_commit)),
     )
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(work.create())

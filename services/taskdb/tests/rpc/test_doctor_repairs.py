@@ -38,7 +38,7 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 
 async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Leadership:
-    """A leader whose term has just begun; whoever led before does not any more."""
+    """A leader whose term has just begun, after the former leader."""
     await quiet.execute("UPDATE coordinator_state SET expires_at = clock_timestamp()")
     leadership = Leadership(quiet.pool, grace)
     assert await leadership.acquire()
@@ -50,7 +50,7 @@ async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Leaders
 
 @pytest.fixture
 async def sealed(yard: Yard, quiet: RunningTaskDb) -> SealSweep:
-    """Seals what is logged; three changes are."""
+    """A sweep that has sealed a log of three changes."""
     await yard.create(3)
     sweep = SealSweep(quiet.pool)
     await sweep.run(await lead(quiet))
@@ -58,7 +58,7 @@ async def sealed(yard: Yard, quiet: RunningTaskDb) -> SealSweep:
 
 
 async def verify(quiet: RunningTaskDb) -> list[seals.SealFinding]:
-    """What `audit verify` tells."""
+    """Return the output of `audit verify`."""
     async with quiet.pool.reading() as tx:
         return await seals.verify_seals(tx)
 
@@ -69,7 +69,7 @@ async def test_damage_of_the_log_is_acknowledged_only_by_name_and_is_a_notice_af
     assert (await run_doctor(admin, "seals")).healthy
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     before = await quiet.rows("SELECT * FROM seals")
-    # Who repairs whatever there is has not said that tampering is fine.
+    # A repair of all checks does not acknowledge tampering.
     for _ in range(2):
         answer = await run_doctor(admin, repair=True)
         found = finding(answer, "seals")
@@ -206,9 +206,9 @@ async def test_no_lease_is_expired_before_its_runner_could_renew_it(
     assert not alone.healthy and "no replica leads" in finding(alone, "lease-overdue").message
     await lead(quiet, timedelta(seconds=40))
     early = await run_doctor(admin, repair=True)
-    told = finding(early, "lease-overdue")
-    assert not early.healthy and told.repaired_count == 0
-    assert "try again in" in told.message
+    overdue = finding(early, "lease-overdue")
+    assert not early.healthy and overdue.repaired_count == 0
+    assert "try again in" in overdue.message
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_RUNNING
     # The runner is back, and its outcome counts.
     (accepted,) = await yard.report(runner, succeeded(assignment))
@@ -243,7 +243,7 @@ async def test_only_the_leader_reports_the_metric_of_findings(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = InMemoryMetricReader()
-    # What this process told before belongs to others.
+    # Metrics of earlier tests of this process are not counted.
     monkeypatch.setattr(metrics, "_gauges", [])
     monkeypatch.setattr(metrics, "_instruments", {})
     monkeypatch.setattr(metrics, "_meter", MeterProvider([reader]).get_meter("test"))

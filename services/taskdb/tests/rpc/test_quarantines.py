@@ -35,7 +35,7 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 
 async def lose_runners(quiet: RunningTaskDb, name: str, times: int) -> None:
-    """Runners claim and start the task, and are never heard of again."""
+    """Let runners claim and start the task, and lose each of them."""
 
     def expire(task: TaskState, now: Any) -> Event:
         return LeaseExpired(generation=task.generation)

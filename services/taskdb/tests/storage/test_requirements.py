@@ -65,7 +65,7 @@ async def test_the_leader_row_is_acquired_after_its_expiry_or_by_its_holder(task
     await taskdb.taskdb.housekeeping.stop()
     pool = taskdb.pool
     async with pool.transaction() as tx:
-        # In one transaction: a renewal that was under way when its leader stopped may come in between.
+        # In one transaction, since a renewal of the stopped leader may still run.
         await tx.execute("UPDATE coordinator_state SET value = '', expires_at = now() - interval '1 s'")
         first = await leader_lock.acquire(tx, "one")
     assert first is not None and await pool.run(lambda tx: leader_lock.acquire(tx, "two")) is None
@@ -89,7 +89,7 @@ async def test_the_leader_row_is_acquired_after_its_expiry_or_by_its_holder(task
 
 # Tables with rows of tenants whose key begins with something else, and why that may be.
 OTHER_KEYS = {
-    "api_keys": "a caller brings the id of its key, and is known by it",
+    "api_keys": "a caller sends the id of its key, which identifies it",
     "inbox": "reports are applied in the order of their ids; each names its tenant",
     "revocations": "a renewal asks for those of a runner, over all tenants",
     "webhooks": "calls are made in the order of their ids; each names its tenant",

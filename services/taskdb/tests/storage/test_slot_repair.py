@@ -18,7 +18,7 @@ from taskyard_taskdb.sweep.small_sweeps import SlotSweep
 from tests.harness.invariants import assert_invariants
 
 GHOST = "UPDATE slots SET head_task_id = 'ghost'"
-NOBODY = "UPDATE slots SET head_task_id = NULL"
+NO_HEAD = "UPDATE slots SET head_task_id = NULL"
 WAITER = "UPDATE slots SET head_task_id = (SELECT task_id FROM tasks WHERE pending_reason = 4)"
 NO_ROW = "DELETE FROM slots"
 
@@ -45,7 +45,7 @@ async def sweep(quiet: RunningTaskDb) -> None:
 
 
 async def claimed(yard: Yard, runner: Runner) -> list[Assignment]:
-    """What the runner gets now, and has started."""
+    """Let the runner claim and start tasks; returns the assignments."""
     found = list((await yard.pop(runner)).assignments)
     if found:
         await yard.report(runner, *(started(assignment) for assignment in found))
@@ -53,19 +53,19 @@ async def claimed(yard: Yard, runner: Runner) -> list[Assignment]:
 
 
 async def expect_one_after_the_other(yard: Yard, runner: Runner, names: list[str], *held: Assignment) -> None:
-    """The tasks of the slot run in their order, each after the former has ended."""
+    """Assert that the tasks of the slot run in their order, each after the former has ended."""
     ran: list[str] = []
-    under_way = list(held)
+    running = list(held)
     while len(ran) < len(names):
-        under_way += await claimed(yard, runner)
-        (assignment,) = under_way
+        running += await claimed(yard, runner)
+        (assignment,) = running
         assert await claimed(yard, runner) == []
         ran.append(assignment.lease.task)
-        await yard.report(runner, succeeded(under_way.pop()))
+        await yard.report(runner, succeeded(running.pop()))
     assert ran == names
 
 
-@pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
+@pytest.mark.parametrize("damage", [NO_HEAD, GHOST, WAITER, NO_ROW])
 async def test_the_sweep_keeps_the_queued_holder_of_a_slot(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, damage: str
 ) -> None:
@@ -76,7 +76,7 @@ async def test_the_sweep_keeps_the_queued_holder_of_a_slot(
     await expect_one_after_the_other(yard, runner, names)
 
 
-@pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
+@pytest.mark.parametrize("damage", [NO_HEAD, GHOST, WAITER, NO_ROW])
 async def test_the_sweep_keeps_the_running_holder_of_a_slot(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, damage: str
 ) -> None:
@@ -88,7 +88,7 @@ async def test_the_sweep_keeps_the_running_holder_of_a_slot(
     await expect_one_after_the_other(yard, runner, names, held)
 
 
-@pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
+@pytest.mark.parametrize("damage", [NO_HEAD, GHOST, WAITER, NO_ROW])
 async def test_the_doctor_replaces_a_wrong_head_by_the_holder(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller, damage: str
 ) -> None:
@@ -122,7 +122,7 @@ async def test_housekeeping_promotes_no_task_while_the_slot_has_a_holder(
     names = await yard.create(2, slot="one")
     runner, _ = await yard.hello()
     (held,) = await claimed(yard, runner)
-    await taskdb.execute(NOBODY)
+    await taskdb.execute(NO_HEAD)
     taskdb.taskdb.housekeeping.sweeper.wake("slots")
     async with asyncio.timeout(20):
         while not await taskdb.rows("SELECT FROM slots WHERE head_task_id IS NOT NULL"):
