@@ -163,7 +163,7 @@ def test_the_due_time_of_a_job_depends_on_the_outcome_of_its_last_run() -> None:
     ):
         failed = ran(error="x", failure_count=failures)
         assert due_time(Nightly(3), failed, NOON) == ended + delay
-    # An operator ran it, so the failure count was not increased.
+    # A failed run with failure count 0 is repeated at once.
     assert due_time(Nightly(3), ran(error="x"), NOON) == ended
 
 

@@ -210,7 +210,7 @@ async def test_a_receiver_that_hangs_holds_up_nobody_else(
         async with asyncio.timeout(30):
             await sender.deliver_due(leadership)
         assert [request.task["name"] for request in receiver.requests] == [name]
-        # One call found out that it does not answer; the others were put off with it.
+        # One call found that the receiver does not respond; the others were postponed with it.
         assert hanging.connections == 1
     ((count, attempts),) = await quiet.rows(
         "SELECT count(*), sum(attempt) FROM webhooks WHERE due_time > now()"

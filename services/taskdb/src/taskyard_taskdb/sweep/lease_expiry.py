@@ -35,6 +35,9 @@ from taskyard_taskdb.sweep.leader_election import Leadership
 logger = logging.getLogger(__name__)
 
 PAGE = 200
+# How long a runner may be disconnected before its tasks with on_runner_lost REDISTRIBUTE are requeued.
+DISCONNECT_GRACE = timedelta(seconds=10)
+MIN_WAIT_SECONDS = 0.1
 
 Find = Callable[[Tx, Key, int], Awaitable[list[OverdueLease]]]
 
@@ -85,11 +88,6 @@ class LeasePages:
 
 def _log_failure(found: OverdueLease, error: Exception) -> None:
     logger.error("the lease of task %s/%s cannot be swept: %r", *found.key, error)
-
-
-# How long a runner may be disconnected before its tasks with on_runner_lost REDISTRIBUTE are requeued.
-DISCONNECT_GRACE = timedelta(seconds=10)
-MIN_WAIT_SECONDS = 0.1
 
 
 class ExpirySweep:

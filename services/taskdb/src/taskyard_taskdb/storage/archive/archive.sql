@@ -1,6 +1,6 @@
 -- name: retention_page
--- Locks nothing: those of the next tasks in key order whose retention is over, and the last task scanned. Primary key of
--- tasks, so that ending a task maintains no index for it. `policy` has the retention in microseconds.
+-- Locks nothing: those of the next tasks in key order whose retention is over, and the last task scanned. Primary key
+-- of tasks, so that ending a task maintains no index for it. `policy` has the retention in microseconds.
 WITH seen AS MATERIALIZED (
     SELECT t.tenant_id, t.task_id, t.version, t.end_time, t.task_type, t.task_type_tenant,
         coalesce((convert_from(t.policy, 'UTF8')::jsonb ->> 'retention')::bigint * interval '1 microsecond',

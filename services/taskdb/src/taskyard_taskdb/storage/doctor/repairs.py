@@ -26,6 +26,9 @@ from taskyard_taskdb.storage.transition.task_rows import Key, key_of
 from taskyard_taskdb.storage.transition.transitions import Written, change_row, load_for_update, write
 
 DOCTOR = Actor(ActorType.SYSTEM, "doctor")
+# How long to wait for receivers: half a minute, the time that the sender serves each.
+WEBHOOK_POLLS = 300
+WEBHOOK_POLL_SECONDS = 0.1
 
 
 class RepairNotPossible(Exception):
@@ -181,10 +184,6 @@ def _change(task: TaskState, event: ChangeEvent, now: datetime, before: Phase | 
         ),
     )
 
-
-# How long to wait for receivers: half a minute, the time that the sender serves each.
-WEBHOOK_POLLS = 300
-WEBHOOK_POLL_SECONDS = 0.1
 
 Tries = list[tuple[int, int]]
 """The ids of webhooks, with their attempts."""
