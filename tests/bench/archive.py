@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from taskyard.v1.lease_service_pb2 import LanePop
+from taskyard.v1.lease_service_pb2 import LaneClaim
 from taskyard_taskdb.sweep.jobs import POLL_SECONDS
 from tests.bench import fill
 from tests.bench.database import migrated, wal_position
@@ -58,7 +58,7 @@ async def run(
             load = Load(taskdb.address, url)
             await load.batch_creates(20_000)
             epoch = await load.open_session(make_key(url, "runner").split("_")[1])
-            claims = Claims(load, epoch, await load.lane_pops())
+            claims = Claims(load, epoch, await load.lane_claims())
             # The first ones find plans and caches cold.
             await claims.make(Seen(), 5.0, lambda: False)
             before, with_it, after = Seen(), Seen(), Seen()
@@ -100,7 +100,7 @@ def _archived(connection: psycopg.Connection) -> str | None:
 class Claims:
     """Small claims at a steady pace; what they take is completed, and made anew."""
 
-    def __init__(self, load: Load, epoch: int, lanes: list[LanePop]) -> None:
+    def __init__(self, load: Load, epoch: int, lanes: list[LaneClaim]) -> None:
         self._load = load
         self._epoch = epoch
         self._lanes = lanes

@@ -130,10 +130,10 @@ class Load:
             return list(response.lanes)
         return []
 
-    async def lane_pops(self) -> list[lease_service_pb2.LanePop]:
+    async def lane_claims(self) -> list[lease_service_pb2.LaneClaim]:
         """The lanes whose work the runner of these benchmarks can take."""
         return [
-            lease_service_pb2.LanePop(lane=lane.key)
+            lease_service_pb2.LaneClaim(lane=lane.key)
             for lane in await self.lanes()
             if lane.tenant == "default" and lane.key.class_id != self._unmatched
         ]
@@ -144,27 +144,27 @@ class Load:
         limit: int,
         in_flight: int = 2,
         batch: int = BATCH // 2,
-        lanes: list[lease_service_pb2.LanePop] | None = None,
+        lanes: list[lease_service_pb2.LaneClaim] | None = None,
     ) -> tuple[int, float, list[float]]:
         """Claim and complete tasks up to `limit` or to the last: how many, per second, claim latencies."""
-        lanes = await self.lane_pops() if lanes is None else lanes
-        tenants = [lease_service_pb2.TenantPop(tenant="default", max_tasks=batch, lanes=lanes)]
+        lanes = await self.lane_claims() if lanes is None else lanes
+        tenants = [lease_service_pb2.TenantClaim(tenant="default", max_tasks=batch, lanes=lanes)]
         done, latencies = 0, []
 
         async def work() -> None:
             nonlocal done
             while done < limit:
-                pop = lease_service_pb2.PopTasksRequest(
+                pop = lease_service_pb2.ClaimForRunnersRequest(
                     scheduler_id="bench",
                     request_id=str(uuid.uuid4()),
                     runners=[
-                        lease_service_pb2.RunnerPop(
+                        lease_service_pb2.RunnerClaim(
                             runner_id=RUNNER, session_epoch=epoch, max_tasks=batch, tenants=tenants
                         )
                     ],
                 )
                 before = time.perf_counter()
-                popped = await self.leases.PopTasks(pop, metadata=self._scheduler)
+                popped = await self.leases.ClaimForRunners(pop, metadata=self._scheduler)
                 latencies.append(time.perf_counter() - before)
                 claimed = popped.results[0].assignments
                 if not claimed:

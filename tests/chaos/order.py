@@ -46,7 +46,7 @@ class RolledBack(Exception):
 
 
 @dataclass
-class Verdict:
+class OrderReport:
     """What a stream has seen, checked as it comes."""
 
     newest: dict[str, int] = field(default_factory=dict)
@@ -159,14 +159,14 @@ async def _bump(tx: Tx, *, batch: list[int], rng: random.Random) -> int:
     return len(rows)
 
 
-async def _follow(url: str, replicas: Sequence[BaseProcess]) -> list[Verdict]:
+async def _follow(url: str, replicas: Sequence[BaseProcess]) -> list[OrderReport]:
     """What streams of two hubs see until the writers have ended and everything was handed out."""
     pools = [Pool(url, PoolOptions(size=4)) for _ in range(2)]
     for pool in pools:
         await pool.open()
     hubs = [Hub(pool) for pool in pools]
     running = [asyncio.create_task(hub.run()) for hub in hubs]
-    verdicts = [Verdict(), Verdict()]
+    verdicts = [OrderReport(), OrderReport()]
     readers = [asyncio.create_task(_read(hubs, n, verdicts[n])) for n in range(2)]
     for replica in replicas:
         await asyncio.to_thread(replica.join)
@@ -182,7 +182,7 @@ async def _follow(url: str, replicas: Sequence[BaseProcess]) -> list[Verdict]:
     return verdicts
 
 
-async def _read(hubs: list[Hub], index: int, verdict: Verdict) -> None:
+async def _read(hubs: list[Hub], index: int, verdict: OrderReport) -> None:
     """Read, and every now and then go on at the other replica, from the token or from a little before it."""
     rng = random.Random(index)
     for hub in hubs:
@@ -202,7 +202,7 @@ async def _read(hubs: list[Hub], index: int, verdict: Verdict) -> None:
         index += 1
 
 
-async def _take(subscription: Subscription, verdict: Verdict) -> None:
+async def _take(subscription: Subscription, verdict: OrderReport) -> None:
     for found in await subscription.next(0.2):
         verdict.see(found.id, found.resource_id, found.version)
 

@@ -26,8 +26,8 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
     yard = taskdb.yard
     names = await yard.create(4)
     patient, hasty = [(await yard.hello(name))[0] for name in ("patient", "hasty")]
-    lanes = [lease_service_pb2.LanePop(lane=lane.key) for lane in await yard.lanes()]
-    pop = lease_service_pb2.PopTasksRequest(scheduler_id=yard.scheduler_id, request_id="pop-1")
+    lanes = [lease_service_pb2.LaneClaim(lane=lane.key) for lane in await yard.lanes()]
+    pop = lease_service_pb2.ClaimForRunnersRequest(scheduler_id=yard.scheduler_id, request_id="pop-1")
     for runner, seconds in ((patient, 60), (hasty, 1)):
         wanted = pop.runners.add(
             runner_id=runner.id,
@@ -37,7 +37,7 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
         )
         wanted.tenants.add(tenant="default", max_tasks=2, lanes=lanes)
     with pytest.raises(Unavailable):
-        await taskdb.leases.PopTasks(pop)
+        await taskdb.leases.ClaimForRunners(pop)
     await taskdb.killed()
     leased = dict(await taskdb.rows("SELECT task_id, lease_id FROM leases WHERE runner_id = 'patient'"))
     assert len(leased) == 2 and await taskdb.value("SELECT count(*) FROM leases") == 4

@@ -15,7 +15,7 @@ from taskyard.errors import QueueDepthExceeded, TaskyardError
 from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
 
 LIMIT = 50
-FAILPOINTS = ("create.after_commit", "pop.after_commit", "report.before_commit")
+FAILPOINTS = ("create.after_commit", "claim.after_commit", "report.before_commit")
 
 
 @pytest.fixture

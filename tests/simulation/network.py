@@ -112,8 +112,8 @@ class SimTaskdb:
             raise StorageUnavailable("unknown")
         return response
 
-    async def pop_tasks(self, request: Any) -> Any:
-        return await self._call(self._store.pop_tasks, request)
+    async def claim_for_runners(self, request: Any) -> Any:
+        return await self._call(self._store.claim_for_runners, request)
 
     async def report_runs(self, request: Any) -> Any:
         return await self._call(self._store.report_runs, request)

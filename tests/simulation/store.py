@@ -138,17 +138,17 @@ class Store:
         for watcher in self.watchers:
             watcher(leases.WatchQueueResponse(lanes=[self.lane()]))
 
-    def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
+    def claim_for_runners(self, request: leases.ClaimForRunnersRequest) -> leases.ClaimForRunnersResponse:
         results = [self._pop(pop, request.request_id) for pop in request.runners]
         self._tell()
-        return leases.PopTasksResponse(results=results)
+        return leases.ClaimForRunnersResponse(results=results)
 
-    def _pop(self, pop: leases.RunnerPop, request_id: str) -> leases.PopResult:
+    def _pop(self, pop: leases.RunnerClaim, request_id: str) -> leases.RunnerClaimResult:
         session = self.sessions.get(pop.runner_id)
         if pop.session_epoch and not (
             session and session.epoch == pop.session_epoch and session.stands(self.now)
         ):
-            return leases.PopResult(error=to_status(SessionSuperseded(pop.runner_id)))
+            return leases.RunnerClaimResult(error=to_status(SessionSuperseded(pop.runner_id)))
         standing = [
             key
             for key, task in self.tasks.items()
@@ -156,7 +156,7 @@ class Store:
             and (task.lease.runner_id, task.lease.claim_request_id) == (pop.runner_id, request_id)
         ]
         if standing:
-            return leases.PopResult(assignments=[self._assignment(key) for key in standing])
+            return leases.RunnerClaimResult(assignments=[self._assignment(key) for key in standing])
         claimable = sorted(
             (key for key in self.tasks if self.load(key).claimable),
             key=lambda key: (self.tasks[key].ready_time, key),
@@ -168,9 +168,11 @@ class Store:
                 self._claim(key, pop, request_id, duration)
                 taken.append(key)
         drained = [self.lane().key] if len(taken) == len(claimable) else []
-        return leases.PopResult(assignments=[self._assignment(key) for key in taken], drained_lanes=drained)
+        return leases.RunnerClaimResult(
+            assignments=[self._assignment(key) for key in taken], drained_lanes=drained
+        )
 
-    def _claim(self, key: Key, pop: leases.RunnerPop, request_id: str, duration: timedelta) -> None:
+    def _claim(self, key: Key, pop: leases.RunnerClaim, request_id: str, duration: timedelta) -> None:
         event = Claim(
             runner_id=pop.runner_id,
             lease_id=self._rng.getrandbits(62),

@@ -127,19 +127,19 @@ async def hello(side: Side, rng: random.Random, runner: str, names: list[str]) -
 
 async def pop(side: Side, rng: random.Random, runner: str, names: list[str]) -> object:
     count = rng.randint(1, 3)
-    lane = lease_service_pb2.LanePop(lane=side.lane)
-    tenant = lease_service_pb2.TenantPop(tenant="default", max_tasks=count, lanes=[lane])
-    wanted = lease_service_pb2.RunnerPop(
+    lane = lease_service_pb2.LaneClaim(lane=side.lane)
+    tenant = lease_service_pb2.TenantClaim(tenant="default", max_tasks=count, lanes=[lane])
+    wanted = lease_service_pb2.RunnerClaim(
         runner_id=f"{side.prefix}-{runner}",
         session_epoch=side.epochs.get(runner, 7),
         max_tasks=count,
         lease_duration=LONG,
         tenants=[tenant],
     )
-    request = lease_service_pb2.PopTasksRequest(
+    request = lease_service_pb2.ClaimForRunnersRequest(
         scheduler_id="s", request_id=f"{side.prefix}-{rng.randint(1, 12)}", runners=[wanted]
     )
-    (result,) = (await side.call("pop_tasks", request)).results
+    (result,) = (await side.call("claim_for_runners", request)).results
     for assignment in result.assignments:
         side.leases[(assignment.lease.task, assignment.lease.generation)] = assignment.lease
     given = [(a.lease.task, a.lease.generation, a.attempt) for a in result.assignments]

@@ -84,10 +84,10 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         self.results: dict[tuple[str, str], Status] = {}
         # A task whose report makes the whole call INVALID_ARGUMENT.
         self.poison = ""
-        # So many answers to PopTasks get lost after the claim was made.
+        # So many answers to ClaimForRunners get lost after the claim was made.
         self.lose_answers = 0
         self.address = ""
-        self._pops: dict[str, dict[str, list[str]]] = {}
+        self._claims: dict[str, dict[str, list[str]]] = {}
         self._watchers: set[asyncio.Queue[leases.WatchQueueResponse]] = set()
         self._called = asyncio.Condition()
         self._server: grpc.aio.Server | None = None
@@ -229,10 +229,12 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
         finally:
             self._watchers.discard(steps)
 
-    async def PopTasks(self, request: leases.PopTasksRequest, context: Context) -> leases.PopTasksResponse:
-        await self._enter("PopTasks", request, context)
-        response = leases.PopTasksResponse()
-        seen = self._pops.setdefault(request.request_id, {})
+    async def ClaimForRunners(
+        self, request: leases.ClaimForRunnersRequest, context: Context
+    ) -> leases.ClaimForRunnersResponse:
+        await self._enter("ClaimForRunners", request, context)
+        response = leases.ClaimForRunnersResponse()
+        seen = self._claims.setdefault(request.request_id, {})
         for pop in request.runners:
             if seen.get(pop.runner_id):
                 result = response.results.add()
@@ -246,11 +248,11 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
             await context.abort(GRPC_CODE[error.code], error.message, trailing_metadata(error))
         return response
 
-    def _pop(self, pop: leases.RunnerPop, seen: dict[str, list[str]]) -> leases.PopResult:
+    def _pop(self, pop: leases.RunnerClaim, seen: dict[str, list[str]]) -> leases.RunnerClaimResult:
         session = self.sessions.get(pop.runner_id)
         if pop.session_epoch and (session is None or session.lost or session.epoch != pop.session_epoch):
-            return leases.PopResult(error=to_status(errors.SessionSuperseded(pop.runner_id)))
-        result = leases.PopResult()
+            return leases.RunnerClaimResult(error=to_status(errors.SessionSuperseded(pop.runner_id)))
+        result = leases.RunnerClaimResult()
         left = pop.max_tasks
         for part in pop.tenants:
             taken = self._take(part, min(left, part.max_tasks), pop.runner_id)
@@ -262,7 +264,7 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
             )
         return result
 
-    def _take(self, part: leases.TenantPop, count: int, runner_id: str) -> list[FakeTask]:
+    def _take(self, part: leases.TenantClaim, count: int, runner_id: str) -> list[FakeTask]:
         taken: list[FakeTask] = []
         while len(taken) < count:
             heads = [
@@ -280,7 +282,7 @@ class FakeTaskdb(LeaseServiceServicer, SessionServiceServicer):
             taken.append(task)
         return taken
 
-    def _assignment(self, task: FakeTask, pop: leases.RunnerPop) -> lease_pb2.Assignment:
+    def _assignment(self, task: FakeTask, pop: leases.RunnerClaim) -> lease_pb2.Assignment:
         return lease_pb2.Assignment(
             lease=task.lease,
             lease_ttl=pop.lease_duration,

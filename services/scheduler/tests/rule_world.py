@@ -25,7 +25,7 @@ from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.loop import Dispatcher
 from taskyard_scheduler.reports import Entry
-from taskyard_scheduler.session import Said, Session
+from taskyard_scheduler.session import ParsedReport, Session
 
 RUNNERS = ("r1", "r2", "r3")
 REFUSED_SECONDS = 600.0
@@ -109,15 +109,17 @@ class World:
 
     # ---- taskdb
 
-    async def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
+    async def claim_for_runners(
+        self, request: leases.ClaimForRunnersRequest
+    ) -> leases.ClaimForRunnersResponse:
         results = [self._pop(pop) for pop in request.runners]
         # The answer is on its way; the world goes on.
         while self.meanwhile:
             self.do(*self.meanwhile.pop(0))
-        return leases.PopTasksResponse(results=results)
+        return leases.ClaimForRunnersResponse(results=results)
 
-    def _pop(self, pop: leases.RunnerPop) -> leases.PopResult:
-        result = leases.PopResult()
+    def _pop(self, pop: leases.RunnerClaim) -> leases.RunnerClaimResult:
+        result = leases.RunnerClaimResult()
         memory = pop.budget.memory_mb if pop.HasField("budget") else 10**9
         for tenant in pop.tenants:
             left = tenant.max_tasks
@@ -260,7 +262,7 @@ class World:
         report = lease_pb2.RunReport(lease=lease_of(task), **{kind: outcome})
         self.count += 1
         self.sessions[host.runner_id].receive_reports(
-            [Said(report, kind, (task, 1), self.count)], 1, self.now
+            [ParsedReport(report, kind, (task, 1), self.count)], 1, self.now
         )
 
     async def dispatch(self) -> None:

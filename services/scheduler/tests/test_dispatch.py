@@ -24,7 +24,7 @@ async def test_one_claim_serves_all_runners(site: Site) -> None:
     for n in range(4):
         await site.runner(f"runner-{n}", capacity=2)
     site.taskdb.add_tasks(8)
-    request = await site.taskdb.called("PopTasks")
+    request = await site.taskdb.called("ClaimForRunners")
     assert sorted(pop.runner_id for pop in request.runners) == [f"runner-{n}" for n in range(4)]
     assert [pop.max_tasks for pop in request.runners] == [2, 2, 2, 2]
 
@@ -45,7 +45,7 @@ async def test_a_lane_that_no_runner_matches_causes_no_claim(site: Site) -> None
     site.taskdb.add_class(class_id=7, task_type="encode")
     site.taskdb.add_tasks(5, class_id=7)
     await runner.heartbeat_acked(await runner.heartbeat())
-    assert site.taskdb.requests("PopTasks") == []
+    assert site.taskdb.requests("ClaimForRunners") == []
 
 
 async def test_tasks_pinned_to_a_runner_wait_for_it(site: Site) -> None:
@@ -88,7 +88,7 @@ async def test_a_claim_names_budget_and_cost_where_resources_are_accounted(site:
     cost = common_pb2.Resources(cpu_millis=600, memory_mb=100)
     site.taskdb.add_class(class_id=4, resources=cost)
     site.taskdb.add_tasks(9, class_id=4, resources=cost)
-    request = await site.taskdb.called("PopTasks")
+    request = await site.taskdb.called("ClaimForRunners")
     (pop,) = request.runners
     assert pop.max_tasks == 3, "three tasks fit into two cores"
     assert pop.budget == total
@@ -105,7 +105,7 @@ async def test_higher_priority_goes_first_and_offsets_say_so(site: Site) -> None
     runner = await site.runner(capacity=2)
     taken = [await runner.next_assignment() for _ in range(2)]
     assert [assignment.spec.priority for assignment in taken] == [50, 50]
-    lanes = site.taskdb.requests("PopTasks")[0].runners[0].tenants[0].lanes
+    lanes = site.taskdb.requests("ClaimForRunners")[0].runners[0].tenants[0].lanes
     assert {lane.lane.priority: lane.offset.seconds for lane in lanes} == {50: 6000, 1: 120}
 
 
@@ -121,7 +121,7 @@ async def test_a_suspended_tenant_and_a_paused_type_are_not_claimed(site: Site) 
     site.taskdb.add_tasks(tenant="other", class_id=5)
     runner = await site.runner()
     await runner.heartbeat_acked(await runner.heartbeat())
-    assert site.taskdb.requests("PopTasks") == []
+    assert site.taskdb.requests("ClaimForRunners") == []
     resumed = lease_service_pb2.TenantShare(tenant="acme", weight=1, claimable_count=-1)
     site.taskdb.tell(lease_service_pb2.WatchQueueResponse(tenants=[resumed]))
     assert await runner.next_assignment()
@@ -133,9 +133,9 @@ async def test_work_heard_of_while_a_claim_finds_its_lane_empty_is_not_forgotten
     lane, (task,) = next(iter(site.taskdb.queue.items()))
     news = lease_service_pb2.WatchQueueResponse(lanes=[site.taskdb._lane(lane)])
     site.taskdb.queue[lane].clear()
-    with site.taskdb.held_back("PopTasks"):
+    with site.taskdb.held_back("ClaimForRunners"):
         site.taskdb.tell(news)
-        await site.taskdb.called("PopTasks")
+        await site.taskdb.called("ClaimForRunners")
         # Queued after the claim looked, told before it answers.
         site.taskdb.tell(news)
         await runner.heartbeat_acked(await runner.heartbeat())
@@ -195,7 +195,7 @@ async def test_a_claim_whose_answer_was_lost_is_repeated_under_its_own_id(site: 
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
     assert assignment.lease.generation == 1, "the repeat got the lease of the first"
-    ids = [request.request_id for request in site.taskdb.requests("PopTasks")]
+    ids = [request.request_id for request in site.taskdb.requests("ClaimForRunners")]
     assert len(ids) == 2 and len(set(ids)) == 1
 
 

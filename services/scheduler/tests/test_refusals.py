@@ -91,9 +91,9 @@ async def test_rule_03_a_refusal_holds_for_a_claim_that_is_under_way(site: Site)
     runner = await site.runner(capacity=2)
     site.taskdb.add_tasks()
     first = await runner.next_assignment()
-    with site.taskdb.held_back("PopTasks"):
+    with site.taskdb.held_back("ClaimForRunners"):
         (second,) = site.taskdb.add_tasks()
-        await site.taskdb.called("PopTasks", 2)
+        await site.taskdb.called("ClaimForRunners", 2)
         await runner.acked(await runner.released(first, lease_pb2.RELEASE_REASON_UNSUPPORTED))
     reports = (await site.taskdb.called("ReportRuns", 2)).reports
     assert [(r.report.lease.task, r.report.WhichOneof("report")) for r in reports] == [(second, "released")]

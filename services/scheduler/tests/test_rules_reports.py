@@ -378,7 +378,7 @@ async def test_rule_12_a_runner_that_does_not_read_delays_nobody_else(site: Site
     frozen, other = await site.runner(capacity=100), await site.runner("runner-2")
     frozen._reading.clear()
     site.taskdb.add_tasks(50, pinned="runner-1", payload={"raw": b"x" * 1_000_000})
-    await site.taskdb.called("PopTasks")
+    await site.taskdb.called("ClaimForRunners")
     site.taskdb.add_tasks(3, pinned="runner-2")
     for _ in range(3):
         await other.complete(await other.next_assignment())

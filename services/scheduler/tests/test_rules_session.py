@@ -21,7 +21,7 @@ async def test_rule_01_nothing_is_sent_before_hello_and_hello_is_due_in_time(sit
     ended = await runner.ended()
     assert isinstance(ended, errors.ProtocolViolation)
     assert "hello" in str(ended)
-    assert site.taskdb.requests("PopTasks") == []
+    assert site.taskdb.requests("ClaimForRunners") == []
 
 
 async def test_rule_01_the_first_message_must_be_hello(site: Site) -> None:

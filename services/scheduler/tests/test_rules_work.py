@@ -71,9 +71,9 @@ async def test_rule_03_an_assignment_names_the_heartbeat_received_before_the_cla
     assert first.heartbeat_id == 0, "only hello was received"
     beat = await runner.heartbeat()
     await runner.heartbeat_acked(beat)
-    with site.taskdb.held_back("PopTasks"):
+    with site.taskdb.held_back("ClaimForRunners"):
         site.taskdb.add_tasks()
-        await site.taskdb.called("PopTasks", 2)
+        await site.taskdb.called("ClaimForRunners", 2)
         later = await runner.heartbeat()
         await runner.heartbeat_acked(later)
     second = await runner.next_assignment()
@@ -138,9 +138,9 @@ async def test_rule_03_an_assignment_the_agent_never_took_on_frees_its_place_whe
 
 async def test_rule_03_a_claim_whose_stream_broke_is_given_back_at_once(site: Site) -> None:
     runner = await site.runner()
-    with site.taskdb.held_back("PopTasks"):
+    with site.taskdb.held_back("ClaimForRunners"):
         site.taskdb.add_tasks()
-        await site.taskdb.called("PopTasks")
+        await site.taskdb.called("ClaimForRunners")
         await runner.vanish()
         await site.taskdb.called("CloseSession")
     report = (await site.taskdb.called("ReportRuns")).reports[0]

@@ -89,7 +89,7 @@ async def test_a_claim_takes_at_most_max_tasks_and_for_the_lease_asked_for(site:
     assignments = (await stub.ClaimTasks(request)).assignments
     assert len(assignments) == 3
     assert {a.lease_ttl.seconds for a in assignments} == {50}
-    pop = site.taskdb.requests("PopTasks")[-1].runners[0]
+    pop = site.taskdb.requests("ClaimForRunners")[-1].runners[0]
     assert (pop.runner_id, pop.session_epoch) == ("worker-1", 0)
 
 
@@ -105,7 +105,7 @@ async def test_a_long_poll_is_answered_when_work_arrives(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     waiting = asyncio.ensure_future(stub.ClaimTasks(claim_request(wait=timedelta(seconds=20))))
-    await site.taskdb.called("PopTasks")
+    await site.taskdb.called("ClaimForRunners")
     (name,) = site.taskdb.add_tasks()
     async with asyncio.timeout(3):
         response = await waiting
@@ -121,7 +121,7 @@ async def test_many_waiting_workers_share_what_arrives(site: Site) -> None:
         )
         for n in range(5)
     ]
-    await site.taskdb.called("PopTasks", 5)
+    await site.taskdb.called("ClaimForRunners", 5)
     names = site.taskdb.add_tasks(5)
     async with asyncio.timeout(5):
         responses = await asyncio.gather(*claims)
@@ -163,7 +163,7 @@ async def test_a_cancelled_long_poll_strands_nothing(site: Site) -> None:
     stub = await stub_of(site)
     await ready(site)
     call = stub.ClaimTasks(claim_request(wait=timedelta(seconds=20)))
-    await site.taskdb.called("PopTasks")
+    await site.taskdb.called("ClaimForRunners")
     call.cancel()
     fleet = site.scheduler.fleet
     await until(fleet, "remove_taker", lambda: not fleet.claims())
@@ -281,7 +281,7 @@ async def test_a_draining_scheduler_sends_waiting_workers_elsewhere(site: Site) 
     stub = await stub_of(site)
     await ready(site)
     waiting = stub.ClaimTasks(claim_request(wait=timedelta(seconds=20)), timeout=4)
-    await site.taskdb.called("PopTasks")
+    await site.taskdb.called("ClaimForRunners")
     await site.server.drain()
     error = await failure(waiting)
     assert error.code is errors.Code.UNAVAILABLE

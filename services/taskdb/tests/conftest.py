@@ -36,7 +36,8 @@ from taskyard_taskdb.server import TaskDb
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.storage.transition.transitions import load_for_update, write
+from taskyard_taskdb.storage.transition.load import load_for_update
+from taskyard_taskdb.storage.transition.write import write
 
 
 class Caller:

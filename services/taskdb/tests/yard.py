@@ -83,9 +83,9 @@ class Yard:
         runner.epoch = response.session_epoch
         return runner, response
 
-    async def lane_pops(self) -> list[lease_service_pb2.LanePop]:
+    async def lane_claims(self) -> list[lease_service_pb2.LaneClaim]:
         """All lanes, to take from without an advantage."""
-        return [lease_service_pb2.LanePop(lane=lane.key) for lane in await self.lanes()]
+        return [lease_service_pb2.LaneClaim(lane=lane.key) for lane in await self.lanes()]
 
     async def lanes(self) -> list[lease_service_pb2.Lane]:
         """The lanes of a full queue watch."""
@@ -101,33 +101,33 @@ class Yard:
         runner: Runner,
         max_tasks: int = 100,
         *,
-        lanes: Sequence[lease_service_pb2.LanePop] | None = None,
+        lanes: Sequence[lease_service_pb2.LaneClaim] | None = None,
         request_id: str = "",
         lease_seconds: float = 15,
-    ) -> lease_service_pb2.PopResult:
+    ) -> lease_service_pb2.RunnerClaimResult:
         """Claim for one runner from these lanes, or from all there are."""
         if lanes is None:
-            lanes = await self.lane_pops()
+            lanes = await self.lane_claims()
         if not lanes:
-            return lease_service_pb2.PopResult()
-        response = await self.scheduler.leases.PopTasks(
-            lease_service_pb2.PopTasksRequest(
+            return lease_service_pb2.RunnerClaimResult()
+        response = await self.scheduler.leases.ClaimForRunners(
+            lease_service_pb2.ClaimForRunnersRequest(
                 scheduler_id=self.scheduler_id,
                 request_id=request_id or uuid.uuid4().hex,
                 runners=[
-                    lease_service_pb2.RunnerPop(
+                    lease_service_pb2.RunnerClaim(
                         runner_id=runner.id,
                         session_epoch=runner.epoch,
                         max_tasks=max_tasks,
                         lease_duration=duration(lease_seconds),
                         tenants=[
-                            lease_service_pb2.TenantPop(tenant="default", max_tasks=max_tasks, lanes=lanes)
+                            lease_service_pb2.TenantClaim(tenant="default", max_tasks=max_tasks, lanes=lanes)
                         ],
                     )
                 ],
             )
         )
-        result: lease_service_pb2.PopResult = response.results[0]
+        result: lease_service_pb2.RunnerClaimResult = response.results[0]
         return result
 
     async def report(

@@ -8,11 +8,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.v1 import lease_service_pb2, runner_pb2, task_pb2
 from taskyard_scheduler import convert
-from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.explain import Facts, SlotFacts, TaskFacts, TenantFacts, TypeFacts
 from taskyard_scheduler.domain.explain_runners import Candidate
 from taskyard_scheduler.domain.placement import PlacementClass
 from taskyard_scheduler.fleet import refusal_seconds
+from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.scheduler import Scheduler
 from taskyard_scheduler.session import Session
 
@@ -135,5 +135,5 @@ def _elsewhere(runner_id: str, facts: lease_service_pb2.RunnerFacts) -> Candidat
     )
 
 
-def _pulling(claim: Claim) -> Candidate:
+def _pulling(claim: PullClaim) -> Candidate:
     return Candidate(claim.profile, free=claim.max_tasks)

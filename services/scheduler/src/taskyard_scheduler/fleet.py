@@ -7,11 +7,11 @@ from typing import Protocol
 
 from taskyard import errors
 from taskyard.v1 import runner_pb2
-from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.matches import Matches
 from taskyard_scheduler.domain.placement import PlacementClass, RunnerProfile
 from taskyard_scheduler.domain.refusals import Alike, RefusalBook
 from taskyard_scheduler.domain.rooms import Offer
+from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.session import Session
 
 _KIND_NAMES: dict[int, str] = {
@@ -69,9 +69,9 @@ class Fleet:
         self._takers.pop(key, None)
         self.matches.remove(key)
 
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[PullClaim]:
         """The waiting claims of pull workers."""
-        return [taker for taker in self._takers.values() if isinstance(taker, Claim)]
+        return [taker for taker in self._takers.values() if isinstance(taker, PullClaim)]
 
     def taker(self, key: str) -> Taker | None:
         return self._takers.get(key)

@@ -11,13 +11,12 @@ from typing import Protocol
 
 from taskyard import errors, tracing
 from taskyard.v1 import lease_pb2
-from taskyard.v1.lease_service_pb2 import PopResult, PopTasksRequest, PopTasksResponse
+from taskyard.v1.lease_service_pb2 import ClaimForRunnersRequest, ClaimForRunnersResponse, RunnerClaimResult
 from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_scheduler import convert
 from taskyard_scheduler.backoff import Backoff
-from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.placement import RunnerProfile, judge
 from taskyard_scheduler.domain.plan import RunnerPlan, Situation, make_plan
 from taskyard_scheduler.domain.rooms import Offer
@@ -25,7 +24,8 @@ from taskyard_scheduler.fleet import Fleet, refusal_seconds
 from taskyard_scheduler.lanes import LaneBoard
 from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.metric_names import ASSIGNED, CLAIM_DURATION
-from taskyard_scheduler.pops import note_result, runner_pop
+from taskyard_scheduler.pull_claims import PullClaim
+from taskyard_scheduler.runner_claims import note_result, runner_claim
 from taskyard_scheduler.session import Session
 
 # How long a runner waits that was given nothing although its lanes are not empty: its budget is too small,
@@ -41,10 +41,10 @@ _assigned = instrument(ASSIGNED)
 _claim_duration = instrument(CLAIM_DURATION)
 
 
-class PopClient(Protocol):
+class ClaimClient(Protocol):
     """taskdb, as far as claims need it; raises taskyard.errors."""
 
-    async def pop_tasks(self, request: PopTasksRequest) -> PopTasksResponse: ...
+    async def claim_for_runners(self, request: ClaimForRunnersRequest) -> ClaimForRunnersResponse: ...
 
 
 GiveBack = Callable[[str, Sequence[lease_pb2.Assignment]], None]
@@ -59,7 +59,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        taskdb: PopClient,
+        taskdb: ClaimClient,
         board: LaneBoard,
         fleet: Fleet,
         config: LinkConfig,
@@ -80,7 +80,7 @@ class Dispatcher:
         self._backoff = backoff or Backoff()
         self._woken = asyncio.Event()
         self._held_back: dict[str, float] = {}
-        self._claim_pops: set[asyncio.Task[None]] = set()
+        self._pull_claims: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
         """Something may be possible that was not before."""
@@ -127,23 +127,23 @@ class Dispatcher:
             taker = self._fleet.taker(plan.offer.key)
             if isinstance(taker, Session):
                 for_sessions.append((taker, plan))
-            elif isinstance(taker, Claim):
+            elif isinstance(taker, PullClaim):
                 self._start_claim(taker, plan)
         for start in range(0, len(for_sessions), MAX_RUNNERS):
-            await self._pop_for_sessions(for_sessions[start : start + MAX_RUNNERS])
+            await self._claim_for_sessions(for_sessions[start : start + MAX_RUNNERS])
 
     # ---- runners on the link
 
-    async def _pop_for_sessions(self, group: Sequence[tuple[Session, RunnerPlan]]) -> None:
+    async def _claim_for_sessions(self, group: Sequence[tuple[Session, RunnerPlan]]) -> None:
         version = self._board.version
         claim_time = self._clock()
         # The heartbeats known before the claim is sent: a later one would stretch the first lease.
         heartbeats = [session.heartbeat_id for session, _ in group]
         known = [_known(session) for session, _ in group]
-        request = PopTasksRequest(
+        request = ClaimForRunnersRequest(
             scheduler_id=self._config.scheduler_id,
             request_id=uuid.uuid4().hex,
-            runners=[runner_pop(plan, session.epoch, self._config.first_lease) for session, plan in group],
+            runners=[runner_claim(plan, session.epoch, self._config.first_lease) for session, plan in group],
         )
         response = await self._ask(request, claim_time)
         await CLAIMED.reach()
@@ -158,11 +158,13 @@ class Dispatcher:
         moved = [(plan, note_result(self._board, plan, result, version)) for (_, plan), result in answered]
         self._pass_over(moved)
 
-    async def _ask(self, request: PopTasksRequest, claim_time: float) -> PopTasksResponse | None:
+    async def _ask(
+        self, request: ClaimForRunnersRequest, claim_time: float
+    ) -> ClaimForRunnersResponse | None:
         """The answer to a claim, repeated while the leases it may have granted can still be used."""
         while True:
             try:
-                response = await self._taskdb.pop_tasks(request)
+                response = await self._taskdb.claim_for_runners(request)
             except errors.TaskyardError as error:
                 log.warning("claim_failed", runners=len(request.runners), error=str(error))
                 if not error.retryable or self._clock() - claim_time >= self._config.first_lease:
@@ -176,7 +178,7 @@ class Dispatcher:
     def _hand_out(
         self,
         session: Session,
-        result: PopResult,
+        result: RunnerClaimResult,
         heartbeat_id: int,
         claim_time: float,
         *,
@@ -222,27 +224,27 @@ class Dispatcher:
 
     # ---- pull workers
 
-    def _start_claim(self, claim: Claim, plan: RunnerPlan) -> None:
-        claim.pop_started()
-        task = asyncio.create_task(self._pop_for_claim(claim, plan))
-        self._claim_pops.add(task)
-        task.add_done_callback(self._claim_pops.discard)
+    def _start_claim(self, claim: PullClaim, plan: RunnerPlan) -> None:
+        claim.claim_started()
+        task = asyncio.create_task(self._claim_for_pull(claim, plan))
+        self._pull_claims.add(task)
+        task.add_done_callback(self._pull_claims.discard)
 
-    async def pop_for_claim(self, claim: Claim) -> None:
+    async def claim_for_pull(self, claim: PullClaim) -> None:
         """Make the pop of a claim now, for whatever lanes are known to have work for it."""
-        claim.pop_started()
+        claim.claim_started()
         plans = self._plan([claim.whole_offer()], self._clock())
-        await self._pop_for_claim(claim, plans[0] if plans else RunnerPlan(claim.whole_offer(), []))
+        await self._claim_for_pull(claim, plans[0] if plans else RunnerPlan(claim.whole_offer(), []))
 
-    async def _pop_for_claim(self, claim: Claim, plan: RunnerPlan) -> None:
+    async def _claim_for_pull(self, claim: PullClaim, plan: RunnerPlan) -> None:
         version = self._board.version
-        pop = runner_pop(plan, 0, claim.lease_duration)
+        pop = runner_claim(plan, 0, claim.lease_duration)
         pop.max_tasks = claim.max_tasks
-        request = PopTasksRequest(
-            scheduler_id=self._config.scheduler_id, request_id=claim.pop_id, runners=[pop]
+        request = ClaimForRunnersRequest(
+            scheduler_id=self._config.scheduler_id, request_id=claim.claim_request_id, runners=[pop]
         )
         try:
-            response = await self._taskdb.pop_tasks(request)
+            response = await self._taskdb.claim_for_runners(request)
         except errors.TaskyardError as error:
             claim.fail(error)
             return

@@ -20,7 +20,7 @@ log = get_log(__name__)
 
 
 @dataclass(slots=True)
-class Renewal:
+class PendingRenewal:
     """What the next renewal of a session carries; heartbeats that come before it are merged."""
 
     heartbeat_id: int = 0
@@ -29,7 +29,7 @@ class Renewal:
     registration: runner_pb2.RunnerRegistration | None = None
     start_time: float = 0.0
 
-    def merge(self, newer: Renewal) -> None:
+    def merge(self, newer: PendingRenewal) -> None:
         """Add what was heard later."""
         self.heartbeat_id = max(self.heartbeat_id, newer.heartbeat_id)
         self.listed.update(newer.listed)
@@ -43,10 +43,10 @@ class Renewable(Protocol):
     @property
     def over(self) -> bool: ...
 
-    def take_renewal(self, now: float) -> tuple[Renewal, session_service_pb2.SessionRenewal]: ...
-    def renewal_failed(self, taken: Renewal) -> None: ...
+    def take_renewal(self, now: float) -> tuple[PendingRenewal, session_service_pb2.SessionRenewal]: ...
+    def renewal_failed(self, taken: PendingRenewal) -> None: ...
     def renewed(
-        self, taken: Renewal, result: session_service_pb2.SessionRenewalResult, now: float
+        self, taken: PendingRenewal, result: session_service_pb2.SessionRenewalResult, now: float
     ) -> None: ...
 
 

@@ -15,7 +15,6 @@ from taskyard.v1.runner_link_service_pb2 import SERVER_GOODBYE_REASON_SHUTDOWN, 
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument, observe
 from taskyard_scheduler import convert
-from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.reservations import PATIENCE_SECONDS
 from taskyard_scheduler.fleet import Fleet
 from taskyard_scheduler.lanes import LaneBoard
@@ -23,6 +22,7 @@ from taskyard_scheduler.link_config import LinkConfig
 from taskyard_scheduler.logs import LogFlush
 from taskyard_scheduler.loop import Dispatcher
 from taskyard_scheduler.metric_names import CAPACITY, GIVEN_BACK, LANES, SESSIONS
+from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.queue_watch import QueueWatch
 from taskyard_scheduler.renewals import RenewalFlush
 from taskyard_scheduler.reports import Entry, ReportFlush
@@ -155,7 +155,7 @@ class Scheduler:
 
     # ---- pull workers
 
-    async def claim(self, claim: Claim, wait: float) -> Sequence[lease_pb2.Assignment]:
+    async def claim(self, claim: PullClaim, wait: float) -> Sequence[lease_pb2.Assignment]:
         """Tasks for a pull worker, waiting up to `wait` seconds; raises taskyard.errors.
 
         The first pop is made even if nothing is known to do: it returns what the same claim got before.
@@ -166,7 +166,7 @@ class Scheduler:
             raise errors.StorageUnavailable()
         self.fleet.add_taker(claim.key, claim)
         try:
-            await self.dispatcher.pop_for_claim(claim)
+            await self.dispatcher.claim_for_pull(claim)
             if wait > 0 and not claim.answer.done():
                 await claim.wait(wait)
         finally:

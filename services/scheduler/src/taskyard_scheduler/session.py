@@ -20,12 +20,12 @@ from taskyard_scheduler.domain.refusals import Alike, Refusals
 from taskyard_scheduler.domain.rooms import Offer
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, LinkConfig, duration
 from taskyard_scheduler.outbox import Outbox
-from taskyard_scheduler.renewals import Renewal
+from taskyard_scheduler.renewals import PendingRenewal
 from taskyard_scheduler.reports import OUTCOMES, Entry
 from taskyard_scheduler.verdicts import Verdicts
 
 
-class Said(NamedTuple):
+class ParsedReport(NamedTuple):
     """A report of the runner, taken apart: its kind and the run it is about."""
 
     report: lease_pb2.RunReport
@@ -79,7 +79,7 @@ class Session:
         self._own_drain = hello.draining
         # When taskdb last stored that the session lives, at the earliest.
         self._renewed_time = now
-        self._renewal = Renewal()
+        self._renewal = PendingRenewal()
         self._mismatch = False
         self._verdicts = Verdicts()
         self._in_flight: deque[Entry] = deque()
@@ -165,9 +165,9 @@ class Session:
         self.capacity.prefetch = registration.prefetch
         self._refresh_profile()
 
-    def take_renewal(self, now: float) -> tuple[Renewal, session_service_pb2.SessionRenewal]:
+    def take_renewal(self, now: float) -> tuple[PendingRenewal, session_service_pb2.SessionRenewal]:
         """What to renew now; `renewed` or `renewal_failed` says what became of it."""
-        taken, self._renewal = self._renewal, Renewal()
+        taken, self._renewal = self._renewal, PendingRenewal()
         taken.start_time = now
         request = session_service_pb2.SessionRenewal(
             runner_id=self.runner_id,
@@ -183,12 +183,14 @@ class Session:
             request.free_resources.CopyFrom(convert.resources_message(budget))
         return taken, request
 
-    def renewal_failed(self, taken: Renewal) -> None:
+    def renewal_failed(self, taken: PendingRenewal) -> None:
         """taskdb could not be reached: the heartbeat is not acknowledged, the next renewal carries it."""
         taken.merge(self._renewal)
         self._renewal = taken
 
-    def renewed(self, taken: Renewal, result: session_service_pb2.SessionRenewalResult, now: float) -> None:
+    def renewed(
+        self, taken: PendingRenewal, result: session_service_pb2.SessionRenewalResult, now: float
+    ) -> None:
         """taskdb has stored the renewal, or says that the session is lost."""
         if self.over:
             return
@@ -258,7 +260,7 @@ class Session:
 
     # ---- reports (rules 7, 8, 11)
 
-    def receive_reports(self, reports: Iterable[Said], size: int, now: float) -> None:
+    def receive_reports(self, reports: Iterable[ParsedReport], size: int, now: float) -> None:
         """Spooled reports in order, and progress with seq 0; acknowledged after taskdb has committed them."""
         entries = []
         freed = False
@@ -277,7 +279,7 @@ class Session:
         if freed:
             self._around.capacity_changed(self)
 
-    def _entry(self, said: Said) -> Entry:
+    def _entry(self, said: ParsedReport) -> Entry:
         seq = said.seq
         entry = Entry(self, self.runner_id, said.report, seq=seq)
         if seq == 0:
@@ -290,7 +292,7 @@ class Session:
         self._in_flight.append(entry)
         return entry
 
-    def _end(self, said: Said, now: float) -> None:
+    def _end(self, said: ParsedReport, now: float) -> None:
         if said.kind == "released":
             reason = said.report.released.reason
             if reason == lease_pb2.RELEASE_REASON_NO_CAPACITY:

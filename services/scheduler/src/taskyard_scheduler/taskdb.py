@@ -32,8 +32,10 @@ class Taskdb:
         self._leases: Any = LeaseServiceStub(channel)
         self._sessions: Any = SessionServiceStub(channel)
 
-    async def pop_tasks(self, request: leases.PopTasksRequest) -> leases.PopTasksResponse:
-        return await _answer(self._leases.PopTasks(request, timeout=CALL_TIMEOUT))
+    async def claim_for_runners(
+        self, request: leases.ClaimForRunnersRequest
+    ) -> leases.ClaimForRunnersResponse:
+        return await _answer(self._leases.ClaimForRunners(request, timeout=CALL_TIMEOUT))
 
     async def report_runs(self, request: leases.ReportRunsRequest) -> leases.ReportRunsResponse:
         return await _answer(self._leases.ReportRuns(request, timeout=CALL_TIMEOUT))

@@ -106,7 +106,7 @@ POLICIES: Mapping[str, Policy] = {
     **_table(
         "taskyard.v1.LeaseService",
         {
-            "PopTasks": _INTERNAL_HOT,
+            "ClaimForRunners": _INTERNAL_HOT,
             "RenewLeases": _INTERNAL_HOT,
             "ReportRuns": _INTERNAL_HOT,
             "AppendLogs": _INTERNAL,

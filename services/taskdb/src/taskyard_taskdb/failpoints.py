@@ -5,7 +5,7 @@ from taskyard_kit import failpoint
 CREATE_BEFORE_COMMIT = failpoint.declare("create.before_commit")
 CREATE_AFTER_COMMIT = failpoint.declare("create.after_commit")
 CREATE_AFTER_REPLY = failpoint.declare("create.after_reply")
-POP_AFTER_COMMIT = failpoint.declare("pop.after_commit")
+CLAIM_AFTER_COMMIT = failpoint.declare("claim.after_commit")
 REPORT_BEFORE_COMMIT = failpoint.declare("report.before_commit")
 REPORT_AFTER_COMMIT = failpoint.declare("report.after_commit")
 CHECKPOINT_BEFORE_COMMIT = failpoint.declare("checkpoint.before_commit")

@@ -11,7 +11,7 @@ from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.metrics import HousekeepingMetrics
 from taskyard_taskdb.settings import JobOptions
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.sweep.apply_events import OnCommit
@@ -79,7 +79,7 @@ class Housekeeping:
         self,
         url: str,
         pool: Pool,
-        lanes: Lanes,
+        bus: Bus,
         on_commit: OnCommit,
         apply_reports: Callable[[], Awaitable[int]],
         webhooks: WebhookSender,
@@ -90,7 +90,7 @@ class Housekeeping:
         leads: bool = True,
     ) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._leads = leads
         self._bridge = Bridge(url, pool, lanes)
         self._webhooks = webhooks
@@ -116,8 +116,8 @@ class Housekeeping:
         )
         self._tasks: list[asyncio.Task[None]] = []
         # A commit of this or another replica may make a sweep or a webhook due.
-        lanes.on_news(self.sweeper.notify_commit)
-        lanes.on_news(webhooks.notify_commit)
+        lanes.on_commit(self.sweeper.notify_commit)
+        lanes.on_commit(webhooks.notify_commit)
 
     def start(self) -> None:
         """Start the background tasks in the running event loop."""

@@ -58,7 +58,7 @@ async def maintain(settings: MaintenanceSettings) -> str:
     """
     pool = Pool(settings.database_url, PoolOptions(size=2, reserve=1))
     # Running services are not notified; they read the changes at their next poll.
-    jobs = make_jobs(pool, lambda written: None, settings.job_options())
+    jobs = make_jobs(pool, lambda notice: None, settings.job_options())
     chosen = None if settings.list else _choose(jobs, settings.job)
     await pool.open()
     try:

@@ -35,10 +35,10 @@ from taskyard_taskdb.rpc.tenants import TenantServicer
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
-from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
@@ -51,7 +51,7 @@ class TaskDb:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.pool = Pool(settings.database_url, settings.pool_options())
-        self.lanes = Lanes()
+        self.lanes = Bus()
         self.tenants = TenantCache(self.pool)
         self.types = TypeCache(self.pool)
         self.hub = Hub(self.pool)
@@ -126,7 +126,7 @@ class TaskDb:
         server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
         runners = RunnerServicer(self.pool, self.lanes, self.hub)
         server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
-        self.lanes.on_news(self.hub.wake)
+        self.lanes.on_commit(self.hub.wake)
         self.housekeeping = Housekeeping(
             self._settings.database_url,
             self.pool,
@@ -154,9 +154,9 @@ class TaskDb:
             settings.webhook_give_up,
         )
 
-    def _after_commit(self, written: Written) -> None:
+    def _after_commit(self, notice: CommitNotice) -> None:
         """Notify lanes and watches of what a transaction has written."""
-        self.lanes.committed(written)
+        self.lanes.committed(notice)
         self.hub.wake()
 
     async def _end_streams(self) -> None:

@@ -12,7 +12,7 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
 from services.taskdb.tests.yard import Yard
 from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import News
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.notify.replicas import CHANNEL, FORGET_SECONDS, Peers, decode, encode
 from taskyard_taskdb.storage.tenant import api_keys
 
@@ -69,7 +69,7 @@ async def test_a_lane_is_told_as_it_is_once_its_tasks_were_claimed(yard: Yard, b
     runner, _ = await yard.hello()
     await yard.create(3)
     await board.hear(lambda backlogs: list(backlogs.values()) == [3])
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     await yard.pop(runner, 2, lanes=lanes)
     await board.hear(lambda backlogs: list(backlogs.values()) == [1])
     await yard.pop(runner, 2, lanes=lanes)
@@ -103,19 +103,21 @@ async def test_a_replica_without_others_notifies_nobody(quiet: RunningTaskDb, ya
             await yard.create(1)
             heard = [decode(notice.payload)[1] async for notice in listener.notifies(timeout=0.3)]
             # Until it listens itself it does not know that it is alone.
-            if not any(news.lanes for news in heard):
+            if not any(notice.lanes for notice in heard):
                 return
     raise AssertionError("it goes on notifying")
 
 
 def test_news_survive_the_way_to_another_replica() -> None:
-    lane, faded = LaneKey("default", 7, 10, ""), LaneKey("default", 8, 10, "r1")
-    news = News(lanes={lane}, faded={faded}, holders={("default", "t")}, runners={"r"}, tenants={"a"})
-    news.settings, news.stirred = {"b"}, True
-    (payload,) = encode("me", news)
-    assert decode(payload) == ("me", news)
-    (bare,) = encode("me", News())
-    assert decode(bare) == ("me", News())
+    lane, shrunk = LaneKey("default", 7, 10, ""), LaneKey("default", 8, 10, "r1")
+    notice = CommitNotice(
+        lanes={lane}, shrunk={shrunk}, holders={("default", "t")}, runners={"r"}, tenants={"a"}
+    )
+    notice.settings, notice.changed = {"b"}, True
+    (payload,) = encode("me", notice)
+    assert decode(payload) == ("me", notice)
+    (bare,) = encode("me", CommitNotice())
+    assert decode(bare) == ("me", CommitNotice())
 
 
 def test_a_replica_is_forgotten_after_its_silence_and_assumed_while_nobody_can_be_heard() -> None:

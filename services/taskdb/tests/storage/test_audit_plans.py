@@ -44,8 +44,8 @@ class Explaining(Tx):
 async def tx(database_url: str) -> AsyncIterator[Explaining]:
     pool = Pool(database_url, PoolOptions(size=2))
     await pool.open()
-    async with pool.transaction() as filling:
-        await filling.execute(FILL, (ROWS,))
+    async with pool.transaction() as appended:
+        await appended.execute(FILL, (ROWS,))
     async with pool.reading() as summarising:
         await summarising.execute("ANALYZE changes")
         await summarising.fetch(SUMMARISE)

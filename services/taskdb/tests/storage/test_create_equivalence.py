@@ -19,7 +19,7 @@ from taskyard_taskdb.domain.lifecycle import create
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.storage.transition.transitions import load_for_update
+from taskyard_taskdb.storage.transition.load import load_for_update
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 

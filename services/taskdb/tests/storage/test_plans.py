@@ -13,14 +13,14 @@ from taskyard_taskdb.storage.statements import statement
 
 # What claims, reports, cancels and updates do with rows whose keys they know.
 BY_KEY = (
-    "grant_leases",
+    "insert_claimed_leases",
     "complete_plain",
     "peek_queue_keys",
     "lock_leases",
     "lock_tasks",
     "end_runs",
     "update_tasks",
-    "find_claims",
+    "find_repeated_claims",
 )
 FILL = """
 INSERT INTO tasks (tenant_id, task_id, phase, class_id, create_time, update_time, max_retries, kind, priority,

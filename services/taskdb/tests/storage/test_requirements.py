@@ -21,7 +21,7 @@ from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.stats import stats as task_stats
 from taskyard_taskdb.storage.stats.stats import StatsQuery
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 
 
 @pytest.mark.seed("S1.54-55")

@@ -186,7 +186,7 @@ def test_what_waits_is_claimed_by_priority_and_age_from_the_heads_of_its_lanes(
         "counts": [100] * len(lanes),
         "pages": [100] * len(lanes),
     }
-    plan = explain(connection, statement("take_lanes"), params)
+    plan = explain(connection, statement("claim_lanes"), params)
     assert "queue_pkey" in plan and "Seq Scan on queue" not in plan, plan
     expected = {
         tenant: connection.execute(
@@ -195,12 +195,14 @@ def test_what_waits_is_claimed_by_priority_and_age_from_the_heads_of_its_lanes(
         ).fetchall()
         for tenant in tenants
     }
-    rows = connection.execute(statement("take_lanes"), params).fetchall()
+    rows = connection.execute(statement("claim_lanes"), params).fetchall()
     taken = sorted((row[:3] for row in rows if row[2] is not None), key=itemgetter(1))
     for tenant in tenants:
         assert [(task_id,) for n, _, task_id in taken if lanes[n - 1][0] == tenant] == expected[tenant]
     one = {"tenant_id": "tenant-1", "class_id": 1, "priority": 7, "pinned_runner": "", "at_most": 1}
-    plan = explain(connection, statement("take_lane"), one | {"after_time": datetime(2000, 1, 1, tzinfo=UTC)})
+    plan = explain(
+        connection, statement("claim_lane"), one | {"after_time": datetime(2000, 1, 1, tzinfo=UTC)}
+    )
     assert "queue_pkey" in plan and "Seq Scan on queue" not in plan, plan
 
 

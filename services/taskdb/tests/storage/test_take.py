@@ -1,4 +1,4 @@
-"""Pops over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
+"""Claims over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from taskyard_taskdb.storage.claim.bundles import Bundle, Taken, take, waves
+from taskyard_taskdb.storage.claim.claims import Amounts, LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.claim.lane import LaneKey
 from taskyard_taskdb.storage.claim.merge import Candidate
-from taskyard_taskdb.storage.claim.wants import Amounts, LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool, Tx
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

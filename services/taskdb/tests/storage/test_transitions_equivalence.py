@@ -19,14 +19,15 @@ from taskyard_taskdb.domain.task import RunError, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import PendingReason, RunState, TimerKind
 from taskyard_taskdb.storage.claim.claimer import Queue, claim_id
+from taskyard_taskdb.storage.claim.claims import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import Lanes
-from taskyard_taskdb.storage.claim.wants import LaneOffer, RunnerWant, TenantWant
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.report.reports import Report, Reports, Said
+from taskyard_taskdb.storage.report.reports import Report, ReportKind, ReportWriter
 from taskyard_taskdb.storage.transition import transitions as transitions_module
+from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.steps import Steps
-from taskyard_taskdb.storage.transition.transitions import load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 
 LIVES = 1000
 LENGTH = 25
@@ -169,20 +170,20 @@ async def test_claims_and_plain_successes_decided_in_sql_are_those_of_the_lifecy
         tasks[("acme", task.task_id)] = transition.task
     async with pool.transaction() as tx:
         await insert_created(tx, made)
-    lanes = Lanes()
-    reports = Reports(pool, lanes, lambda old, new: new)
+    lanes = Bus()
+    reports = ReportWriter(pool, lanes, lambda old, new: new)
     claimed = await claim_all(pool, lanes, tasks)
     assert claimed == len(tasks)
     # Every second one has started before its outcome comes.
     early = [key for n, key in enumerate(sorted(tasks)) if n % 2]
-    await tell(pool, reports, tasks, early, (Said.STARTED,), rng)
-    await tell(pool, reports, tasks, early, (Said.SUCCEEDED,), rng)
+    await tell(pool, reports, tasks, early, (ReportKind.STARTED,), rng)
+    await tell(pool, reports, tasks, early, (ReportKind.SUCCEEDED,), rng)
     late = [key for key in tasks if key not in set(early)]
-    await tell(pool, reports, tasks, late, (Said.STARTED, Said.SUCCEEDED), rng)
+    await tell(pool, reports, tasks, late, (ReportKind.STARTED, ReportKind.SUCCEEDED), rng)
     await pool.close()
 
 
-async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskState]) -> int:
+async def claim_all(pool: Pool, bus: Bus, tasks: dict[tuple[str, str], TaskState]) -> int:
     """Pop from three lanes at once for two runners, and compare each lease with the pure claim."""
     offers = tuple(LaneOffer(LaneKey("acme", class_id, 10, "")) for class_id in range(3))
     wants = [
@@ -215,10 +216,10 @@ async def claim_all(pool: Pool, lanes: Lanes, tasks: dict[tuple[str, str], TaskS
 
 async def tell(
     pool: Pool,
-    reports: Reports,
+    reports: ReportWriter,
     tasks: dict[tuple[str, str], TaskState],
     keys: list[tuple[str, str]],
-    kinds: tuple[Said, ...],
+    kinds: tuple[ReportKind, ...],
     rng: Random,
 ) -> None:
     """Report, and compare what is stored with what the pure function makes of the events at that time."""
@@ -228,7 +229,7 @@ async def tell(
         assert lease is not None
         for said in kinds:
             time = rng.choice((None, lease.schedule_time - timedelta(hours=1), datetime.now(UTC)))
-            result, code = (b"42", rng.choice((None, 0))) if said is Said.SUCCEEDED else (None, None)
+            result, code = (b"42", rng.choice((None, 0))) if said is ReportKind.SUCCEEDED else (None, None)
             told.append(
                 Report(
                     key, lease.runner_id, tasks[key].generation, lease.lease_id, said, time, 0, result, code

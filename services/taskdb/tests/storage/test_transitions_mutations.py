@@ -19,17 +19,18 @@ from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.words import Phase, ReleaseReason
 from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.claims import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import Lanes
-from taskyard_taskdb.storage.claim.wants import LaneOffer, RunnerWant, TenantWant
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report import reports
-from taskyard_taskdb.storage.report.reports import Applied, Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.report.reports import Applied, Outcome, Report, ReportKind, ReportWriter
 from taskyard_taskdb.storage.slot import slots
 from taskyard_taskdb.storage.statements import statements
 from taskyard_taskdb.storage.transition import transitions
+from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import read_task
-from taskyard_taskdb.storage.transition.transitions import StateMoved, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 
 RUNNER = "pull-1"
 Scenario = Callable[[Pool], Awaitable[None]]
@@ -61,9 +62,9 @@ async def claim(pool: Pool, count: int = 1) -> list[Report]:
     """Claimed tasks, each as the report of its success."""
     offer = LaneOffer(LaneKey("acme", 1, 10, ""))
     want = RunnerWant(RUNNER, 0, count, timedelta(minutes=1), (TenantWant("acme", count, (offer,)),))
-    (result,) = await Queue(pool, Lanes()).pop("s", f"pop-{random_id()}", [want])
+    (result,) = await Queue(pool, Bus()).pop("s", f"pop-{random_id()}", [want])
     return [
-        Report((g.tenant_id, g.task_id), RUNNER, g.generation, g.lease_id, Said.SUCCEEDED)
+        Report((g.tenant_id, g.task_id), RUNNER, g.generation, g.lease_id, ReportKind.SUCCEEDED)
         for g in result.grants
     ]
 
@@ -73,7 +74,7 @@ def random_id() -> str:
 
 
 async def tell(pool: Pool, *reports: Report) -> list[Outcome]:
-    return await Reports(pool, Lanes(), lambda old, new: new).apply(reports)
+    return await ReportWriter(pool, Bus(), lambda old, new: new).apply(reports)
 
 
 async def phase_of(pool: Pool, key: tuple[str, str]) -> Phase:
@@ -86,7 +87,7 @@ async def another_generation_is_refused(pool: Pool) -> None:
     (report,) = await claim(pool)
     for change in (1, -1):
         forged = report._replace(generation=report.generation + change)
-        outcomes = await tell(pool, forged._replace(said=Said.STARTED), forged)
+        outcomes = await tell(pool, forged._replace(kind=ReportKind.STARTED), forged)
         assert not any(isinstance(outcome, Applied) for outcome in outcomes)
         assert await phase_of(pool, report.key) is Phase.SCHEDULED
 
@@ -95,7 +96,7 @@ async def another_lease_id_is_refused(pool: Pool) -> None:
     await make(pool)
     (report,) = await claim(pool)
     forged = report._replace(lease_id=report.lease_id ^ 1)
-    outcomes = await tell(pool, forged._replace(said=Said.STARTED), forged)
+    outcomes = await tell(pool, forged._replace(kind=ReportKind.STARTED), forged)
     assert not any(isinstance(outcome, Applied) for outcome in outcomes)
     assert await phase_of(pool, report.key) is Phase.SCHEDULED
 
@@ -107,7 +108,7 @@ async def an_ended_task_is_not_overwritten(pool: Pool) -> None:
     async with pool.transaction() as tx:
         await tx.execute("UPDATE tasks SET phase = 13, end_time = now()")
     with contextlib.suppress(TaskyardError):
-        await tell(pool, report._replace(said=Said.STARTED), report)
+        await tell(pool, report._replace(kind=ReportKind.STARTED), report)
     async with pool.transaction() as tx:
         assert await tx.fetch("SELECT phase FROM tasks") == [(13,)]
 
@@ -171,7 +172,7 @@ async def a_waiter_that_arrives_while_the_slot_is_freed_is_promoted(pool: Pool) 
 
 async def start(pool: Pool, *reports: Report) -> None:
     """Tell that these runs have started, so that their successes are plain."""
-    await tell(pool, *(report._replace(said=Said.STARTED) for report in reports))
+    await tell(pool, *(report._replace(kind=ReportKind.STARTED) for report in reports))
 
 
 async def a_waiter_that_arrives_during_a_plain_success_is_promoted(pool: Pool) -> None:

@@ -133,7 +133,7 @@ async def test_repair_bounds_finds_a_task_committed_below_the_bound_of_its_lane(
         await tx.execute("UPDATE queue SET ready_time = ready_time - interval '1 minute'")
     from taskyard.v1 import lease_service_pb2
 
-    lanes = [lease_service_pb2.LanePop(lane=lane.key)]
+    lanes = [lease_service_pb2.LaneClaim(lane=lane.key)]
     assert not (await yard.pop(runner, lanes=lanes)).assignments
     assert await quiet.taskdb.housekeeping.repair_bounds() == 1
     assert [a.lease.task for a in (await yard.pop(runner, lanes=lanes)).assignments] == [late]

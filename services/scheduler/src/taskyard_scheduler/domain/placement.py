@@ -157,7 +157,7 @@ class RunnerProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PlacementVerdict:
     """The first obstacle, or how much the runner is preferred."""
 
     obstacle: Obstacle | None
@@ -173,15 +173,15 @@ FUNCTION_KIND, EXTERNAL_KIND = 5, 6
 BASE_POINTS, NAMED_POINTS, TAG_POINTS, MAX_POINTS = 50, 50, 5, 100
 
 
-def judge(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str] = ()) -> Verdict:
+def judge(runner: RunnerProfile, wanted: PlacementClass, executing: Collection[str] = ()) -> PlacementVerdict:
     """Whether the runner may take tasks of this class, and its score among those that may.
 
     The tenant of the task is not looked at: classes are shared, `RunnerProfile.serves` says the rest.
     """
     obstacle = _obstacle(runner, wanted, executing)
     if obstacle is not None:
-        return Verdict(obstacle)
-    return Verdict(None, score(runner, wanted, executing))
+        return PlacementVerdict(obstacle)
+    return PlacementVerdict(None, score(runner, wanted, executing))
 
 
 def lasting(wanted: PlacementClass) -> PlacementClass:

@@ -11,14 +11,14 @@ from taskyard.errors import BatchTooLarge, InvalidArgument
 from taskyard.v1 import lease_pb2
 from taskyard.v1.runner_link_service_pb2 import ReportBatch
 from taskyard_kit.validation import validate
-from taskyard_scheduler.session import Said
+from taskyard_scheduler.session import ParsedReport
 
 MAX_REPORTS = 1000
 _TASK = re.compile(r"tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256}")
 _MAX_HANDLE = 256
 
 
-def check_reports(batch: ReportBatch) -> list[Said]:
+def check_reports(batch: ReportBatch) -> list[ParsedReport]:
     """The reports, taken apart once; raises InvalidArgument that names the first field that breaks a rule."""
     reports = list(batch.reports)
     if not 1 <= len(reports) <= MAX_REPORTS:
@@ -28,7 +28,7 @@ def check_reports(batch: ReportBatch) -> list[Said]:
     return [_check(report) for report in reports]
 
 
-def _check(report: lease_pb2.RunReport) -> Said:
+def _check(report: lease_pb2.RunReport) -> ParsedReport:
     kind = report.WhichOneof("report")
     lease = report.lease
     task, generation, seq = lease.task, lease.generation, report.seq
@@ -41,7 +41,7 @@ def _check(report: lease_pb2.RunReport) -> Said:
         or _TASK.fullmatch(task) is None
     ):
         validate(report)
-    return Said(report, kind or "", (task, generation), seq)
+    return ParsedReport(report, kind or "", (task, generation), seq)
 
 
 def _is_plain(report: lease_pb2.RunReport, kind: str | None) -> bool:

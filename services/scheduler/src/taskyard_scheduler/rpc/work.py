@@ -14,9 +14,9 @@ from taskyard.v1 import work_service_pb2 as work
 from taskyard.v1.work_service_pb2_grpc import WorkServiceServicer
 from taskyard_kit.auth import Principal
 from taskyard_scheduler import convert
-from taskyard_scheduler.claims import Claim
 from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.link_config import duration
+from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.reports import OUTCOMES, Entry
 from taskyard_scheduler.rpc.scope import require_runner
 from taskyard_scheduler.scheduler import Scheduler
@@ -41,7 +41,7 @@ class WorkServicer(WorkServiceServicer):
     async def ClaimTasks(self, request: work.ClaimTasksRequest, context: Context) -> work.ClaimTasksResponse:
         """Tasks for the worker; waits for some up to `wait`, but not beyond the caller's deadline."""
         principal = require_runner(request.worker_id)
-        claim = Claim(
+        claim = PullClaim(
             request.worker_id,
             request.request_id,
             _profile(request, principal),

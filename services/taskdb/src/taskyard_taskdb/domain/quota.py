@@ -8,7 +8,7 @@ from taskyard.errors import BatchTooLarge
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class QuotaDecision:
     """How many of some new tasks are admitted, and whether the rate refuses the next one, or the queue."""
 
     admitted: int
@@ -47,11 +47,11 @@ class Quota:
         """How many more tasks may wait while `pending` do; -1 is unlimited."""
         return max(0, self.max_queue_depth - pending) if self.max_queue_depth else -1
 
-    def admit(self, pending: int, tokens: float, count: int) -> Verdict:
+    def admit(self, pending: int, tokens: float, count: int) -> QuotaDecision:
         """How many of `count` new tasks may wait, while `pending` do and the bucket holds `tokens`."""
         room = count if self.max_queue_depth == 0 else self.room(pending)
         rate = count if self.rate_limit_per_sec == 0 else int(tokens)
-        return Verdict(max(0, min(count, room, rate)), rate < room)
+        return QuotaDecision(max(0, min(count, room, rate)), rate < room)
 
     def refilled(self, tokens: float, passed: timedelta) -> float:
         """What a bucket holds after that time; a burst of 0 lets it grow without end."""

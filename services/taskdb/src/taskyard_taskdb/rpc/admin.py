@@ -16,11 +16,11 @@ from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import CHECKS, Check, Finding
 from taskyard_taskdb.storage.doctor.repairs import RepairContext
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 OnCheckRan = Callable[[str, int, int], None]
@@ -33,7 +33,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     def __init__(
         self,
         pool: Pool,
-        told: Callable[[Written], None],
+        told: Callable[[CommitNotice], None],
         check_ran: OnCheckRan,
         run_job: Callable[[str], Awaitable[None]],
     ) -> None:

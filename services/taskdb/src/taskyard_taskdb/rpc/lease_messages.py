@@ -8,7 +8,7 @@ from taskyard.v1 import lease_pb2
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.words import Action
 from taskyard_taskdb.rpc.durations import set_duration
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 
 _ACTIONS = {
     Action.CANCEL: lease_pb2.LEASE_ACTION_CANCEL,
@@ -28,7 +28,7 @@ def read_leases(messages: Iterable[lease_pb2.LeaseRef], field: str) -> tuple[Lea
     return tuple(read_lease(message, f"{field}[{n}]") for n, message in enumerate(messages))
 
 
-def fill_verdict(told: lease_pb2.LeaseVerdict, verdict: Verdict) -> None:
+def fill_verdict(told: lease_pb2.LeaseVerdict, verdict: LeaseVerdict) -> None:
     """Fills in a verdict."""
     told.lease.task = verdict.lease.name
     told.lease.generation = verdict.lease.generation

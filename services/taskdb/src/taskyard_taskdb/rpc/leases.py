@@ -21,10 +21,10 @@ from taskyard_taskdb.rpc.reports import ReportBatch, ReportMethods
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.claimer import Queue
-from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.lease import renewals
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.lease.renewals import Return
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
@@ -36,7 +36,7 @@ class RenewMethods:
     """LeaseService.RenewLeases."""
 
     _pool: Pool
-    _lanes: Lanes
+    _bus: Bus
     _hub: Hub
 
     async def RenewLeases(
@@ -61,15 +61,15 @@ class RenewMethods:
 
     async def _renew(
         self, runner_id: str, leases: tuple[Lease, ...], duration: timedelta
-    ) -> dict[Lease, Verdict]:
+    ) -> dict[Lease, LeaseVerdict]:
         doubtful = await self._pool.run(
             lambda tx: renewals.renew_leases(tx, runner_id, leases, duration), reserve=True
         )
         if not doubtful:
             return {}
         returns = [Return(lease, runner_id, 0, duration) for lease in doubtful]
-        verdicts, written = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
-        self._lanes.committed(written)
+        verdicts, notice = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
+        self._bus.publish(notice)
         self._hub.wake()
         return verdicts
 
@@ -90,7 +90,7 @@ class LeaseServicer(
     def __init__(
         self,
         pool: Pool,
-        lanes: Lanes,
+        bus: Bus,
         hub: Hub,
         followers: LogFollowers,
         reports: ReportBatch,
@@ -100,7 +100,7 @@ class LeaseServicer(
         specs: SpecReader,
     ) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._hub = hub
         self._followers = followers
         self._batch = reports

@@ -1,4 +1,4 @@
-"""LeaseService.PopTasks: requests as wants, grants as assignments."""
+"""LeaseService.ClaimForRunners: requests as wants, grants as assignments."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from taskyard_taskdb.rpc.durations import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.payloads import make_raw
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.claims import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.wants import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import checkpoints
 from taskyard_taskdb.watch.hub import Hub
@@ -28,23 +28,23 @@ _MAX_TASKS = 10_000
 
 
 class PopMethods:
-    """LeaseService.PopTasks."""
+    """LeaseService.ClaimForRunners."""
 
     _pool: Pool
     _queue: Queue
     _types: TypeCache
     _hub: Hub
 
-    async def PopTasks(
-        self, request: lease_service_pb2.PopTasksRequest, context: Any
-    ) -> lease_service_pb2.PopTasksResponse:
+    async def ClaimForRunners(
+        self, request: lease_service_pb2.ClaimForRunnersRequest, context: Any
+    ) -> lease_service_pb2.ClaimForRunnersResponse:
         """Claim tasks for the runners of one scheduler in one transaction."""
         _check(request)
         wants = [_want(pop) for pop in request.runners]
         results = await self._queue.pop(request.scheduler_id, request.request_id, wants)
-        await failpoints.POP_AFTER_COMMIT.reach()
+        await failpoints.CLAIM_AFTER_COMMIT.reach()
         self._hub.wake()
-        response = lease_service_pb2.PopTasksResponse()
+        response = lease_service_pb2.ClaimForRunnersResponse()
         for result in results:
             _fill_result(response.results.add(), result)
         await self._add_checkpoints(results, response)
@@ -52,7 +52,7 @@ class PopMethods:
         return response
 
     async def _add_configs(
-        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+        self, results: Iterable[RunnerGrants], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
         """Hand out the configuration of the revision that each run names."""
         found = [
@@ -70,7 +70,7 @@ class PopMethods:
                 assignment.config.CopyFrom(config)
 
     async def _add_checkpoints(
-        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+        self, results: Iterable[RunnerGrants], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
         """Name the newest checkpoint of each task that has one; it can only be newer than at the claim."""
         found = [
@@ -88,7 +88,7 @@ class PopMethods:
                     _fill_checkpoint(assignment, stored)
 
 
-def _check(request: lease_service_pb2.PopTasksRequest) -> None:
+def _check(request: lease_service_pb2.ClaimForRunnersRequest) -> None:
     """The rules of the request that a mistake could break; schedulers are not validated field by field."""
     if not request.scheduler_id:
         raise FieldInvalid.of("scheduler_id", "must not be empty")
@@ -109,7 +109,7 @@ def _check(request: lease_service_pb2.PopTasksRequest) -> None:
             raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
 
 
-def _want(pop: lease_service_pb2.RunnerPop) -> RunnerWant:
+def _want(pop: lease_service_pb2.RunnerClaim) -> RunnerWant:
     return RunnerWant(
         runner_id=pop.runner_id,
         session_epoch=pop.session_epoch,
@@ -128,7 +128,7 @@ def _want(pop: lease_service_pb2.RunnerPop) -> RunnerWant:
     )
 
 
-def _offer(tenant_id: str, lane: lease_service_pb2.LanePop) -> LaneOffer:
+def _offer(tenant_id: str, lane: lease_service_pb2.LaneClaim) -> LaneOffer:
     key = lane.lane
     return LaneOffer(
         LaneKey(tenant_id, key.class_id, key.priority, key.pinned_runner),
@@ -146,7 +146,7 @@ def _amounts(resources: common_pb2.Resources) -> dict[str, int]:
     }
 
 
-def _fill_result(told: lease_service_pb2.PopResult, result: RunnerGrants) -> None:
+def _fill_result(told: lease_service_pb2.RunnerClaimResult, result: RunnerGrants) -> None:
     if result.error is not None:
         told.error.CopyFrom(status.to_status(result.error))
     for grant in result.grants:

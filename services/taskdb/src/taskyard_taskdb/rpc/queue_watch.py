@@ -19,10 +19,12 @@ from taskyard_taskdb.rpc.lease_messages import fill_verdict
 from taskyard_taskdb.rpc.runner_messages import fill_runner
 from taskyard_taskdb.storage.claim import lanes as lane_reads
 from taskyard_taskdb.storage.claim import shares
-from taskyard_taskdb.storage.claim.lane import Filling, LaneKey
-from taskyard_taskdb.storage.claim.lanes import LaneHead, Lanes, News
+from taskyard_taskdb.storage.claim.lane import Appended, LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneHead
 from taskyard_taskdb.storage.claim.shares import Share
-from taskyard_taskdb.storage.lease.lease import Verdict
+from taskyard_taskdb.storage.lease.lease import LeaseVerdict
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.runner.runners import RunnerRecord
@@ -49,7 +51,7 @@ class QueueWatchMethods:
     """LeaseService.WatchQueue."""
 
     _pool: Pool
-    _lanes: Lanes
+    _bus: Bus
     _draining: asyncio.Event
     _watches: set[asyncio.Future[None]]
 
@@ -63,7 +65,7 @@ class QueueWatchMethods:
     ) -> AsyncIterator[Response]:
         """Stream until the caller leaves or the server drains."""
         stream = _Stream(self._pool, self._lanes)
-        inbox = self._lanes.listen()
+        inbox = self._bus.subscribe()
         draining = asyncio.ensure_future(self._draining.wait())
         draining.add_done_callback(lambda _: inbox.wake())
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -71,12 +73,12 @@ class QueueWatchMethods:
         try:
             yield await stream.tell_all()
             while not draining.done():
-                news = await inbox.take(stream.patience())
-                if stream.full_is_due() or (news is not None and news.everything):
+                notice = await inbox.take(stream.patience())
+                if stream.full_is_due() or (notice is not None and notice.everything):
                     yield await stream.tell_all()
-                elif news is not None or stream.settling_is_due():
+                elif notice is not None or stream.settling_is_due():
                     begun = time.monotonic()
-                    if (response := await stream.tell(news or News())) is not None:
+                    if (response := await stream.tell(notice or CommitNotice())) is not None:
                         yield response
                         took = time.monotonic() - begun
                         await asyncio.sleep(min(max(PAUSE_SECONDS, took), LONGEST_PAUSE_SECONDS))
@@ -86,16 +88,16 @@ class QueueWatchMethods:
         finally:
             self._watches.discard(over)
             over.cancel()
-            self._lanes.leave(inbox)
+            self._bus.unsubscribe(inbox)
             draining.cancel()
 
 
 class _Stream:
     """One scheduler's view: what it was sent, and when it is due for everything again."""
 
-    def __init__(self, pool: Pool, lanes: Lanes) -> None:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._classes: set[int] = set()
         self._tenants: set[str] = set()
         self._full_at = 0.0
@@ -143,32 +145,34 @@ class _Stream:
         _add_runners(response, alive)
         return response
 
-    async def tell(self, news: News) -> Response | None:
+    async def tell(self, notice: CommitNotice) -> Response | None:
         """What is to be said now, None if that is nothing."""
-        if self.settling_is_due() and not (news.filled and self._can_settle_later()):
-            news.lanes |= self._settle()
-        self._unsettle((news.faded | news.filled.keys()) - news.lanes)
-        heads = [self._extended(*filled) for filled in news.filled.items() if filled[0] not in news.lanes]
-        news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
+        if self.settling_is_due() and not (notice.appended and self._can_settle_later()):
+            notice.lanes |= self._settle()
+        self._unsettle((notice.shrunk | notice.appended.keys()) - notice.lanes)
+        heads = [
+            self._extended(*filled) for filled in notice.appended.items() if filled[0] not in notice.lanes
+        ]
+        notice.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
         response = Response()
-        if self._is_known(news, heads):
+        if self._is_known(notice, heads):
             self._add_lanes(response, heads)
             return response if heads else None
         async with self._pool.reading() as tx:
-            if news.lanes:
-                heads += await lane_reads.read_heads(tx, news.lanes, self._lanes.bounds)
-                news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
+            if notice.lanes:
+                heads += await lane_reads.read_heads(tx, notice.lanes, self._lanes.bounds)
+                notice.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
             self._add_lanes(response, heads)
             await self._add_classes(tx, heads, response)
-            uses = await self._read_uses(tx) if news.lanes and time.monotonic() >= self._uses_at else {}
-            told = news.tenants | uses.keys()
+            uses = await self._read_uses(tx) if notice.lanes and time.monotonic() >= self._uses_at else {}
+            told = notice.tenants | uses.keys()
             if told:
                 _add_tenants(response, await shares.read_shares(tx, sorted(told)), uses)
                 self._tenants |= told
-            if news.holders:
-                _add_verdicts(response, await shares.read_verdicts(tx, news.holders))
-            if news.runners:
-                _add_runners(response, await runners.read(tx, sorted(news.runners)))
+            if notice.holders:
+                _add_verdicts(response, await shares.read_verdicts(tx, notice.holders))
+            if notice.runners:
+                _add_runners(response, await runners.read(tx, sorted(notice.runners)))
         return response
 
     async def _read_uses(self, tx: Tx) -> dict[str, Use]:
@@ -178,18 +182,18 @@ class _Stream:
         self._used_time = max((use.update_time for use in found.values()), default=self._used_time)
         return found
 
-    def _is_known(self, news: News, heads: Iterable[LaneHead]) -> bool:
+    def _is_known(self, notice: CommitNotice, heads: Iterable[LaneHead]) -> bool:
         """Whether there is nothing to read before the news can be told."""
-        to_read = news.lanes or news.tenants or news.holders or news.runners
+        to_read = notice.lanes or notice.tenants or notice.holders or notice.runners
         return not to_read and all(head.lane.class_id in self._classes for head in heads)
 
-    def _extended(self, lane: LaneKey, filling: Filling) -> LaneHead:
+    def _extended(self, lane: LaneKey, appended: Appended) -> LaneHead:
         """A lane as it was told last, with the tasks that were appended to it."""
         known = self._heads.get(lane)
         if known is None or known.ready_time is None:
-            return LaneHead(lane, *filling, more=False)
-        ready_time = min(known.ready_time, filling.ready_time)
-        return LaneHead(lane, ready_time, known.backlog + filling.backlog, known.more)
+            return LaneHead(lane, *appended, more=False)
+        ready_time = min(known.ready_time, appended.ready_time)
+        return LaneHead(lane, ready_time, known.backlog + appended.backlog, known.more)
 
     def _add_lanes(self, response: Response, heads: Iterable[LaneHead]) -> None:
         for head in heads:
@@ -250,7 +254,7 @@ def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str
         )
 
 
-def _add_verdicts(response: Response, verdicts: dict[str, list[Verdict]]) -> None:
+def _add_verdicts(response: Response, verdicts: dict[str, list[LeaseVerdict]]) -> None:
     for runner_id, found in verdicts.items():
         told = response.verdicts.add(runner_id=runner_id)
         for verdict in found:

@@ -26,9 +26,9 @@ from taskyard_taskdb.rpc.durations import to_datetime, to_timedelta
 from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.batch import Batcher
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.report.reports import Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.report.reports import Outcome, Report, ReportKind, ReportWriter
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000
@@ -38,9 +38,9 @@ _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1
 class ReportBatch:
     """Reports of concurrent calls, in flushes of up to a thousand, one at a time: order is kept."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, types: TypeCache) -> None:
+    def __init__(self, pool: Pool, bus: Bus, hub: Hub, types: TypeCache) -> None:
         self._checks = ResultChecks(pool, types)
-        self._reports = Reports(pool, lanes, merge_details)
+        self._reports = ReportWriter(pool, lanes, merge_details)
         self._hub = hub
         self._calls: Batcher[list[Report], list[Outcome]] = Batcher(
             self._flush, max_items=MAX_REPORTS, max_weight=MAX_REPORTS, weigh=len
@@ -104,7 +104,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
     if kind == "started":
         begun = message.started.checkpoint_sequence
         return Report(
-            key, runner_id, lease.generation, lease.lease_id, Said.STARTED, time, begun, details=details
+            key, runner_id, lease.generation, lease.lease_id, ReportKind.STARTED, time, begun, details=details
         )
     if kind == "succeeded":
         told = message.succeeded
@@ -113,7 +113,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
             runner_id,
             lease.generation,
             lease.lease_id,
-            Said.SUCCEEDED,
+            ReportKind.SUCCEEDED,
             time,
             0,
             told.result.SerializeToString() if told.HasField("result") else None,
@@ -134,7 +134,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
         runner_id,
         lease.generation,
         lease.lease_id,
-        Said.OTHER,
+        ReportKind.OTHER,
         details=details,
         log_sequence=log_sequence,
         other=event,
@@ -205,9 +205,9 @@ def read_error(error: Any) -> RunError:
 
 def merge_details(stored: bytes | None, reported: bytes) -> bytes:
     """status.details with the reported fields put in or replaced."""
-    merged, news = Struct(), Struct.FromString(reported)
+    merged, notice = Struct(), Struct.FromString(reported)
     if stored:
         merged.MergeFromString(stored)
-    for name, value in news.fields.items():
+    for name, value in notice.fields.items():
         merged.fields[name].CopyFrom(value)
     return merged.SerializeToString(deterministic=True)

@@ -19,13 +19,14 @@ from taskyard_taskdb.rpc.key_messages import fill_key
 from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_leases
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
-from taskyard_taskdb.storage.claim.lanes import Lanes, News
 from taskyard_taskdb.storage.lease import renewals, sessions
-from taskyard_taskdb.storage.lease.lease import Verdict
-from taskyard_taskdb.storage.lease.renewals import Renewal, Renewed, Return
+from taskyard_taskdb.storage.lease.lease import LeaseVerdict
+from taskyard_taskdb.storage.lease.renewals import Renewed, Return, SessionHeartbeat
 from taskyard_taskdb.storage.lease.sessions import Hello, Opened
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.report.reports import Report, Said
+from taskyard_taskdb.storage.report.reports import Report, ReportKind
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.watch.hub import Hub
@@ -40,9 +41,9 @@ MAX_SESSIONS = 1000
 class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     """SessionService. Heartbeats use the reserved connections, so that they never wait behind work."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, reports: ReportBatch) -> None:
+    def __init__(self, pool: Pool, bus: Bus, hub: Hub, reports: ReportBatch) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._hub = hub
         self._reports = reports
         self._background: set[asyncio.Task[None]] = set()
@@ -59,7 +60,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
             return opened, (await runners.read(tx, [hello.runner_id]))[0], types
 
         opened, record, types = await self._pool.run(work)
-        self._lanes.committed(opened.written)
+        self._bus.publish(opened.notice)
         self._hub.wake()
         response = session_service_pb2.OpenSessionResponse(
             session_id=str(opened.session_id), session_epoch=opened.epoch
@@ -93,7 +94,9 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
                     fill_verdict(told.verdicts.add(), judged[lease])
         return response
 
-    async def _judge(self, wanted: Sequence[Renewal], results: Sequence[Renewed]) -> dict[Any, Verdict]:
+    async def _judge(
+        self, wanted: Sequence[SessionHeartbeat], results: Sequence[Renewed]
+    ) -> dict[Any, LeaseVerdict]:
         returns = [
             Return(lease, renewal.runner_id, renewal.epoch, renewal.lease_duration)
             for renewal, result in zip(wanted, results, strict=True)
@@ -101,8 +104,8 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         ]
         if not returns:
             return {}
-        verdicts, written = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
-        self._lanes.committed(written)
+        verdicts, notice = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
+        self._bus.publish(notice)
         self._hub.wake()
         return dict(verdicts)
 
@@ -116,7 +119,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         }
         if changed:
             await self._pool.run(lambda tx: runners.register(tx, changed))
-            self._lanes.touch_runners(changed)
+            self._bus.publish(CommitNotice(runners=set(changed)))
 
     def _store_progress(
         self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
@@ -147,14 +150,14 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
             await self._pool.run(
                 lambda tx: sessions.disconnect(tx, request.runner_id, request.session_epoch), reserve=True
             )
-            self._lanes.tell(News(stirred=True))
+            self._bus.publish(CommitNotice(changed=True))
             return session_service_pb2.CloseSessionResponse()
-        written = await self._pool.run(
+        notice = await self._pool.run(
             lambda tx: sessions.close_session(
                 tx, request.runner_id, request.session_epoch, release=request.release
             )
         )
-        self._lanes.committed(written)
+        self._bus.publish(notice)
         self._hub.wake()
         return session_service_pb2.CloseSessionResponse()
 
@@ -187,14 +190,14 @@ def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
     )
 
 
-def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[Renewal]:
+def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[SessionHeartbeat]:
     if len(request.sessions) > MAX_SESSIONS:
         told = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
         raise FieldInvalid.of("sessions", told)
     return [_renewal(told, f"sessions[{n}]") for n, told in enumerate(request.sessions)]
 
 
-def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
+def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> SessionHeartbeat:
     if not told.runner_id:
         raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
     if told.session_epoch < 1:
@@ -202,7 +205,7 @@ def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
     duration = to_timedelta(told.lease_duration) if told.HasField("lease_duration") else SESSION_LEASE
     if not timedelta(seconds=1) <= duration <= timedelta(hours=1):
         raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
-    return Renewal(
+    return SessionHeartbeat(
         runner_id=told.runner_id,
         epoch=told.session_epoch,
         lease_duration=duration,
@@ -224,7 +227,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
         time=to_datetime(observed) if item.progress.HasField("observe_time") else None,
         progress=item.progress.SerializeToString(),
     )
-    return Report(lease.key, runner_id, lease.generation, lease.lease_id, Said.OTHER, other=event)
+    return Report(lease.key, runner_id, lease.generation, lease.lease_id, ReportKind.OTHER, other=event)
 
 
 def _key_answer(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:

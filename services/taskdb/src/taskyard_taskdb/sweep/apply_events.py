@@ -9,12 +9,13 @@ from random import Random
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.transition.load import Loaded
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Loaded, Written
 
 logger = logging.getLogger(__name__)
 
-OnCommit = Callable[[Written], None]
+OnCommit = Callable[[CommitNotice], None]
 """Called with what a transaction has written, after its commit."""
 
 

@@ -25,10 +25,12 @@ from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL, OverdueLease
 from taskyard_taskdb.storage.lease.sessions import runner_change
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written, database_time, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
 from taskyard_taskdb.sweep.leader_election import Leadership
 
@@ -78,7 +80,7 @@ class LeasePages:
         async def apply(part: Sequence[OverdueLease]) -> None:
             self._on_commit(await self._pool.run(lambda tx: work(tx, part)))
 
-        async def work(tx: Tx, part: Sequence[OverdueLease]) -> Written:
+        async def work(tx: Tx, part: Sequence[OverdueLease]) -> CommitNotice:
             await leadership.check(tx)
             loaded = await load_for_update(tx, [lease.key for lease in part])
             return await write(tx, apply_events(loaded, [(lease.key, event_of(lease)) for lease in part]))

@@ -12,7 +12,7 @@ from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.housekeeping import overdue, partitions
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import admin as runner_admin
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.sweep.jobs import Guard
 
 PAGE = 2000

@@ -13,10 +13,12 @@ from taskyard_taskdb.domain.schedule import Schedule
 from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.archive.archive import EndedTask
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
+from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
 from taskyard_taskdb.sweep.jobs import Guard
 
@@ -72,11 +74,11 @@ class RetentionJob:
 
         async def delete(part: Sequence[EndedTask]) -> None:
             nonlocal done
-            count, written = await self._pool.run(lambda tx: deleting(tx, part))
+            count, notice = await self._pool.run(lambda tx: deleting(tx, part))
             done += count
-            self._on_commit(written)
+            self._on_commit(notice)
 
-        async def deleting(tx: Tx, part: Sequence[EndedTask]) -> tuple[int, Written]:
+        async def deleting(tx: Tx, part: Sequence[EndedTask]) -> tuple[int, CommitNotice]:
             await guard(tx)
             unchanged = sorted(await archive.lock(tx, part))
             loaded = await load_for_update(tx, unchanged)

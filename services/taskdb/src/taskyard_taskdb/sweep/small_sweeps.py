@@ -10,6 +10,7 @@ from datetime import timedelta
 from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs
@@ -19,8 +20,8 @@ from taskyard_taskdb.storage.slot.repair import repair
 from taskyard_taskdb.storage.slot.slots import SlotKey
 from taskyard_taskdb.storage.stats import stats as task_stats
 from taskyard_taskdb.storage.tenant import usage
+from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written, database_time
 from taskyard_taskdb.sweep.apply_events import OnCommit
 from taskyard_taskdb.sweep.leader_election import Leadership
 
@@ -127,7 +128,7 @@ class SlotSweep:
             after = found[-1]
 
     async def _repair(self, leadership: Leadership, found: Sequence[SlotKey]) -> None:
-        async def work(tx: Tx) -> Written:
+        async def work(tx: Tx) -> CommitNotice:
             await leadership.check(tx)
             return await repair(tx, found)
 
@@ -164,7 +165,7 @@ class QuarantineSweep:
         return math.inf
 
     async def _hold(self, leadership: Leadership, quarantine: Quarantine, found: Sequence[Key]) -> None:
-        async def work(tx: Tx) -> Written:
+        async def work(tx: Tx) -> CommitNotice:
             await leadership.check(tx)
             return await quarantine_holds.hold(tx, quarantine.tenant_id, quarantine.digest, found)
 

@@ -16,11 +16,13 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.words import TimerKind
 from taskyard_taskdb.storage.housekeeping import overdue
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition import timers
+from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.timers import Timer
-from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
 from taskyard_taskdb.sweep.leader_election import Leadership
 
@@ -68,7 +70,7 @@ class TimerSweep:
         async def apply(part: Sequence[Timer]) -> None:
             self._on_commit(await self._pool.run(lambda tx: work(tx, part)))
 
-        async def work(tx: Tx, part: Sequence[Timer]) -> Written:
+        async def work(tx: Tx, part: Sequence[Timer]) -> CommitNotice:
             await leadership.check(tx)
             return await fire(tx, part)
 
@@ -79,7 +81,7 @@ class TimerSweep:
         self._failed.add(timer)
 
 
-async def fire(tx: Tx, found: Sequence[Timer]) -> Written:
+async def fire(tx: Tx, found: Sequence[Timer]) -> CommitNotice:
     """Fire the timers that have not changed since they were read; each is deleted or replaced."""
     keys = sorted({timer.key for timer in found})
     loaded = await load_for_update(tx, keys)
@@ -88,6 +90,6 @@ async def fire(tx: Tx, found: Sequence[Timer]) -> Written:
     # Deleted before the write, which may set timers of the same kind again.
     await overdue.delete_timers(tx, unchanged)
     events = [(timer.key, _EVENTS[timer.kind]()) for timer in unchanged]
-    written = await write(tx, apply_events(loaded, events))
+    notice = await write(tx, apply_events(loaded, events))
     await failpoints.TIMER_BEFORE_COMMIT.reach()
-    return written
+    return notice

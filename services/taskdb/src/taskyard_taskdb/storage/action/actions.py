@@ -25,12 +25,14 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Admission
 from taskyard_taskdb.storage.create import request_ids, slot_admission
 from taskyard_taskdb.storage.create.request_ids import Method, Request
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.tenant import quota, task_types
+from taskyard_taskdb.storage.transition.load import Loaded, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Loaded, Written, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 
-AfterCommit = Callable[[Written], None]
+AfterCommit = Callable[[CommitNotice], None]
 
 _rng = random.Random()
 
@@ -85,15 +87,15 @@ class Actions:
         A repeat of `request` changes nothing; one with another body raises RequestIdReused.
         """
 
-        async def work(tx: Tx) -> Written:
+        async def work(tx: Tx) -> CommitNotice:
             if method is not None and request is not None and await is_repeat(tx, method, request):
-                return Written()
+                return CommitNotice()
             loaded = await load_for_update(tx, [ask.key])
             room = await _room(tx, [ask])
             transition = await _decide(tx, ask, loaded, room)
-            written = await write(tx, [transition])
+            notice = await write(tx, [transition])
             await room.confirm(tx)
-            return written
+            return notice
 
         self._after_commit(await self._pool.run(work))
 
@@ -130,7 +132,7 @@ async def is_repeat(tx: Tx, method: Method, request: Request) -> bool:
     return found is not None
 
 
-async def _apply(tx: Tx, asks: Sequence[Ask], results: dict[Key, TaskyardError]) -> Written:
+async def _apply(tx: Tx, asks: Sequence[Ask], results: dict[Key, TaskyardError]) -> CommitNotice:
     loaded = await load_for_update(tx, [ask.key for ask in asks])
     room = await _room(tx, asks)
     transitions: list[Transition] = []
@@ -140,9 +142,9 @@ async def _apply(tx: Tx, asks: Sequence[Ask], results: dict[Key, TaskyardError])
             transitions.append(await _decide(tx, ask, loaded, room))
         except TaskyardError as error:
             results[ask.key] = error
-    written = await write(tx, [transition for transition in transitions if not transition.duplicate])
+    notice = await write(tx, [transition for transition in transitions if not transition.duplicate])
     await room.confirm(tx)
-    return written
+    return notice
 
 
 async def _decide(tx: Tx, ask: Ask, loaded: Loaded, room: _Room) -> Transition:

@@ -12,11 +12,13 @@ from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.action.actions import AfterCommit, expect, is_repeat
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.create.request_ids import Method, Request
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition.load import load_for_update
+from taskyard_taskdb.storage.transition.write import write
 
 _rng = random.Random()
 
@@ -50,24 +52,24 @@ class Editor:
         """Changes a task as `decide` says. Raises NotFound, ResourceVersionMismatch, RequestIdReused, what
         `decide` raises and what the lifecycle refuses with."""
 
-        async def work(tx: Tx) -> Written:
+        async def work(tx: Tx) -> CommitNotice:
             if request is not None and await is_repeat(tx, Method.UPDATE_TASK, request):
-                return Written()
+                return CommitNotice()
             loaded = await load_for_update(tx, [key])
             task = expect(loaded.tasks, key, resource_version)
             record = await tasks.read(tx, *key)
             assert record is not None, "the task is locked"
             edit = decide(record, task)
             if edit is None:
-                return Written()
+                return CommitNotice()
             transition = apply(task, edit.event, loaded.now, _rng)
             if edit.event.class_id is not None:
                 await self._classes.ensure_one(tx, key[0], edit.event.class_id, edit.class_definition)
-            written = await write(tx, [transition])
+            notice = await write(tx, [transition])
             await tx.execute(
                 statement("edit_documents"),
                 (edit.kind, edit.spec, edit.callback, edit.annotations, edit.labels, *key),
             )
-            return written
+            return notice
 
         self._after_commit(await self._pool.run(work))

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 
 from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.claim.claims import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.claim.lane import LaneKey
 from taskyard_taskdb.storage.claim.lanes import lane_arrays
 from taskyard_taskdb.storage.claim.merge import BEGINNING, Candidate
-from taskyard_taskdb.storage.claim.wants import LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
 
@@ -151,7 +151,7 @@ async def _take_lane(tx: Tx, bundle: Bundle, bounds: Mapping[LaneKey, datetime],
         "after_time": bounds.get(lane, BEGINNING),
         "at_most": len(positions),
     }
-    rows = await tx.fetch(statement("take_lane"), params)
+    rows = await tx.fetch(statement("claim_lane"), params)
     # The delete does not keep the order.
     for position, (ready_time, task_id, has_lease, _) in zip(positions, sorted(rows), strict=False):
         taken.rows[Candidate(lane, ready_time, task_id, position)] = has_lease
@@ -197,7 +197,7 @@ class _Wave:
             self._parts = [part for part in self._parts if part.wanted and part.offers]
             if not self._parts:
                 break
-            self._note(await self._tx.fetch(statement("take_lanes"), self._params()))
+            self._note(await self._tx.fetch(statement("claim_lanes"), self._params()))
 
     def _params(self) -> dict[str, object]:
         listed = [(n, part, offer) for n, part in enumerate(self._parts) for offer in part.offers]

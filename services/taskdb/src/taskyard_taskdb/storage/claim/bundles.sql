@@ -1,4 +1,4 @@
--- name: take_lane
+-- name: claim_lane
 -- Locks and deletes the head of one lane from its bound on, skipping what another transaction has: for pops that have no
 -- other lane to compare with. Tells with each row whether the lane goes on behind the last one. Primary key of queue.
 WITH locked AS MATERIALIZED (
@@ -22,7 +22,7 @@ SELECT ready_time, task_id, has_lease, EXISTS (
         AND (ready_time, task_id) > ((SELECT ready_time FROM last), (SELECT task_id FROM last))) AS goes_on
 FROM locked
 
--- name: take_lanes
+-- name: claim_lanes
 -- Compares the heads of the lanes of each bundle by ready_time less their offsets, unlocked and from behind a row on;
 -- then locks what goes first, skipping what another transaction has, and deletes it. Where a page ends before a bundle
 -- has what it wants, the next rows of that lane are not known and nothing behind its end is taken. Returns what was

@@ -25,10 +25,11 @@ from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import LOG_LOCK
 from taskyard_taskdb.storage.claim.bundles import Bundle, take, waves
+from taskyard_taskdb.storage.claim.claims import Grant, RunnerGrants, RunnerWant, capped, within
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import Lanes, lane_arrays
+from taskyard_taskdb.storage.claim.lanes import lane_arrays
 from taskyard_taskdb.storage.claim.merge import Candidate, Merge, Page
-from taskyard_taskdb.storage.claim.wants import Grant, RunnerGrants, RunnerWant, capped, within
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.statements import statement
@@ -45,11 +46,11 @@ MAX_BYTES = 3 * 1024 * 1024
 
 
 class Queue:
-    """Pops of this process, one at a time: two at once would choose the same heads."""
+    """Claims of this process, one at a time: two at once would choose the same heads."""
 
-    def __init__(self, pool: Pool, lanes: Lanes) -> None:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._turn = asyncio.Lock()
 
     async def pop(
@@ -71,7 +72,7 @@ class Queue:
         """Hold back tasks of a quarantined spec that a pop has met, as the sweep would a little later."""
         try:
             held = await self._pool.run(lambda tx: quarantine_holds.hold(tx, tenant_id, digest, keys))
-            self._lanes.committed(held)
+            self._bus.publish(held)
         except TaskyardError as error:
             logger.info("tasks of quarantine %s are left to the sweep: %s", digest, error)
 
@@ -79,8 +80,8 @@ class Queue:
 class _Pop:
     """One request; `run` may be repeated as a whole, so it keeps nothing from a failed attempt."""
 
-    def __init__(self, lanes: Lanes, scheduler_id: str, request_id: str, wants: Sequence[RunnerWant]) -> None:
-        self._lanes = lanes
+    def __init__(self, bus: Bus, scheduler_id: str, request_id: str, wants: Sequence[RunnerWant]) -> None:
+        self._bus = bus
         self._scheduler_id = scheduler_id
         self._claim_id = claim_id(request_id)
         self._wants = wants
@@ -163,7 +164,7 @@ class _Pop:
     async def _admit(self, tx: Tx, results: list[RunnerGrants]) -> list[tuple[int, RunnerWant]]:
         """The wants of runners whose session stands and which do not repeat a call, within their scope."""
         scopes = await self._stand(tx)
-        for row in await tx.fetch(statement("find_claims"), self._claim_params()):
+        for row in await tx.fetch(statement("find_repeated_claims"), self._claim_params()):
             results[row[0] - 1].grants.append(_granted(row[1], row[2], row[3], row[4:-1], row[-1]))
         admitted: list[tuple[int, RunnerWant]] = []
         for position, want in enumerate(self._wants):
@@ -207,7 +208,7 @@ class _Pop:
         params = self._claim_params() | {
             "epochs": arrays.bigints([want.session_epoch for want in self._wants])
         }
-        rows = await tx.fetch(statement("stand_sessions"), params)
+        rows = await tx.fetch(statement("lock_claiming_sessions"), params)
         self._any_limits, self._any_quarantines = rows[0][2:4] if rows else (True, True)
         standing = {row[0] - 1: RunnerScope.unpack(row[1]) for row in rows}
         pulling = [position for position, want in enumerate(self._wants) if want.session_epoch == 0]
@@ -267,7 +268,7 @@ class _Pop:
         }
         surplus = dict.fromkeys(chosen)
         # Claim order: a join need not keep it.
-        for row in sorted(await tx.fetch(statement("grant_leases"), params), key=itemgetter(0)):
+        for row in sorted(await tx.fetch(statement("insert_claimed_leases"), params), key=itemgetter(0)):
             index = row[0] - 1
             candidate = chosen[index]
             del surplus[candidate]
@@ -339,7 +340,7 @@ async def _take(tx: Tx, chosen: Sequence[Candidate]) -> dict[Candidate, bool]:
         "ready_times": arrays.timestamps([candidate.ready_time for candidate in chosen]),
         "task_ids": arrays.texts([candidate.task_id for candidate in chosen]),
     }
-    rows: dict[int, bool] = {row[0]: row[1] for row in await tx.fetch(statement("take_from_queue"), params)}
+    rows: dict[int, bool] = {row[0]: row[1] for row in await tx.fetch(statement("claim_queue_rows"), params)}
     return {candidate: rows[n] for n, candidate in enumerate(chosen, 1) if n in rows}
 
 
@@ -350,7 +351,7 @@ async def _retire(tx: Tx, chosen: Sequence[Candidate]) -> dict[tuple[str, str], 
     params = _task_keys(chosen)
     # A holder may be storing a checkpoint: waited for here, so that the next statement sees what it left.
     await tx.fetch(statement("lock_leases"), params)
-    rows = await tx.fetch(statement("retire_leases"), {**params, "lost": RunState.LOST.value})
+    rows = await tx.fetch(statement("end_expired_leases"), {**params, "lost": RunState.LOST.value})
     keys = [(candidate.lane.tenant_id, candidate.task_id) for candidate in chosen]
     return {
         keys[n - 1]: (version, generation, attempt, phase) for n, version, generation, attempt, phase in rows
@@ -368,7 +369,7 @@ def _draw_lease_ids(count: int) -> tuple[int, ...]:
 
 
 def _granted(tenant_id: str, task_id: str, lease_id: int, columns: Row, lease_ttl: timedelta) -> Grant:
-    """A grant; the columns are those of grant_leases from generation on."""
+    """A grant; the columns are those of insert_claimed_leases from generation on."""
     values: list[Any] = [tenant_id, task_id, lease_id, *columns, lease_ttl]
     return Grant(*values)
 

@@ -1,4 +1,4 @@
--- name: stand_sessions
+-- name: lock_claiming_sessions
 -- First serialises repeats of one request, then share-locks sessions in key order: a session that is superseded, closed
 -- or expired, or whose runner was deleted, is not returned, and none that is returned ends before the claim commits.
 -- Also says whether any tenant has limits, and whether any spec is quarantined. Primary keys of sessions and runners,
@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) r
 
--- name: find_claims
+-- name: find_repeated_claims
 -- Locks nothing: what runners still hold of an earlier call with this request id; leases_by_runner. The caller has
 -- serialised repeats in a statement before.
 SELECT i.n, l.tenant_id, l.task_id, l.lease_id, l.generation, l.attempt, t.spec, t.labels,
@@ -61,7 +61,7 @@ CROSS JOIN LATERAL (
 WHERE NOT coalesce(t.suspended OR t.queue_paused, false)
 ORDER BY lane.n, q.ready_time, q.task_id
 
--- name: take_from_queue
+-- name: claim_queue_rows
 -- Locks the chosen rows, skipping those another transaction has, and deletes them; primary key of queue.
 WITH locked AS MATERIALIZED (
     SELECT q.at, c.n
@@ -79,7 +79,7 @@ WITH locked AS MATERIALIZED (
 DELETE FROM queue USING locked WHERE queue.ctid = locked.at
 RETURNING locked.n, queue.has_lease
 
--- name: retire_leases
+-- name: end_expired_leases
 -- Moves the expired leases beside claimed queue rows, which lock_leases has locked in a statement before, to runs as
 -- LOST. Primary key of leases.
 WITH found AS MATERIALIZED (
@@ -103,7 +103,7 @@ WITH found AS MATERIALIZED (
 )
 SELECT n, version, generation, attempt, phase FROM ended
 
--- name: grant_leases
+-- name: insert_claimed_leases
 -- Inserts leases and changes for tasks whose queue rows this transaction has taken; no other writer touches such a
 -- task, so nothing waits. A statement of its own: its snapshot is younger than those locks. Primary key of tasks. What
 -- would make the answer larger than a message may be, and what is of a paused type, is left out and not returned.

@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.claim.lane import Filling, LaneKey, join_fillings
 from taskyard_taskdb.storage.claim.merge import BEGINNING
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant.usage import Ledger
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written
 
 COUNT_LIMIT = 1000
 # Rows that are counted in all when lanes are read again, and of each at least.
@@ -52,7 +52,15 @@ class News:
 
     def is_for_listeners(self) -> bool:
         """Whether there is more to tell than that something was committed."""
-        told = (self.lanes, self.filled, self.faded, self.holders, self.runners, self.tenants, self.settings)
+        told = (
+            self.lanes,
+            self.appended,
+            self.faded,
+            self.holders,
+            self.runners,
+            self.tenants,
+            self.settings,
+        )
         return self.everything or any(told)
 
     def add(self, other: News) -> None:
@@ -60,7 +68,7 @@ class News:
         self.everything |= other.everything
         self.stirred |= other.stirred
         self.lanes |= other.lanes
-        join_fillings(self.filled, other.filled.items())
+        join_fillings(self.appended, other.appended.items())
         self.faded |= other.faded
         self.holders |= other.holders
         self.runners |= other.runners
@@ -149,12 +157,12 @@ class Lanes:
         """Say that settings, limits or task types of tenants changed."""
         self.tell(News(tenants=set(tenant_ids), settings=set(tenant_ids)))
 
-    def committed(self, written: Written) -> None:
+    def committed(self, notice: CommitNotice) -> None:
         """Tell what a transaction of transitions has changed."""
-        lanes, holders, tenants = set(written.lanes), set(written.holders), set(written.tenants)
-        self.ledger.add(written.used)
-        news = News(lanes=lanes, filled=dict(written.filled), holders=holders, tenants=tenants)
-        news.stirred = written.changed
+        lanes, holders, tenants = set(notice.lanes), set(notice.holders), set(notice.tenants)
+        self.ledger.add(notice.used)
+        news = News(lanes=lanes, filled=dict(notice.appended), holders=holders, tenants=tenants)
+        news.stirred = notice.changed
         self.tell(news)
 
     def stir(self) -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from taskyard_taskdb.storage.claim.claims import Amounts, LaneOffer, RunnerWant, TenantWant
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.wants import Amounts, LaneOffer, RunnerWant, TenantWant
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 _FIRST_PAGE = 16

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.lease.lease import Verdict
+from taskyard_taskdb.storage.lease.lease import LeaseVerdict
 from taskyard_taskdb.storage.lease.renewals import verdict_of
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
@@ -55,7 +55,7 @@ async def read_shares(tx: Tx, tenant_ids: Sequence[str] | None = None) -> list[S
     ]
 
 
-async def read_verdicts(tx: Tx, keys: Iterable[Key] | None = None) -> dict[str, list[Verdict]]:
+async def read_verdicts(tx: Tx, keys: Iterable[Key] | None = None) -> dict[str, list[LeaseVerdict]]:
     """By runner: leases of these tasks, or all, that are asked for an action or were just taken away."""
     told = None if keys is None else sorted(keys)
     params = {
@@ -63,7 +63,7 @@ async def read_verdicts(tx: Tx, keys: Iterable[Key] | None = None) -> dict[str, 
         "task_ids": None if told is None else arrays.texts([key[1] for key in told]),
         "runner_ids": None,
     }
-    found: dict[str, list[Verdict]] = {}
+    found: dict[str, list[LeaseVerdict]] = {}
     for row in await tx.fetch(statement("asked_leases"), params):
         found.setdefault(row[0], []).append(verdict_of(row))
     for row in await tx.fetch(statement("revoked_leases"), params):

@@ -17,12 +17,12 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.create.flush import is_single, write
 from taskyard_taskdb.storage.create.new_task import Created, CreateResult, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.transitions import Written
 
 Result = CreateResult | Exception
-AfterCommit = Callable[[Written], None]
+AfterCommit = Callable[[CommitNotice], None]
 
 _AT_FAULT = (psycopg.DataError, psycopg.IntegrityError, pg.LockNotAvailable, pg.QueryCanceled)
 
@@ -135,7 +135,7 @@ class TaskCreator:
 
         single = is_single(tasks)
 
-        async def work(tx: Tx) -> tuple[list[CreateResult], Written]:
+        async def work(tx: Tx) -> tuple[list[CreateResult], CommitNotice]:
             if single:
                 await failpoints.CREATE_BEFORE_COMMIT.reach()
                 return await write(tx, tasks)
@@ -143,9 +143,9 @@ class TaskCreator:
             await failpoints.CREATE_BEFORE_COMMIT.reach()
             return outcome
 
-        results, written = await self._pool.attempt(work, single=single)
+        results, notice = await self._pool.attempt(work, single=single)
         await failpoints.CREATE_AFTER_COMMIT.reach()
-        self._after_commit(written)
+        self._after_commit(notice)
         return results
 
     async def _store_classes(self, tasks: Sequence[NewTask]) -> None:

@@ -14,7 +14,7 @@ from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.words import Kind, PendingReason, Phase, TimerKind
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import COPY_FROM, LOG_LOCK, TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lane import Filling, LaneKey, join_fillings
+from taskyard_taskdb.storage.claim.lane import Appended, LaneKey, merge_appended
 from taskyard_taskdb.storage.create import request_ids, slot_admission
 from taskyard_taskdb.storage.create.new_task import (
     Created,
@@ -26,12 +26,13 @@ from taskyard_taskdb.storage.create.new_task import (
 )
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.create.slot_admission import Occupancy
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters, quota
 from taskyard_taskdb.storage.tenant.counters import Delta
-from taskyard_taskdb.storage.transition.transitions import Written, database_time
+from taskyard_taskdb.storage.transition.load import database_time
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -51,7 +52,7 @@ def is_single(tasks: Sequence[NewTask]) -> bool:
     return len(tasks) < COPY_FROM and all(task.is_plain for task in tasks)
 
 
-async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], Written]:
+async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], CommitNotice]:
     """Stores what is new. Raises Refused for tasks whose slot is full, that are beyond a limit of their
     tenant, or whose request id was used differently.
 
@@ -61,7 +62,7 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], W
     await _claim_requests(tx, tasks, results)
     fresh = [(position, task) for position, task in enumerate(tasks) if position not in results]
     delta = Delta()
-    replaced, written = await slot_admission.cancel_live(
+    replaced, notice = await slot_admission.cancel_live(
         tx, [task for _, task in fresh if task.replaces], delta
     )
     now = await _database_time(tx, fresh)
@@ -87,20 +88,20 @@ async def write(tx: Tx, tasks: Sequence[NewTask]) -> tuple[list[CreateResult], W
         await request_ids.redirect(tx, Method.CREATE_TASK, dropped)
     if heads:
         await slot_admission.set_heads(tx, heads)
-    written.tenants |= await counters.add(tx, delta)
+    notice.tenants |= await counters.add(tx, delta)
     await _check_limits(tx, planned)
     if planned:
         results |= await _insert(tx, planned, replaced)
-        written.changed = True
-        join_fillings(written.filled, _fillings(results.values()))
-    return [results[position] for position in range(len(tasks))], written
+        notice.changed = True
+        merge_appended(notice.appended, _appended(results.values()))
+    return [results[position] for position in range(len(tasks))], notice
 
 
-def _fillings(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Filling]]:
+def _appended(results: Iterable[CreateResult]) -> Iterator[tuple[LaneKey, Appended]]:
     """What the new tasks among these add to their lanes."""
     for result in results:
         if isinstance(result, Created) and result.pending_reason is PendingReason.QUEUED:
-            yield result.task.lane, Filling(result.create_time, 1)
+            yield result.task.lane, Appended(result.create_time, 1)
 
 
 async def _check_limits(tx: Tx, planned: Sequence[_Planned]) -> None:

@@ -13,12 +13,14 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.create.new_task import NewTask
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot import slots
 from taskyard_taskdb.storage.slot.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant.counters import Delta
-from taskyard_taskdb.storage.transition.transitions import StateMoved, Written, load_for_update, write
+from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
+from taskyard_taskdb.storage.transition.write import write
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ _rng = random.Random()
 
 async def cancel_live(
     tx: Tx, tasks: Sequence[NewTask], delta: Delta
-) -> tuple[dict[SlotKey, list[str]], Written]:
+) -> tuple[dict[SlotKey, list[str]], CommitNotice]:
     """Cancels the live tasks of these tasks' slots, or asks their holders to; their ids by slot.
 
     What that changes in the counts of tenants is noted in `delta`: they are locked after slots.
@@ -75,7 +77,7 @@ async def cancel_live(
     """
     replacing = {(task.tenant_id, task.slot): task for task in tasks if task.slot is not None}
     if not replacing:
-        return {}, Written()
+        return {}, CommitNotice()
     for key in sorted(replacing):
         await tx.execute(statement("take_turn"), ("/".join(key),))
     live = await read_live(tx, list(replacing))

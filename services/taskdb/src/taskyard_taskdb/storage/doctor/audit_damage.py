@@ -15,10 +15,11 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.doctor.repairs import RepairContext
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Written, database_time
 
 # The newest ranges of the log are compared with their seals; `audit verify` compares all of them.
 NEWEST = 1000
@@ -45,8 +46,8 @@ async def acknowledged(tx: Tx, found: Sequence[Key]) -> set[Key]:
 async def acknowledge(context: RepairContext, keys: Sequence[Key]) -> None:
     """Append an acknowledgement of each damaged range to the log."""
 
-    async def work(tx: Tx) -> Written:
-        written = Written()
+    async def work(tx: Tx) -> CommitNotice:
+        notice = CommitNotice()
         for key in keys:
             after, last = _limits(key)
             messages = [one.message for one in await seals.verify_seals(tx, after, last)]
@@ -54,8 +55,8 @@ async def acknowledge(context: RepairContext, keys: Sequence[Key]) -> None:
                 details = {"found": messages, "fingerprint": await _fingerprint(tx, after, last)}
                 event, now = ChangeEvent.AUDIT_DAMAGE_ACKNOWLEDGED, await database_time(tx)
                 await append_change(tx, event, OWNER, key[1], context.actor, now, details=details)
-                written.changed = True
-        return written
+                notice.changed = True
+        return notice
 
     context.on_commit(await context.pool.run(work))
 

@@ -18,12 +18,14 @@ from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lane import LaneKey
 from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters
+from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key, key_of
-from taskyard_taskdb.storage.transition.transitions import Written, change_row, load_for_update, write
+from taskyard_taskdb.storage.transition.write import change_row, write
 
 DOCTOR = Actor(ActorType.SYSTEM, "doctor")
 # How long to wait for receivers: half a minute, the time that the sender serves each.
@@ -40,12 +42,12 @@ class RepairContext:
     """The dependencies of repairs: database, callback after a commit, caller, and how to run a job."""
 
     pool: Pool
-    on_commit: Callable[[Written], None]
+    on_commit: Callable[[CommitNotice], None]
     actor: Actor
     run_job: Callable[[str], Awaitable[None]]
 
 
-Work = Callable[[Tx, Sequence[Key]], Awaitable[Written]]
+Work = Callable[[Tx, Sequence[Key]], Awaitable[CommitNotice]]
 Repair = Callable[[RepairContext, Sequence[Key]], Awaitable[None]]
 """Repairs those of the findings that are still wrong. Raises RepairNotPossible."""
 
@@ -62,28 +64,28 @@ def in_transaction(work: Work) -> Repair:
 def run_statements(*names: str) -> Repair:
     """Return a repair that executes statements in this order; each checks its own conditions."""
 
-    async def work(tx: Tx, keys: Sequence[Key]) -> Written:
+    async def work(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
         for name in names:
             await tx.execute(statement(name), params(keys))
-        return Written()
+        return CommitNotice()
 
     return in_transaction(work)
 
 
-async def enqueue(tx: Tx, keys: Sequence[Key]) -> Written:
+async def enqueue(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Insert the missing queue rows of claimable tasks."""
     await load_for_update(tx, keys, damaged=True)
     await tx.execute(statement("doctor_set_ready"), params(keys))
     rows = await tx.fetch(statement("doctor_enqueue"), params(keys))
-    return Written(lanes={LaneKey(*row) for row in rows})
+    return CommitNotice(lanes={LaneKey(*row) for row in rows})
 
 
-async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
+async def redistribute(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Requeue running tasks that have no lease."""
     before = await load_for_update(tx, keys, damaged=True)
     moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
     if not moved:
-        return Written()
+        return CommitNotice()
     rows = await tx.fetch(statement("doctor_enqueue"), params(moved))
     loaded = await load_for_update(tx, moved)
     changes = [
@@ -91,10 +93,10 @@ async def redistribute(tx: Tx, keys: Sequence[Key]) -> Written:
         for key, task in loaded.tasks.items()
     ]
     await insert_changes(tx, changes)
-    return Written(lanes={LaneKey(*row) for row in rows}, changed=True)
+    return CommitNotice(lanes={LaneKey(*row) for row in rows}, changed=True)
 
 
-async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
+async def expire(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Expire overdue leases as the sweep does, after the grace of the leader. Raises RepairNotPossible."""
     wait = await leader_lock.seconds_until_reaping(tx)
     if wait is None:
@@ -115,26 +117,26 @@ async def expire(tx: Tx, keys: Sequence[Key]) -> Written:
     )
 
 
-async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> Written:
+async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Repair the slots of these tasks."""
     rows = await tx.fetch(statement("doctor_slots_of"), params(keys))
     return await slot_repair.repair(tx, [(row[0], row[1]) for row in rows])
 
 
-async def correct_counters(tx: Tx, keys: Sequence[Key]) -> Written:
+async def correct_counters(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Set counters to their recounted values."""
     await counters.compare(tx, repair=True)
-    return Written()
+    return CommitNotice()
 
 
-async def make_partitions(tx: Tx, keys: Sequence[Key]) -> Written:
+async def make_partitions(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Make the missing partitions of rows in a default partition, and move the rows."""
     for table in COLUMNS:
         await ensure_months(tx, table, await stray_months(tx, table))
-    return Written()
+    return CommitNotice()
 
 
-async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
+async def settle_log(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     """Append missing changes to the log, and raise versions that the log has passed."""
     loaded = await load_for_update(tx, keys)
     rows = await tx.fetch(statement("doctor_logged_versions"), params(keys))
@@ -147,7 +149,7 @@ async def settle_log(tx: Tx, keys: Sequence[Key]) -> Written:
         )
     behind = [task for task in loaded.tasks.values() if logged[key_of(task)] < task.version]
     await insert_changes(tx, [_change(task, ChangeEvent.TASK_UPDATED, loaded.now) for task in behind])
-    return Written(changed=bool(behind))
+    return CommitNotice(changed=bool(behind))
 
 
 async def run_jobs(context: RepairContext, keys: Sequence[Key]) -> None:
@@ -195,7 +197,7 @@ async def deliver_webhooks(context: RepairContext, keys: Sequence[Key]) -> None:
     if not tries:
         return
     # Wakes the sender of the leader, on this or another replica.
-    context.on_commit(Written(changed=True))
+    context.on_commit(CommitNotice(changed=True))
     async with context.pool.reading() as tx:
         if await leader_lock.seconds_until_reaping(tx) is None:
             raise RepairNotPossible("no replica leads housekeeping, so webhooks are not sent")

@@ -30,7 +30,7 @@ class Lease(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LeaseVerdict:
     """What the holder of a lease must do; no action means that the lease is lost for good."""
 
     lease: Lease
@@ -39,6 +39,6 @@ class Verdict:
     grace: timedelta | None = None
 
     @classmethod
-    def abort(cls, lease: Lease, reason: str) -> Verdict:
+    def abort(cls, lease: Lease, reason: str) -> LeaseVerdict:
         """Stop at once and report nothing, for the reason of an error."""
         return cls(lease, None, reason)

@@ -14,16 +14,18 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Action, ActorType
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.transitions import Written, load_for_update, write
+from taskyard_taskdb.storage.transition.load import load_for_update
+from taskyard_taskdb.storage.transition.write import write
 
 _ABORT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
+class SessionHeartbeat:
     """The heartbeat of one runner; `listed` are leases that follow the session from now on."""
 
     runner_id: str
@@ -40,12 +42,12 @@ class Renewed:
     """What became of one renewal. A lost session was superseded, closed or has expired."""
 
     lost: bool = True
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[LeaseVerdict] = field(default_factory=list)
     # Listed leases that do not simply follow: for `return_leases` to decide.
     doubtful: list[Lease] = field(default_factory=list)
 
 
-async def renew_sessions(tx: Tx, renewals: Sequence[Renewal]) -> list[Renewed]:
+async def renew_sessions(tx: Tx, renewals: Sequence[SessionHeartbeat]) -> list[Renewed]:
     """Renew the sessions that stand and let their listed leases follow; one result each, in order.
 
     Without listed leases its statements need not share a transaction.
@@ -64,7 +66,9 @@ async def renew_sessions(tx: Tx, renewals: Sequence[Renewal]) -> list[Renewed]:
     return results
 
 
-async def _follow(tx: Tx, renewals: Sequence[Renewal], standing: list[int], results: list[Renewed]) -> None:
+async def _follow(
+    tx: Tx, renewals: Sequence[SessionHeartbeat], standing: list[int], results: list[Renewed]
+) -> None:
     listed = sorted((lease, n) for n in standing for lease in renewals[n].listed)
     if not listed:
         return
@@ -79,7 +83,7 @@ async def _follow(tx: Tx, renewals: Sequence[Renewal], standing: list[int], resu
             results[n].doubtful.append(lease)
 
 
-async def read_verdicts(tx: Tx, runner_ids: Sequence[str]) -> list[tuple[str, Verdict]]:
+async def read_verdicts(tx: Tx, runner_ids: Sequence[str]) -> list[tuple[str, LeaseVerdict]]:
     """What these runners must know of leases that are asked for an action or were taken away."""
     if not runner_ids:
         return []
@@ -87,11 +91,11 @@ async def read_verdicts(tx: Tx, runner_ids: Sequence[str]) -> list[tuple[str, Ve
     return [(row[0], verdict_of(row)) for row in rows]
 
 
-def verdict_of(row: Row) -> Verdict:
+def verdict_of(row: Row) -> LeaseVerdict:
     """A row of runner_news."""
     _, tenant_id, task_id, generation, lease_id, action, reason, grace = row
     lease = Lease(tenant_id, task_id, generation, lease_id)
-    return Verdict(lease, None if action == _ABORT else Action(action), reason, grace)
+    return LeaseVerdict(lease, None if action == _ABORT else Action(action), reason, grace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +118,10 @@ async def renew_leases(
     return [lease for n, lease in enumerate(wanted, 1) if n not in renewed]
 
 
-async def return_leases(tx: Tx, returns: Sequence[Return]) -> tuple[dict[Lease, Verdict], Written]:
+async def return_leases(tx: Tx, returns: Sequence[Return]) -> tuple[dict[Lease, LeaseVerdict], CommitNotice]:
     """Decide one by one about listed leases: what stands is renewed, the holder of what does not is told."""
     loaded = await load_for_update(tx, [item.lease.key for item in returns])
-    verdicts: dict[Lease, Verdict] = {}
+    verdicts: dict[Lease, LeaseVerdict] = {}
     transitions: list[Transition] = []
     tasks = dict(loaded.tasks)
     rng = Random()
@@ -128,14 +132,14 @@ async def return_leases(tx: Tx, returns: Sequence[Return]) -> tuple[dict[Lease, 
                 raise NotFound("task", item.lease.name)
             step = lifecycle.apply(task, _returned(item, loaded.now), loaded.now, rng)
         except TaskyardError as error:
-            verdicts[item.lease] = Verdict.abort(item.lease, error.reason)
+            verdicts[item.lease] = LeaseVerdict.abort(item.lease, error.reason)
             continue
         tasks[item.lease.key] = step.task
         transitions.append(step)
         asked = step.task.lease.action if step.task.lease else None
         if asked is not None:
             grace = max(asked.deadline - loaded.now, timedelta(0))
-            verdicts[item.lease] = Verdict(item.lease, asked.action, asked.reason, grace)
+            verdicts[item.lease] = LeaseVerdict(item.lease, asked.action, asked.reason, grace)
     return verdicts, await write(tx, transitions)
 
 
@@ -150,7 +154,7 @@ def _returned(item: Return, now: datetime) -> HolderReturned:
     )
 
 
-def _renewal_params(renewals: Sequence[Renewal]) -> dict[str, object]:
+def _renewal_params(renewals: Sequence[SessionHeartbeat]) -> dict[str, object]:
     return {
         "runner_ids": arrays.texts([renewal.runner_id for renewal in renewals]),
         "epochs": arrays.bigints([renewal.epoch for renewal in renewals]),

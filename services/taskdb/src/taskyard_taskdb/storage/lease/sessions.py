@@ -22,19 +22,15 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, ReleaseReason
 from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes, resource_change
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.runner.runners import Registration
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.load import Loaded, database_time, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import (
-    Loaded,
-    Written,
-    database_time,
-    load_for_update,
-    write,
-)
+from taskyard_taskdb.storage.transition.write import write
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,8 @@ class Opened:
 
     session_id: UUID
     epoch: int
-    verdicts: list[Verdict]
-    written: Written
+    verdicts: list[LeaseVerdict]
+    notice: CommitNotice
 
 
 async def open_session(tx: Tx, hello: Hello) -> Opened:
@@ -86,9 +82,9 @@ async def open_session(tx: Tx, hello: Hello) -> Opened:
         "scheduler_id": hello.scheduler_id,
     }
     await tx.execute(statement("put_session"), params)
-    written = await write(tx, transitions)
+    notice = await write(tx, transitions)
     await _log(tx, hello, is_new, loaded.now)
-    return Opened(session_id, epoch, verdicts, written)
+    return Opened(session_id, epoch, verdicts, notice)
 
 
 async def _load_leases(tx: Tx, hello: Hello) -> tuple[Loaded, dict[Key, Lease]]:
@@ -102,9 +98,9 @@ async def _load_leases(tx: Tx, hello: Hello) -> tuple[Loaded, dict[Key, Lease]]:
 
 def _settle(
     loaded: Loaded, hello: Hello, held: Mapping[Key, Lease], epoch: int, expire_time: datetime
-) -> tuple[list[Transition], list[Verdict]]:
+) -> tuple[list[Transition], list[LeaseVerdict]]:
     transitions: list[Transition] = []
-    verdicts: list[Verdict] = []
+    verdicts: list[LeaseVerdict] = []
     rng = Random()
     for key in sorted(loaded.tasks.keys() | held.keys()):
         task, lease = loaded.tasks.get(key), held.get(key)
@@ -143,18 +139,20 @@ def _returned(hello: Hello, lease: Lease, epoch: int, expire_time: datetime) -> 
 
 def _judge(
     task: TaskState | None, lease: Lease, event: HolderReturned, now: datetime, rng: Random
-) -> tuple[Verdict | None, Transition | None]:
+) -> tuple[LeaseVerdict | None, Transition | None]:
     """What the holder of a listed lease must know, and what its return changes."""
     if task is None:
-        return Verdict.abort(lease, NotFound("task", lease.name).reason), None
+        return LeaseVerdict.abort(lease, NotFound("task", lease.name).reason), None
     try:
         transition = lifecycle.apply(task, event, now, rng)
     except TaskyardError as error:
-        return Verdict.abort(lease, error.reason), None
+        return LeaseVerdict.abort(lease, error.reason), None
     asked = transition.task.lease.action if transition.task.lease else None
     if asked is None:
         return None, transition
-    return Verdict(lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))), transition
+    return LeaseVerdict(
+        lease, asked.action, asked.reason, max(asked.deadline - now, timedelta(0))
+    ), transition
 
 
 async def _log(tx: Tx, hello: Hello, is_new: bool, now: datetime) -> None:
@@ -169,22 +167,22 @@ def runner_change(runner_id: str, word: ChangeEvent, now: datetime, actor: Actor
     return resource_change(word, "system", runner_id, actor or runner(runner_id), now)
 
 
-async def close_session(tx: Tx, runner_id: str, epoch: int, *, release: bool) -> Written:
+async def close_session(tx: Tx, runner_id: str, epoch: int, *, release: bool) -> CommitNotice:
     """End a session; with `release` its leases are given back. Raises SessionSuperseded."""
     former = await tx.fetch_row(statement("lock_session"), {"runner_id": runner_id})
     if former is None or former[0] != epoch:
         raise SessionSuperseded(runner_id)
     if former[2]:
-        return Written()
-    written = Written()
+        return CommitNotice()
+    notice = CommitNotice()
     if release:
         rows = await tx.fetch(statement("leases_of_runner"), {"runner_id": runner_id})
         loaded = await load_for_update(tx, [(row[0], row[1]) for row in rows])
-        written = await write(tx, _give_back(loaded, runner_id))
+        notice = await write(tx, _give_back(loaded, runner_id))
     await tx.execute(statement("close_session"), {"runner_id": runner_id, "epoch": epoch, "release": release})
     change = runner_change(runner_id, ChangeEvent.RUNNER_DISCONNECTED, await database_time(tx))
     await insert_changes(tx, [change])
-    return written
+    return notice
 
 
 def _give_back(loaded: Loaded, runner_id: str) -> list[Transition]:

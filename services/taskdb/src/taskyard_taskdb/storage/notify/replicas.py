@@ -18,7 +18,8 @@ import psycopg
 
 from taskyard.errors import TaskyardError
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import Lanes, News
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, connect_arguments
 
 logger = logging.getLogger(__name__)
@@ -42,39 +43,39 @@ class Bridge:
     asks it to read everything: what was committed before they knew of each other was sent to nobody.
     """
 
-    def __init__(self, url: str, pool: Pool, lanes: Lanes) -> None:
+    def __init__(self, url: str, pool: Pool, bus: Bus) -> None:
         self._url = url
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._own = uuid.uuid4().hex[:12]
         self._peers = Peers()
         self._inbox = lanes.forward(lambda: self._peers.any(time.monotonic()))
         # What to announce besides that this one is there.
-        self._greeting: News | None = None
+        self._greeting: CommitNotice | None = None
 
     async def send(self) -> None:
         """Forward what is told here until cancelled."""
         while True:
-            news = await self._take()
+            notice = await self._take()
             if self._greeting is None and not self._peers.any(time.monotonic()):
                 continue
             if self._greeting is not None:
-                news.add(self._greeting)
+                notice.add(self._greeting)
                 self._greeting = None
             try:
                 async with self._pool.reading() as tx:
-                    for payload in encode(self._own, news):
+                    for payload in encode(self._own, notice):
                         await tx.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
             except (TaskyardError, psycopg.Error) as error:
                 logger.info("other replicas were not told: %s", error)
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _take(self) -> News:
-        news = await self._inbox.take(ANNOUNCE_SECONDS)
-        if news is None:
-            self._greeting = self._greeting or News()
-            return News()
-        return news
+    async def _take(self) -> CommitNotice:
+        notice = await self._inbox.take(ANNOUNCE_SECONDS)
+        if notice is None:
+            self._greeting = self._greeting or CommitNotice()
+            return CommitNotice()
+        return notice
 
     async def receive(self) -> None:
         """Listen until cancelled; after an interruption everything counts as changed."""
@@ -92,23 +93,23 @@ class Bridge:
         async with connection:
             await connection.execute(f"LISTEN {CHANNEL}")
             self._peers.found()
-            self._lanes.hear(News(everything=True))
+            self._bus.receive(CommitNotice(everything=True))
             self._greet()
             async for notice in connection.notifies():
                 self._hear(notice.payload)
 
     def _hear(self, payload: str) -> None:
-        sender, news = decode(payload)
+        sender, notice = decode(payload)
         if sender == self._own:
             return
         if self._peers.hear(sender, time.monotonic()):
-            news.everything = True
+            notice.everything = True
             self._greet()
-        self._lanes.hear(news)
+        self._bus.receive(notice)
 
     def _greet(self) -> None:
-        self._greeting = News(everything=True)
-        self._inbox.put(News())
+        self._greeting = CommitNotice(everything=True)
+        self._inbox.put(CommitNotice())
 
 
 class Peers:
@@ -140,18 +141,18 @@ class Peers:
         return bool(self._heard) or not self._listening
 
 
-def encode(sender: str, news: News) -> Iterator[str]:
+def encode(sender: str, notice: CommitNotice) -> Iterator[str]:
     """Payloads that together say the news."""
     items: list[tuple[str, list[Any]]] = [
-        *(("lane", list(lane)) for lane in news.lanes | news.filled.keys()),
-        *(("faded", list(lane)) for lane in news.faded - news.lanes),
-        *(("holder", list(key)) for key in news.holders),
-        *(("runner", [runner_id]) for runner_id in news.runners),
-        *(("tenant", [tenant_id]) for tenant_id in news.tenants),
-        *(("settings", [tenant_id]) for tenant_id in news.settings),
-        *([("stirred", [])] if news.stirred else ()),
+        *(("lane", list(lane)) for lane in notice.lanes | notice.appended.keys()),
+        *(("faded", list(lane)) for lane in notice.shrunk - notice.lanes),
+        *(("holder", list(key)) for key in notice.holders),
+        *(("runner", [runner_id]) for runner_id in notice.runners),
+        *(("tenant", [tenant_id]) for tenant_id in notice.tenants),
+        *(("settings", [tenant_id]) for tenant_id in notice.settings),
+        *([("stirred", [])] if notice.changed else ()),
     ]
-    if news.everything or len(items) > _LARGEST:
+    if notice.everything or len(items) > _LARGEST:
         yield json.dumps({"from": sender, "everything": True})
         return
     if not items:
@@ -160,23 +161,23 @@ def encode(sender: str, news: News) -> Iterator[str]:
         yield json.dumps({"from": sender, "items": items[start : start + _ITEMS_PER_PAYLOAD]})
 
 
-def decode(payload: str) -> tuple[str, News]:
+def decode(payload: str) -> tuple[str, CommitNotice]:
     """Sender and news of a payload; what cannot be read says that something has changed."""
     try:
         told = json.loads(payload)
-        news = News(everything=bool(told.get("everything")))
+        notice = CommitNotice(everything=bool(told.get("everything")))
         for kind, values in told.get("items", ()):
             if kind == "lane":
-                news.lanes.add(LaneKey(*values))
+                notice.lanes.add(LaneKey(*values))
             elif kind == "stirred":
-                news.stirred = True
+                notice.changed = True
             elif kind == "faded":
-                news.faded.add(LaneKey(*values))
+                notice.shrunk.add(LaneKey(*values))
             elif kind == "holder":
-                news.holders.add((values[0], values[1]))
+                notice.holders.add((values[0], values[1]))
             elif kind in ("runner", "tenant", "settings"):
-                named = {"runner": news.runners, "tenant": news.tenants, "settings": news.settings}
+                named = {"runner": notice.runners, "tenant": notice.tenants, "settings": notice.settings}
                 named[kind].add(values[0])
-        return str(told["from"]), news
+        return str(told["from"]), notice
     except (ValueError, KeyError, TypeError, IndexError):
-        return "", News(everything=True)
+        return "", CommitNotice(everything=True)

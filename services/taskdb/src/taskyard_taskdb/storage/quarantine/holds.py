@@ -17,11 +17,13 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import append_change
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine.quarantined_specs import SYSTEM, Quarantine
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.load import Loaded, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import Loaded, Written, load_for_update, write
+from taskyard_taskdb.storage.transition.write import write
 
 
 async def find_waiting(tx: Tx, quarantine: Quarantine, after: str, page: int) -> tuple[list[Key], str | None]:
@@ -48,12 +50,12 @@ async def find_held(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
     return {(tenant_id, task_id): digest for tenant_id, task_id, digest, held in found if digest in held}
 
 
-async def hold(tx: Tx, tenant_id: str, digest: str, keys: Sequence[Key]) -> Written:
+async def hold(tx: Tx, tenant_id: str, digest: str, keys: Sequence[Key]) -> CommitNotice:
     """Pause queued tasks if their spec is still quarantined; its release resumes them."""
     loaded = await load_for_update(tx, keys)
     params: dict[str, object] = {"tenant_id": tenant_id, "digest": digest}
     if not await tx.fetch(statement("lock_quarantine"), params):
-        return Written()
+        return CommitNotice()
     reason = f"its spec is quarantined: quarantines/{digest}"
     event = PauseRequested(actor=SYSTEM, grace=timedelta(0), reason=reason)
     paused = _apply(loaded, event, (Phase.PENDING, Phase.REDISTRIBUTING))
@@ -62,7 +64,7 @@ async def hold(tx: Tx, tenant_id: str, digest: str, keys: Sequence[Key]) -> Writ
     return await write(tx, paused)
 
 
-async def release(tx: Tx, tenant_id: str, digest: str, actor: Actor) -> Written:
+async def release(tx: Tx, tenant_id: str, digest: str, actor: Actor) -> CommitNotice:
     """Release a spec and resume the tasks paused for it. Idempotent. Raises NotFound."""
     params = {"tenant_id": tenant_id, "digest": digest}
     row = await tx.fetch_row(statement("release_quarantine"), params)
@@ -70,13 +72,13 @@ async def release(tx: Tx, tenant_id: str, digest: str, actor: Actor) -> Written:
         raise NotFound("quarantine", f"tenants/{tenant_id}/quarantines/{digest}")
     held = [(tenant_id, found[0]) for found in await tx.fetch(statement("release_holds"), params)]
     loaded = await load_for_update(tx, held)
-    written = await write(tx, _apply(loaded, ResumeRequested(actor=actor), (Phase.PAUSED,)))
+    notice = await write(tx, _apply(loaded, ResumeRequested(actor=actor), (Phase.PAUSED,)))
     if row[0]:
         event = ChangeEvent.QUARANTINE_RELEASED
         await append_change(
             tx, event, tenant_id, digest, actor, loaded.now, details={"tasks": len(held)} if held else None
         )
-    return written
+    return notice
 
 
 def _apply(loaded: Loaded, event: Event, phases: tuple[Phase, ...]) -> list[Transition]:

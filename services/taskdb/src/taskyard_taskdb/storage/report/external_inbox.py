@@ -17,10 +17,12 @@ from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.action.actions import AfterCommit, expect, is_repeat
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.create.request_ids import Method, Request
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read.tasks import Key
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.transitions import Loaded, Written, load_for_update, write
+from taskyard_taskdb.storage.transition.load import Loaded, load_for_update
+from taskyard_taskdb.storage.transition.write import write
 
 ReadReport = Callable[[bytes, TaskState, Actor], ExternalReported]
 """The event that a stored report is for a task as it is now."""
@@ -45,9 +47,9 @@ class ReportInbox:
         Raises NotFound, ResourceVersionMismatch, RequestIdReused and what the lifecycle refuses with.
         """
 
-        async def work(tx: Tx) -> Written:
+        async def work(tx: Tx) -> CommitNotice:
             if request is not None and await is_repeat(tx, Method.REPORT_TASK_STATUS, request):
-                return Written()
+                return CommitNotice()
             loaded = await load_for_update(tx, [key])
             task = expect(loaded.tasks, key, resource_version)
             drained = await self._drain(tx, task, loaded)
@@ -72,17 +74,17 @@ class ReportInbox:
     async def apply_stored(self, key: Key) -> int:
         """Applies the stored reports of a task, a page of them; returns how many those were."""
 
-        async def work(tx: Tx) -> tuple[Written, int]:
+        async def work(tx: Tx) -> tuple[CommitNotice, int]:
             loaded = await load_for_update(tx, [key])
             task = loaded.tasks.get(key)
             if task is None:
-                return Written(), await tx.execute(statement("forget_reports"), key)
+                return CommitNotice(), await tx.execute(statement("forget_reports"), key)
             counted: list[int] = []
             drained = await self._drain(tx, task, loaded, counted)
             return await write(tx, drained), len(counted)
 
-        written, count = await self._pool.run(work)
-        self._after_commit(written)
+        notice, count = await self._pool.run(work)
+        self._after_commit(notice)
         return count
 
     async def apply_all(self, limit: int = 100) -> int:

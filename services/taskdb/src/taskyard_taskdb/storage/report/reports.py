@@ -40,25 +40,21 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.poison import POISON, isolate
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement
+from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.storage.transition.transitions import (
-    StateMoved,
-    Written,
-    free_slots,
-    load_for_update,
-    write,
-)
+from taskyard_taskdb.storage.transition.write import free_slots, write
 
 # status.details: what is stored and what was reported, both serialised, put together.
 MergeDetails = Callable[[bytes | None, bytes], bytes]
 
 
-class Said(IntEnum):
+class ReportKind(IntEnum):
     """What a report says, as far as the common path has to know."""
 
     STARTED = 1
@@ -76,7 +72,7 @@ class Report(NamedTuple):
     runner_id: str
     generation: int
     lease_id: int
-    said: Said
+    kind: ReportKind
     time: datetime | None = None
     checkpoint_sequence: int = 0
     result: bytes | None = None
@@ -96,7 +92,7 @@ class Report(NamedTuple):
             "lease_id": self.lease_id,
             "time": self.time,
         }
-        if self.said is Said.STARTED:
+        if self.kind is ReportKind.STARTED:
             return Started(checkpoint_sequence=self.checkpoint_sequence, **holder)
         return Succeeded(result=self.result, exit_code=self.exit_code, **holder)
 
@@ -124,12 +120,12 @@ _RUN_STATES = {
 _REJECTIONS = (LeaseNotHeld, StaleGeneration, TaskTerminal)
 
 
-class Reports:
+class ReportWriter:
     """Applies reports and tells the lanes what came of them."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, merge_details: MergeDetails) -> None:
+    def __init__(self, pool: Pool, bus: Bus, merge_details: MergeDetails) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._merge_details = merge_details
 
     async def apply(self, reports: Sequence[Report]) -> list[Outcome]:
@@ -150,10 +146,10 @@ class Reports:
     async def _complete(self, reports: Sequence[Report], plain: Mapping[Key, list[int]]) -> list[Key]:
         """The tasks of plain successes that are done; the others are decided one by one."""
         try:
-            done, written = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
+            done, notice = await self._pool.run(lambda tx: _complete_plain(tx, reports, plain))
         except POISON:
             return []
-        self._lanes.committed(written)
+        self._bus.publish(notice)
         self._lanes.stir()
         await failpoints.REPORT_AFTER_COMMIT.reach()
         return done
@@ -165,10 +161,10 @@ class Reports:
 
         async def apply(keys: Sequence[Key]) -> None:
             part = {key: groups[key] for key in keys}
-            found, written = await self._pool.run(lambda tx: self._transact(tx, reports, part))
+            found, notice = await self._pool.run(lambda tx: self._transact(tx, reports, part))
             await failpoints.REPORT_AFTER_COMMIT.reach()
             outcomes.update(found)
-            self._lanes.committed(written)
+            self._bus.publish(notice)
 
         def give_up(key: Key, error: Exception) -> None:
             outcomes.update((n, _refusal(error)) for n in groups[key])
@@ -177,7 +173,7 @@ class Reports:
 
     async def _transact(
         self, tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
-    ) -> tuple[dict[int, Outcome], Written]:
+    ) -> tuple[dict[int, Outcome], CommitNotice]:
         loaded = await load_for_update(tx, groups)
         rng = Random()
         outcomes: dict[int, Outcome] = {}
@@ -198,11 +194,11 @@ class Reports:
                 tasks[key] = step.task
                 transitions.append(step)
         told = {reports[n].key: reports[n].log_sequence for group in groups.values() for n in group}
-        written = await write(tx, transitions, log_sequences=told)
+        notice = await write(tx, transitions, log_sequences=told)
         # After the write: the first of two equal reports may be in this very batch.
         await _recognise_repeats(tx, reports, tasks, outcomes)
         await failpoints.REPORT_BEFORE_COMMIT.reach()
-        return outcomes, written
+        return outcomes, notice
 
     def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
         event = report.event()
@@ -251,24 +247,24 @@ def _by_task(reports: Sequence[Report]) -> dict[Key, list[int]]:
 def _is_plain(reports: Sequence[Report], group: Sequence[int]) -> bool:
     """A success, alone or right after its start, that says nothing else."""
     last = reports[group[-1]]
-    if last.said is not Said.SUCCEEDED or last.details is not None or len(group) > 2:
+    if last.kind is not ReportKind.SUCCEEDED or last.details is not None or len(group) > 2:
         return False
     if len(group) == 1:
         return True
     first = reports[group[0]]
-    return first.said is Said.STARTED and first.details is None and first.lease_id == last.lease_id
+    return first.kind is ReportKind.STARTED and first.details is None and first.lease_id == last.lease_id
 
 
 async def _complete_plain(
     tx: Tx, reports: Sequence[Report], groups: Mapping[Key, list[int]]
-) -> tuple[list[Key], Written]:
+) -> tuple[list[Key], CommitNotice]:
     """The tasks that are done now, the others being for Python to decide; and whom to tell."""
     keys = sorted(groups)
     first = [reports[groups[key][0]] for key in keys]
     last = [reports[groups[key][-1]] for key in keys]
     rows = await tx.fetch(statement("complete_plain"), _plain_params(keys, first, last))
     if not rows:
-        return [], Written()
+        return [], CommitNotice()
     ended, tenants = rows[0][-2:]
     if ended != len(rows):
         raise StateMoved("a lease stood for a task that had ended")
@@ -276,13 +272,13 @@ async def _complete_plain(
     if timed:
         await _clear_timers(tx, timed)
     freed = {(keys[n - 1][0], slot): keys[n - 1][1] for n, *_, slot, _, _ in rows if slot is not None}
-    written, promotions = await free_slots(tx, freed) if freed else (Written(), [])
-    written.tenants.update(tenants or ())
-    written.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
+    notice, promotions = await free_slots(tx, freed) if freed else (CommitNotice(), [])
+    notice.tenants.update(tenants or ())
+    notice.used += [(keys[n - 1][0], seconds) for n, *_, seconds, _, _, _ in rows]
     await runners.count_outcomes(tx, ((last[row[0] - 1].runner_id, RunState.SUCCEEDED) for row in rows))
     await insert_changes(tx, [*_success_changes(rows, first, last), *promotions])
     await failpoints.REPORT_BEFORE_COMMIT.reach()
-    return [keys[n - 1] for n, *_ in rows], written
+    return [keys[n - 1] for n, *_ in rows], notice
 
 
 def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequence[Report]) -> list[ChangeRow]:
@@ -290,7 +286,7 @@ def _success_changes(rows: Sequence[Row], first: Sequence[Report], last: Sequenc
     changes: list[ChangeRow] = []
     for n, _, now, version, attempt, retry_count, runner_loss_count, *_ in rows:
         report = last[n - 1]
-        starts = first[n - 1].said is Said.STARTED
+        starts = first[n - 1].kind is ReportKind.STARTED
         # What the two have in common, then what each says: by position, as this is the hottest loop there is.
         ids = (*report.key, report.runner_id, report.runner_id, None, None, None)
         counts = (None, attempt, retry_count, runner_loss_count)
@@ -322,7 +318,7 @@ _SUCCESS = (
 
 
 def _plain_params(keys: Sequence[Key], first: Sequence[Report], last: Sequence[Report]) -> dict[str, object]:
-    starts = [report if report.said is Said.STARTED else None for report in first]
+    starts = [report if report.kind is ReportKind.STARTED else None for report in first]
     return {
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "task_ids": arrays.texts([key[1] for key in keys]),

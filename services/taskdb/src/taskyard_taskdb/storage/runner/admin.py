@@ -18,9 +18,11 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import LEASED, ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import append_change, insert_changes, resource_change
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.transitions import Written, database_time, load_for_update, write
+from taskyard_taskdb.storage.transition.load import database_time, load_for_update
+from taskyard_taskdb.storage.transition.write import write
 
 TENANT = "system"
 SYSTEM = Actor(ActorType.SYSTEM, "housekeeping")
@@ -63,7 +65,7 @@ async def change(
     return True
 
 
-async def delete(tx: Tx, runner_id: str, actor: Actor, *, force: bool) -> Written:
+async def delete(tx: Tx, runner_id: str, actor: Actor, *, force: bool) -> CommitNotice:
     """Forget a runner and end its session; with `force` although it holds leases.
 
     Work that may overlap is redistributed at once; what must not overlap keeps its recorded expiry. Raises
@@ -82,10 +84,10 @@ async def delete(tx: Tx, runner_id: str, actor: Actor, *, force: bool) -> Writte
         params = {"runner_id": runner_id, "epoch": session[0], "release": False}
         await tx.execute(statement("close_session"), params)
     version = await _store(tx, runner_id, found, delete=True)
-    written = await write(tx, lost)
+    notice = await write(tx, lost)
     event, details = ChangeEvent.RUNNER_DELETED, {"leases": len(held)} if held else None
     await append_change(tx, event, TENANT, runner_id, actor, loaded.now, version=version, details=details)
-    return written
+    return notice
 
 
 def _holds(task: TaskState, runner_id: str) -> bool:

@@ -15,17 +15,12 @@ from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import PauseRequested, ResumeRequested
 from taskyard_taskdb.domain.task import SYSTEM
 from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot import slots
 from taskyard_taskdb.storage.slot.slots import Holder, SlotKey
-from taskyard_taskdb.storage.transition.transitions import (
-    Loaded,
-    StateMoved,
-    Written,
-    fill_slots,
-    load_for_update,
-    write,
-)
+from taskyard_taskdb.storage.transition.load import Loaded, StateMoved, load_for_update
+from taskyard_taskdb.storage.transition.write import fill_slots, write
 
 _BACK = (
     PauseRequested(actor=SYSTEM, grace=timedelta(0), reason="another task holds its slot"),
@@ -33,7 +28,7 @@ _BACK = (
 )
 
 
-async def repair(tx: Tx, keys: Sequence[SlotKey]) -> Written:
+async def repair(tx: Tx, keys: Sequence[SlotKey]) -> CommitNotice:
     """Make the holders of slots their heads; give slots that nobody holds to their next waiters."""
     suspects = await slots.seem_held(tx, keys)
     # Before the slots, as everywhere. One that holds its slot alone is not touched.
@@ -49,13 +44,13 @@ async def repair(tx: Tx, keys: Sequence[SlotKey]) -> Written:
         for holder in rivals
         if holder is not kept[key] and holder.queued and not holder.active
     ]
-    written = await write(tx, [_send_back(loaded, holder) for holder in surplus])
+    notice = await write(tx, [_send_back(loaded, holder) for holder in surplus])
     filled = await fill_slots(tx, heads, [key for key in heads if key not in kept])
-    filled.lanes |= written.lanes
-    filled.holders |= written.holders
-    filled.tenants |= written.tenants
-    filled.used += written.used
-    filled.changed |= written.changed
+    filled.lanes |= notice.lanes
+    filled.holders |= notice.holders
+    filled.tenants |= notice.tenants
+    filled.used += notice.used
+    filled.changed |= notice.changed
     return filled
 
 

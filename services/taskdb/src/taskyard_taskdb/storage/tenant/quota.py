@@ -7,11 +7,11 @@ from datetime import timedelta
 
 from taskyard.errors import QueueDepthExceeded, RateLimited, ResourceExhausted
 from taskyard_taskdb.domain.names import tenant_name
-from taskyard_taskdb.domain.quota import Verdict
+from taskyard_taskdb.domain.quota import QuotaDecision
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.tenant import counters
 from taskyard_taskdb.storage.tenant.counters import Counts
-from taskyard_taskdb.storage.transition.transitions import StateMoved
+from taskyard_taskdb.storage.transition.load import StateMoved
 
 # How soon a full queue is worth another try.
 _QUEUE_PAUSE = timedelta(seconds=1)
@@ -37,7 +37,7 @@ async def admit(tx: Tx, tenants: Mapping[int, str]) -> dict[int, Exception]:
     return refused
 
 
-def _error(counts: Counts, verdict: Verdict, beyond: int) -> ResourceExhausted:
+def _error(counts: Counts, verdict: QuotaDecision, beyond: int) -> ResourceExhausted:
     name, quota = tenant_name(counts.tenant_id), counts.quota
     if not verdict.by_rate:
         return _queue_full(counts)

@@ -24,7 +24,7 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lane import Filling, LaneKey
+from taskyard_taskdb.storage.claim.lane import Appended, LaneKey
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.quarantine import quarantined_specs
 from taskyard_taskdb.storage.runner import runners
@@ -53,12 +53,12 @@ class Loaded:
 
 
 @dataclass(slots=True)
-class Written:
+class CommitNotice:
     """Whom to tell once the transaction has committed."""
 
     lanes: set[LaneKey] = field(default_factory=set)
     # Lanes that new tasks were appended to, of which no more need be read to tell of them.
-    filled: dict[LaneKey, Filling] = field(default_factory=dict)
+    filled: dict[LaneKey, Appended] = field(default_factory=dict)
     # Tasks whose holder must act: asked to cancel or pause, or its lease was taken away.
     holders: set[Key] = field(default_factory=set)
     # Tenants with limits whose use of them changed.
@@ -120,29 +120,29 @@ async def write(
     *,
     log_sequences: Mapping[Key, int | None] | None = None,
     delta: Delta | None = None,
-) -> Written:
+) -> CommitNotice:
     """Write transitions of loaded tasks, several of one task in their order; the change log comes last.
 
     A slot that is freed goes to its next waiter in the same transaction. `log_sequences` are the last log
     entries of runs that end. Given a `delta`, the caller writes the counts, behind locks of its own. Raises
     StateMoved if a row is not as the transition's `before` says.
     """
-    written = Written()
+    notice = CommitNotice()
     steps = collect(transitions)
-    await _write_rows(tx, steps, written, log_sequences or {})
+    await _write_rows(tx, steps, notice, log_sequences or {})
     promoted = await _settle_slots(tx, steps)
-    await _write_rows(tx, promoted, written, {})
+    await _write_rows(tx, promoted, notice, {})
     counts = Delta() if delta is None else delta
     for step in steps:
         _count(step, counts)
     if delta is None:
-        written.tenants = await counters.add(tx, counts)
+        notice.tenants = await counters.add(tx, counts)
     await runners.count_outcomes(tx, lease_rows.told_ends(steps))
     changes = [change_row(step.before, change) for step in (*steps, *promoted) for change in step.changes()]
-    written.changed = bool(changes)
-    written.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
+    notice.changed = bool(changes)
+    notice.used = [(step.before.tenant_id, used(t)) for step in steps for t in step.transitions]
     await insert_changes(tx, changes)
-    return written
+    return notice
 
 
 def _count(step: Steps, counts: Delta) -> None:
@@ -154,15 +154,15 @@ def _count(step: Steps, counts: Delta) -> None:
 
 
 async def _write_rows(
-    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]
+    tx: Tx, steps: list[Steps], notice: CommitNotice, log_sequences: Mapping[Key, int | None]
 ) -> None:
     if not steps:
         return
     await _dequeue(tx, steps)
-    await _write_leases(tx, steps, written, log_sequences)
+    await _write_leases(tx, steps, notice, log_sequences)
     await _write_tasks(tx, steps)
     await timers.write(tx, steps)
-    await _enqueue(tx, steps, written)
+    await _enqueue(tx, steps, notice)
     called = [step.key for step in steps if any(isinstance(e, CallWebhook) for e in step.effects())]
     if called:
         await webhook_outbox.store(tx, called)
@@ -179,7 +179,7 @@ def _given_up(step: Steps) -> bool:
 
 
 async def _write_leases(
-    tx: Tx, steps: list[Steps], written: Written, log_sequences: Mapping[Key, int | None]
+    tx: Tx, steps: list[Steps], notice: CommitNotice, log_sequences: Mapping[Key, int | None]
 ) -> None:
     ended = [ending for step in steps for ending in lease_rows.endings(step)]
     if ended:
@@ -187,13 +187,13 @@ async def _write_leases(
         revoked = [ending for ending in ended if not ending.by_holder]
         if revoked:
             await lease_rows.revoke(tx, revoked)
-            written.holders.update(key_of(ending.before) for ending in revoked)
+            notice.holders.update(key_of(ending.before) for ending in revoked)
     made, kept = _split_leases(steps)
     if made:
         _expect(len(made), await lease_rows.insert(tx, made), "leases")
     if kept:
         _expect(len(kept), await lease_rows.update(tx, kept), "leases")
-        written.holders.update(step.key for step in kept if step.task.requested is not step.before.requested)
+        notice.holders.update(step.key for step in kept if step.task.requested is not step.before.requested)
 
 
 def _split_leases(steps: list[Steps]) -> tuple[list[TaskState], list[Steps]]:
@@ -234,14 +234,14 @@ async def _dequeue(tx: Tx, steps: list[Steps]) -> None:
         _expect(len(gone), await tx.execute(statement("delete_queue"), _queue_arrays(gone)), "queue rows")
 
 
-async def _enqueue(tx: Tx, steps: list[Steps], written: Written) -> None:
+async def _enqueue(tx: Tx, steps: list[Steps], notice: CommitNotice) -> None:
     made = [step.task for step in steps if _enters_queue(step)]
     if not made:
         return
     keys = [(key_of(task), task.queue_key) for task in made]
     has_leases = arrays.bools([task.lease is not None for task in made])
     await tx.execute(statement("insert_queue"), _queue_arrays(keys) | {"has_leases": has_leases})
-    written.lanes.update(LaneKey(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t in made)
+    notice.lanes.update(LaneKey(t.tenant_id, t.class_id, t.priority, t.pinned_runner) for t in made)
 
 
 def _leaves_queue(step: Steps) -> bool:
@@ -276,30 +276,30 @@ async def _settle_slots(tx: Tx, steps: list[Steps]) -> list[Steps]:
     return await _fill(tx, heads, wanted)
 
 
-async def fill_slots(tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]) -> Written:
+async def fill_slots(tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]) -> CommitNotice:
     """Give these of the locked slots to their next waiters; what nobody waits for is removed."""
-    written, changes = await _hand_on(tx, heads, free)
+    notice, changes = await _hand_on(tx, heads, free)
     await insert_changes(tx, changes)
-    return written
+    return notice
 
 
-async def free_slots(tx: Tx, heads: Mapping[SlotKey, str]) -> tuple[Written, list[ChangeRow]]:
+async def free_slots(tx: Tx, heads: Mapping[SlotKey, str]) -> tuple[CommitNotice, list[ChangeRow]]:
     """Hand on slots whose heads have ended, locked by an earlier statement.
 
     The changes are for the caller to write, with its own and behind all locks.
     """
     awaited = await slots.leave(tx, list(heads))
-    return await _hand_on(tx, heads, awaited) if awaited else (Written(), [])
+    return await _hand_on(tx, heads, awaited) if awaited else (CommitNotice(), [])
 
 
 async def _hand_on(
     tx: Tx, heads: Mapping[SlotKey, str | None], free: Sequence[SlotKey]
-) -> tuple[Written, list[ChangeRow]]:
-    written = Written()
+) -> tuple[CommitNotice, list[ChangeRow]]:
+    notice = CommitNotice()
     promoted = await _fill(tx, heads, dict.fromkeys(free))
-    await _write_rows(tx, promoted, written, {})
-    written.changed = bool(promoted)
-    return written, [change_row(step.before, change) for step in promoted for change in step.changes()]
+    await _write_rows(tx, promoted, notice, {})
+    notice.changed = bool(promoted)
+    return notice, [change_row(step.before, change) for step in promoted for change in step.changes()]
 
 
 async def _fill(

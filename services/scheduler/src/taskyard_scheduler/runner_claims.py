@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from taskyard.v1 import lease_pb2
-from taskyard.v1.lease_service_pb2 import LaneKey, LanePop, PopResult, RunnerPop, TenantPop
+from taskyard.v1.lease_service_pb2 import LaneClaim, LaneKey, RunnerClaim, RunnerClaimResult, TenantClaim
 from taskyard_scheduler import convert
 from taskyard_scheduler.domain.plan import ListedLane, RunnerPlan
 from taskyard_scheduler.lanes import LaneBoard
@@ -15,19 +15,19 @@ from taskyard_scheduler.link_config import duration
 MAX_TASKS = 10_000
 
 
-def runner_pop(plan: RunnerPlan, session_epoch: int, lease_duration: float) -> RunnerPop:
+def runner_claim(plan: RunnerPlan, session_epoch: int, lease_duration: float) -> RunnerClaim:
     """What one runner asks taskdb for; costs matter only where it accounts resources."""
     accounted = plan.offer.budget is not None
-    message = RunnerPop(
+    message = RunnerClaim(
         runner_id=plan.offer.runner_id,
         session_epoch=session_epoch,
         max_tasks=min(MAX_TASKS, plan.count),
         lease_duration=duration(lease_duration),
         tenants=[
-            TenantPop(
+            TenantClaim(
                 tenant=tenant.tenant,
                 max_tasks=tenant.count,
-                lanes=[_lane_pop(listed, accounted) for listed in tenant.lanes],
+                lanes=[_lane_claim(listed, accounted) for listed in tenant.lanes],
             )
             for tenant in plan.tenants
         ],
@@ -37,16 +37,18 @@ def runner_pop(plan: RunnerPlan, session_epoch: int, lease_duration: float) -> R
     return message
 
 
-def _lane_pop(listed: ListedLane, accounted: bool) -> LanePop:
+def _lane_claim(listed: ListedLane, accounted: bool) -> LaneClaim:
     lane = listed.lane
-    return LanePop(
+    return LaneClaim(
         lane=LaneKey(class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned),
         offset=duration(listed.offset),
         cost=convert.resources_message(listed.cost) if accounted and listed.cost else None,
     )
 
 
-def note_result(board: LaneBoard, plan: RunnerPlan, result: PopResult, asked_version: int) -> set[str]:
+def note_result(
+    board: LaneBoard, plan: RunnerPlan, result: RunnerClaimResult, asked_version: int
+) -> set[str]:
     """Take over what a claim says about the lanes it named; the tenants for whom asking again may give more.
 
     A lane that was found empty is gone, or was heard of since the claim was sent and may have work again.

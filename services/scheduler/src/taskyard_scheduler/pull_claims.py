@@ -13,7 +13,7 @@ from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.domain.rooms import Offer
 
 
-class Claim:
+class PullClaim:
     """One ClaimTasks call. It takes part in plans like a runner, but has a pop of its own: a repeat of the
     call, even at another scheduler, makes the same pop and so gets the same leases.
     """
@@ -25,7 +25,7 @@ class Claim:
         self.profile = profile
         self.lease_duration = lease_duration
         self.max_tasks = max_tasks
-        self.pop_id = hashlib.sha256(f"{worker_id}/{request_id}".encode()).hexdigest()[:48]
+        self.claim_request_id = hashlib.sha256(f"{worker_id}/{request_id}".encode()).hexdigest()[:48]
         # Repeats of one call may wait side by side.
         self.key = f"claim:{uuid.uuid4().hex}"
         self._settled = asyncio.Event()
@@ -42,7 +42,7 @@ class Claim:
         limited = bool(self.profile.tenants)
         return Offer(self.key, self.worker_id, self.max_tasks, 0, self.max_tasks, limited=limited)
 
-    def pop_started(self) -> None:
+    def claim_started(self) -> None:
         self._settled.clear()
 
     def resolve(self, assignments: Sequence[lease_pb2.Assignment]) -> None:
