@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 
 from taskyard.v1.lease_service_pb2 import LaneClaim
-from taskyard_taskdb.sweep.jobs import LONGEST_SECONDS
+from taskyard_taskdb.sweep.jobs import POLL_SECONDS
 from tests.bench import fill
 from tests.bench.database import migrated, wal_position
 from tests.bench.measure import Figure, Report
@@ -26,10 +26,10 @@ AGE = timedelta(days=91)
 CLAIM = 20
 # Claims begin at these distances, however long each takes: with and without the archive they are the same.
 PACE_SECONDS = 0.05
-# As a failed run that somebody wants repeated: the leader takes it up at its next look.
+# Recorded as a failed run to be repeated: the leader runs the job at its next poll.
 DUE = """INSERT INTO job_runs (job, start_time, end_time, error)
 VALUES ('retention', now() - interval '1 day', now() - interval '1 day', 'is due')"""
-STATE = """SELECT CASE WHEN error = 'is due' THEN NULL WHEN end_time IS NULL THEN 'under way'
+STATE = """SELECT CASE WHEN error = 'is due' THEN NULL WHEN end_time IS NULL THEN 'running'
 WHEN error IS NULL THEN 'done' ELSE error END FROM job_runs WHERE job = 'retention'"""
 
 
@@ -64,8 +64,8 @@ async def run(
             before, with_it, after = Seen(), Seen(), Seen()
             await claims.make(before, part, lambda: False)
             connection.execute(DUE)
-            await claims.make(before, LONGEST_SECONDS + part, lambda: _archived(connection) is not None)
-            await claims.make(with_it, 3600.0, lambda: _archived(connection) != "under way")
+            await claims.make(before, POLL_SECONDS + part, lambda: _archived(connection) is not None)
+            await claims.make(with_it, 3600.0, lambda: _archived(connection) != "running")
             assert _archived(connection) == "done", "the job failed"
             await claims.make(after, part, lambda: False)
             await load.channel.close()

@@ -172,7 +172,7 @@ async def _follow(url: str, replicas: Sequence[BaseProcess]) -> list[OrderReport
         await asyncio.to_thread(replica.join)
     assert all(replica.exitcode == 0 for replica in replicas), "a writer has failed"
     for hub in hubs:
-        await asyncio.wait_for(hub.look(), 60)
+        await asyncio.wait_for(hub.flush(), 60)
     await asyncio.sleep(1)
     for task in (*readers, *running):
         task.cancel()

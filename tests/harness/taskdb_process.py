@@ -59,8 +59,8 @@ class CrashingTaskDb:
         """Returns once a failpoint has killed it; fails if it ends otherwise or lives on."""
         await asyncio.to_thread(self.service.wait_killed)
 
-    async def vacate_office(self) -> None:
-        """Lets the term of the leader that was killed be over, instead of waiting for its ten seconds."""
+    async def expire_leadership(self) -> None:
+        """Expire the term of the killed leader at once, instead of after its ten seconds."""
         async with await psycopg.AsyncConnection.connect(self.url) as connection:
             await connection.execute("UPDATE coordinator_state SET expires_at = clock_timestamp()")
 

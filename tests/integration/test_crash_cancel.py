@@ -81,7 +81,7 @@ async def test_a_cancel_whose_holder_is_gone_takes_effect_after_its_grace(taskdb
         await taskdb.tasks.CancelTask(cancel)
     await taskdb.killed()
     assert await taskdb.value("SELECT requested_action FROM leases") == lease_pb2.LEASE_ACTION_CANCEL
-    await taskdb.vacate_office()
+    await taskdb.expire_leadership()
     await taskdb.start()
 
     await taskdb.until("SELECT end_time IS NOT NULL FROM tasks")

@@ -104,7 +104,7 @@ async def test_an_attempt_whose_last_checkpoint_was_cut_off_is_followed_by_one_f
     with pytest.raises(Unavailable):
         await write(taskdb, claimed.lease, 2, os.urandom(1000))
     await taskdb.killed()
-    await taskdb.vacate_office()
+    await taskdb.expire_leadership()
     await taskdb.start()
     # The workload has not survived either: nobody repeats the checkpoint.
     await yard.report(runner, failed(claimed))

@@ -41,7 +41,7 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
     await taskdb.killed()
     leased = dict(await taskdb.rows("SELECT task_id, lease_id FROM leases WHERE runner_id = 'patient'"))
     assert len(leased) == 2 and await taskdb.value("SELECT count(*) FROM leases") == 4
-    await taskdb.vacate_office()
+    await taskdb.expire_leadership()
     await taskdb.start()
 
     # The scheduler repeats the call for the runner that it still has.

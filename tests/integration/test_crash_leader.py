@@ -26,7 +26,7 @@ READIED = "SELECT count(*) FROM changes WHERE event = 24"
 async def nobody_asks_who_leads(taskdb: CrashingTaskDb) -> AsyncIterator[None]:
     """Terms cannot be taken or renewed inside the block, which does not keep a leader from proving its own.
 
-    So one that wakes up here does not get to know of its successor before it writes.
+    So a leader that resumes here does not learn of its successor before it writes.
     """
     async with await psycopg.AsyncConnection.connect(taskdb.url) as connection:
         await connection.execute("LOCK TABLE coordinator_state IN SHARE MODE")
@@ -60,7 +60,7 @@ async def runs_once(taskdb: CrashingTaskDb, name: str) -> None:
     assert await taskdb.value(READIED) == 1
 
 
-async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_had_read(
+async def test_a_leader_that_resumes_after_its_term_writes_nothing(
     replicas: tuple[CrashingTaskDb, CrashingTaskDb], tmp_path: Path
 ) -> None:
     former, latter = replicas
@@ -71,7 +71,7 @@ async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_h
     assert await former.value(EPOCH) == 1
     former.service.suspend()
     await former.until("SELECT expires_at < clock_timestamp() FROM coordinator_state")
-    # The new leader is held up before its write: only the lost office keeps the former one from writing.
+    # The new leader pauses before its write: only the lost leadership prevents the former one from writing.
     await latter.start(pauses[1].setting)
     await pauses[1].reached()
     assert await latter.value(EPOCH) == 2
@@ -88,7 +88,7 @@ async def test_a_leader_that_wakes_up_after_its_term_writes_nothing_of_what_it_h
     assert await latter.value(EPOCH) == 2
 
 
-async def test_a_leader_frozen_in_the_middle_of_a_write_is_rolled_back_and_followed(
+async def test_a_leader_frozen_during_a_write_is_rolled_back_and_replaced(
     replicas: tuple[CrashingTaskDb, CrashingTaskDb],
 ) -> None:
     former, latter = replicas
@@ -101,7 +101,7 @@ async def test_a_leader_frozen_in_the_middle_of_a_write_is_rolled_back_and_follo
         "WHERE datname = current_database() AND state = 'idle in transaction'"
     )
     assert await latter.value("SELECT count(*) FROM queue") == 0
-    await latter.vacate_office()
+    await latter.expire_leadership()
     await latter.start()
     await latter.until("SELECT count(*) = 1 FROM queue")
     assert await latter.value(EPOCH) == 2

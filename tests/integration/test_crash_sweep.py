@@ -46,7 +46,7 @@ async def statuses(taskdb: CrashingTaskDb, *names: str) -> list[tuple[int, int]]
     return [(task.status.phase, task.metadata.resource_version) for task in found]
 
 
-async def test_a_retry_whose_timer_was_firing_in_a_crash_becomes_ready_once(taskdb: CrashingTaskDb) -> None:
+async def test_a_retry_whose_timer_fired_during_a_crash_becomes_ready_once(taskdb: CrashingTaskDb) -> None:
     await taskdb.start("timer.before_commit=kill")
     yard = taskdb.yard
     (name,) = await yard.create(retry=retries(1, timedelta(milliseconds=100)))
@@ -56,12 +56,12 @@ async def test_a_retry_whose_timer_was_firing_in_a_crash_becomes_ready_once(task
     await taskdb.killed()
     waiting = "SELECT count(*) FROM timers WHERE kind = 1"
     assert (await taskdb.value(waiting), await taskdb.value("SELECT count(*) FROM queue")) == (1, 0)
-    # The next leader does not get to the end either: it is killed once it has proved its office.
-    await taskdb.vacate_office()
+    # The next leader does not finish either: it is killed once it has checked its leadership.
+    await taskdb.expire_leadership()
     await asyncio.to_thread(taskdb.service.start, wait=False, TASKYARD_FAILPOINTS="leader.before_write=kill")
     await taskdb.killed()
     assert (await taskdb.value(waiting), await taskdb.value("SELECT count(*) FROM queue")) == (1, 0)
-    await taskdb.vacate_office()
+    await taskdb.expire_leadership()
     await taskdb.start()
     await taskdb.until("SELECT count(*) = 1 FROM queue")
     assert await taskdb.value(waiting) == 0
@@ -76,7 +76,7 @@ async def test_a_retry_whose_timer_was_firing_in_a_crash_becomes_ready_once(task
     assert await taskdb.value(readied) == 1, "it becomes ready once"
 
 
-async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(
+async def test_writes_during_a_paused_sweep_of_leases_are_kept(
     taskdb: CrashingTaskDb, tmp_path: Path
 ) -> None:
     pause = Pause(tmp_path / "sweep", SWEEP)
@@ -101,7 +101,7 @@ async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(
         task_pb2.TASK_PHASE_SCHEDULED,
     ]
     await pause.release()
-    # The one lease that nobody cared for is given back: the sweep has come to its end.
+    # The one lease without a late write was expired: the sweep has finished.
     await taskdb.until("SELECT count(*) = 1 FROM queue")
     assert await statuses(taskdb, done, flaky, begun, dropped) == kept
     (again,) = (await yard.pop(runner)).assignments
@@ -112,7 +112,7 @@ async def test_what_lands_while_a_sweep_of_leases_is_held_up_stays(
     assert (result.duplicate, result.phase) == (False, task_pb2.TASK_PHASE_SUCCEEDED)
 
 
-async def test_what_lands_while_a_sweep_of_timers_is_held_up_stays(
+async def test_writes_during_a_paused_sweep_of_timers_are_kept(
     taskdb: CrashingTaskDb, tmp_path: Path
 ) -> None:
     pause = Pause(tmp_path / "sweep", SWEEP)

@@ -97,7 +97,7 @@ async def test_drain_labels_and_deletion_reach_the_runner_through_its_scheduler(
 async def test_a_webhook_is_delivered_by_the_next_leader_after_the_first_was_killed(
     plane: ControlPlane,
 ) -> None:
-    """The receiver is down, the leader is killed with the call unmade, and everything is told in the end."""
+    """The receiver is down and the leader is killed before the call; the webhook is delivered in the end."""
     requests: list[dict[str, Any]] = []
     arrived = asyncio.Event()
 

@@ -15,7 +15,6 @@ from taskyard.errors import TaskyardError
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.run import run
 from taskyard_kit.settings import load_or_exit
-from taskyard_taskdb import operation
 from taskyard_taskdb.settings import (
     CreateKeySetSettings,
     CreateKeySettings,
@@ -37,12 +36,12 @@ USAGE = """usage: taskyard-taskdb COMMAND [--help]
   keys create-set   make an API key of each kind and print them
   audit verify      check the change log against its seals
   restored          make a restored backup ready to serve
-  maintenance       run a job of housekeeping by hand, or list the jobs
+  maintenance       run a maintenance job now, or list the jobs
 """
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Runs a command and exits: 0 done, 1 failed, 2 wrong arguments."""
+    """Run a command and exit: 0 done, 1 failed, 2 wrong arguments."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments or arguments[0] in ("--help", "-h", "help"):
         sys.stdout.write(USAGE)
@@ -56,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _serve(argv: Sequence[str]) -> None:
-    # Imported here, so that migrating does not load the services.
+    # Imported here, so that other commands do not load the services; the same below.
     from taskyard_taskdb.server import serve
 
     run(ServerSettings, serve, argv)
@@ -119,44 +118,48 @@ async def _store_keys(database_url: str, made: Sequence[api_keys.StoredKey]) -> 
 
 
 def _verify_audit(argv: Sequence[str]) -> None:
+    from taskyard_taskdb import operator_commands
+
     settings = load_or_exit(VerifyAuditSettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
-        findings = asyncio.run(operation.verify_audit(settings))
+        findings = asyncio.run(operator_commands.verify_audit(settings))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
     for finding in findings:
         sys.stdout.write(f"{finding.message}\n")
     if findings:
-        _fail(f"the audit differs from its seals in {len(findings)} places")
-    sys.stdout.write("the audit is as it was sealed\n")
+        places = "1 place" if len(findings) == 1 else f"{len(findings)} places"
+        _fail(f"the change log differs from its seals in {places}")
+    sys.stdout.write("the change log matches its seals\n")
 
 
 def _restored(argv: Sequence[str]) -> None:
+    from taskyard_taskdb import operator_commands
+
     settings = load_or_exit(RestoredSettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
-        done = asyncio.run(operation.restored(settings))
+        done = asyncio.run(operator_commands.restored(settings))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
     sys.stdout.write(f"restore epoch {done.epoch}: {done.sessions} sessions and {done.leases} leases ended\n")
 
 
 def _maintain(argv: Sequence[str]) -> None:
-    # Imported here, as the services are.
-    from taskyard_taskdb.maintenance import maintain
-    from taskyard_taskdb.sweep.jobs import UnderWay
+    from taskyard_taskdb.operator_commands import maintain
+    from taskyard_taskdb.sweep.jobs import JobAlreadyRunning
 
     settings = load_or_exit(MaintenanceSettings, argv, _environment())
     try:
         migrate.check(settings.database_url)
         sys.stdout.write(asyncio.run(maintain(settings)))
-    except (migrate.SchemaError, TaskyardError, UnderWay, psycopg.Error) as error:
+    except (migrate.SchemaError, TaskyardError, JobAlreadyRunning, psycopg.Error) as error:
         _fail(str(error))
 
 
 def _environment() -> dict[str, str]:
-    # The server's own variables may be set as well; they are no mistake of these commands.
+    # The server's own variables may be set as well; these commands ignore them.
     return {name: value for name, value in os.environ.items() if not name.startswith("TASKYARD_TASKDB_")}
 
 

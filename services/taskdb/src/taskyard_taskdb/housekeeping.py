@@ -1,4 +1,4 @@
-"""What a taskdb process does uncalled: the sweeps and jobs of the leader, and each replica's own chores."""
+"""Background work of a taskdb process: sweeps and jobs of the leader, and the tasks of every replica."""
 
 from __future__ import annotations
 
@@ -9,37 +9,41 @@ from datetime import timedelta
 
 from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.domain.schedule import Nightly
-from taskyard_taskdb.job_options import JobOptions
-from taskyard_taskdb.measures import Measures
+from taskyard_taskdb.metrics import HousekeepingMetrics
+from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
-from taskyard_taskdb.sweep.chores import (
+from taskyard_taskdb.sweep.apply_events import OnCommit
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
+from taskyard_taskdb.sweep.log_seals import SealSweep
+from taskyard_taskdb.sweep.maintenance_jobs import (
     AuditJob,
     CheckpointJob,
+    DoctorJob,
     PartitionJob,
     RequestJob,
     RunnerJob,
     VacuumJob,
 )
-from taskyard_taskdb.sweep.doctor import DoctorJob
-from taskyard_taskdb.sweep.due import TimerSweep
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages, Told
-from taskyard_taskdb.sweep.quarantine import QuarantineSweep
 from taskyard_taskdb.sweep.retention import RetentionJob
-from taskyard_taskdb.sweep.seals import SealSweep
-from taskyard_taskdb.sweep.slots import SlotSweep
-from taskyard_taskdb.sweep.stats import StatsSweep
+from taskyard_taskdb.sweep.small_sweeps import (
+    DrainSweep,
+    InboxSweep,
+    QuarantineSweep,
+    RevocationSweep,
+    SlotSweep,
+    StatsSweep,
+    UsageSweep,
+)
 from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
-from taskyard_taskdb.sweep.tidy import DrainSweep, InboxSweep, RevocationSweep
-from taskyard_taskdb.sweep.usage import UsageSweep
-from taskyard_taskdb.sweep.webhooks import WebhookSender
+from taskyard_taskdb.sweep.timers import TimerSweep
+from taskyard_taskdb.sweep.webhook_sender import WebhookSender
 
 logger = logging.getLogger(__name__)
 
@@ -47,30 +51,32 @@ BOUNDS_SECONDS = 3.0
 USAGE_SECONDS = 2.0
 MEASURE_SECONDS = 15.0
 
-Examined = Callable[[str, int, int], None]
+OnCheckRan = Callable[[str, int, int], None]
 
 
 def ignore(check: str, left: int, repaired: int) -> None:
-    """Nobody wants to know."""
+    """No-op callback."""
 
 
-def make_jobs(pool: Pool, told: Told, options: JobOptions, examined: Examined = ignore) -> tuple[Job, ...]:
-    """Every job there is, as the leader and the command `maintenance` run them."""
+def make_jobs(
+    pool: Pool, on_commit: OnCommit, options: JobOptions, check_ran: OnCheckRan = ignore
+) -> tuple[Job, ...]:
+    """Return all maintenance jobs, for the leader and for the command `maintenance`."""
     nightly = Nightly(options.hour)
     return (
         PartitionJob(pool),
         RequestJob(pool),
         RunnerJob(pool, options.runner_age),
-        RetentionJob(pool, told, archive_untyped=options.archive_untyped, schedule=nightly),
+        RetentionJob(pool, on_commit, archive_untyped=options.archive_untyped, schedule=nightly),
         CheckpointJob(pool, nightly),
         AuditJob(pool, options.audit_age, nightly),
         VacuumJob(pool, nightly),
-        DoctorJob(pool, examined, nightly),
+        DoctorJob(pool, check_ran, nightly),
     )
 
 
 class Housekeeping:
-    """Started and stopped with the process. `leads` false leaves the office to other replicas."""
+    """Starts and stops with the process. With `leads` false the replica never becomes the leader."""
 
     def __init__(
         self,
@@ -79,10 +85,10 @@ class Housekeeping:
         bus: Bus,
         bounds: Bounds,
         usage: UsageLedger,
-        told: Told,
+        on_commit: OnCommit,
         apply_reports: Callable[[], Awaitable[int]],
         webhooks: WebhookSender,
-        measures: Measures,
+        metrics: HousekeepingMetrics,
         *,
         grace: timedelta,
         options: JobOptions,
@@ -95,31 +101,33 @@ class Housekeeping:
         self._leads = leads
         self._bridge = Bridge(url, pool, bus)
         self._webhooks = webhooks
-        self._measures = measures
-        self.office = Office(pool, grace)
+        self._metrics = metrics
+        self.leadership = Leadership(pool, grace)
         sweeps = (
-            TimerSweep(pool, told),
-            ExpirySweep(pool, LeasePages(pool, told)),
-            SlotSweep(pool, told),
+            TimerSweep(pool, on_commit),
+            ExpirySweep(pool, LeasePages(pool, on_commit)),
+            SlotSweep(pool, on_commit),
             InboxSweep(apply_reports),
             RevocationSweep(pool),
             DrainSweep(pool),
-            QuarantineSweep(pool, told),
+            QuarantineSweep(pool, on_commit),
             SealSweep(pool),
             UsageSweep(pool),
             StatsSweep(pool),
         )
-        self.sweeper = Sweeper(self.office, sweeps)
-        self.jobs = make_jobs(pool, told, options, measures.examined)
-        # Jobs have a loop of their own: a night's work does not hold up a timer.
-        self.job_sweeper = Sweeper(self.office, [JobSweep(pool, job, measures.job_ran) for job in self.jobs])
+        self.sweeper = Sweeper(self.leadership, sweeps)
+        self.jobs = make_jobs(pool, on_commit, options, metrics.check_ran)
+        # Jobs run in a separate loop, so that a long job does not delay timers.
+        self.job_sweeper = Sweeper(
+            self.leadership, [JobSweep(pool, job, metrics.job_ran) for job in self.jobs]
+        )
         self._tasks: list[asyncio.Task[None]] = []
-        # What is committed, here or in another replica, may be for a sweep or a webhook.
-        bus.on_commit(lambda _: self.sweeper.stir())
-        bus.on_commit(lambda _: webhooks.stir())
+        # A commit of this or another replica may make a sweep or a webhook due.
+        bus.on_commit(lambda _: self.sweeper.notify_commit())
+        bus.on_commit(lambda _: webhooks.notify_commit())
 
     def start(self) -> None:
-        """Begin in the running loop."""
+        """Start the background tasks in the running event loop."""
         work = [
             self._bridge.send(),
             self._bridge.receive(),
@@ -128,29 +136,29 @@ class Housekeeping:
         ]
         if self._leads:
             work += [
-                self.office.run(),
+                self.leadership.run(),
                 self.sweeper.run(),
                 self.job_sweeper.run(),
-                self._webhooks.run(self.office),
+                self._webhooks.run(self.leadership),
                 repeat(self.measure, MEASURE_SECONDS),
             ]
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
 
     async def stop(self) -> None:
-        """End; the office is given up."""
+        """Stop the background tasks and release the leadership."""
         await end_tasks(self._tasks)
 
     async def run_job(self, name: str) -> None:
-        """Run a job now, whoever leads; how it went is in its record."""
+        """Run a job now, on any replica; its outcome is recorded in job_runs."""
         for job in self.jobs:
             if job.name == name:
                 try:
-                    await run_job(self._pool, job, by_hand, self._measures.job_ran)
+                    await run_job(self._pool, job, no_guard, self._metrics.job_ran)
                 except Exception as error:
-                    logger.warning("job %s was asked for and did not end well: %s", name, error)
+                    logger.warning("requested job %s failed: %s", name, error)
 
     async def repair_bounds(self) -> int:
-        """Look below the lanes' bounds, which are this process's own."""
+        """Correct the lane bounds of this process that are above a queued task."""
         if not self._bounds.by_lane:
             return 0
         async with self._pool.reading() as tx:
@@ -159,13 +167,13 @@ class Housekeeping:
         return len(lowered)
 
     async def write_usage(self) -> int:
-        """Write what tenants have used, as far as this process saw it end."""
+        """Persist the tenant usage that this process has recorded."""
         return await self._usage.flush(self._pool)
 
     async def measure(self) -> None:
-        """Read what the gauges show, in the leader only: every replica would show the same."""
-        if not self.office.held:
-            self._measures.forget()
+        """Refresh the gauges; only the leader reports them, since all replicas would report the same."""
+        if not self.leadership.held:
+            self._metrics.clear()
             return
         async with self._pool.reading() as tx:
-            await self._measures.read(tx)
+            await self._metrics.read(tx)

@@ -1,4 +1,4 @@
-"""The composition root: what a taskdb process consists of."""
+"""The composition root of a taskdb process."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from taskyard.v1 import (
 from taskyard_kit.serve import Server
 from taskyard_kit.shutdown import end_tasks
 from taskyard_kit.startup import StartupError
+from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.housekeeping import Housekeeping
-from taskyard_taskdb.measures import Measures
-from taskyard_taskdb.policy import POLICIES
+from taskyard_taskdb.key_verifier import StoredKeyVerifier
+from taskyard_taskdb.metrics import HousekeepingMetrics
 from taskyard_taskdb.rpc.admin import AdminServicer
 from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
-from taskyard_taskdb.rpc.callbacks import letter
+from taskyard_taskdb.rpc.callbacks import webhook_request
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runners import RunnerServicer
@@ -40,8 +41,7 @@ from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
-from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
-from taskyard_taskdb.verifier import StoredKeyVerifier
+from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.webhook_client import WebhookClient
@@ -60,11 +60,11 @@ class TaskDb:
         self.types = TypeCache(self.pool)
         self.hub = Hub(self.pool)
         self.followers = LogFollowers(self.pool, self.hub)
-        self.measures = Measures()
+        self.metrics = HousekeepingMetrics()
         self._background: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> TaskDb:
-        """Connects and puts the services together; raises StartupError or StorageUnavailable."""
+        """Connect to the database and start the services; raises StartupError or StorageUnavailable."""
         try:
             await asyncio.to_thread(migrate.check, self._settings.database_url)
         except migrate.SchemaError as error:
@@ -93,7 +93,7 @@ class TaskDb:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finishes what was accepted and disconnects; the server has stopped before."""
+        """Finish accepted work and disconnect; the server has already stopped."""
         await self.housekeeping.stop()
         await self._webhook_client.close()
         await self.tasks.close()
@@ -102,7 +102,7 @@ class TaskDb:
         await self.pool.close()
 
     def _add_administration(self, server: Server) -> None:
-        """Tenants, keys and task types."""
+        """Add the services of tenants, API keys and task types."""
         tenants = TenantServicer(self.pool, self.bus)
         server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
         api_keys = ApiKeyServicer(self.pool, server.authenticator.invalidate)
@@ -111,7 +111,7 @@ class TaskDb:
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
 
     def _add_internal(self, server: Server) -> None:
-        """What schedulers use."""
+        """Add the services of schedulers, runners and administrators, and make the housekeeping."""
         self.reports = ReportBatch(self.pool, self.bus, self.hub, self.types)
         leases = LeaseServicer(
             self.pool,
@@ -141,13 +141,13 @@ class TaskDb:
             self._after_commit,
             self.tasks.apply_reports,
             self._webhook_sender(),
-            self.measures,
+            self.metrics,
             grace=self._settings.reap_grace,
             options=self._settings.job_options(),
             leads=self._settings.housekeeping,
         )
         run_job = self.housekeeping.run_job
-        admin = AdminServicer(self.pool, self._after_commit, self.measures.examined, run_job)
+        admin = AdminServicer(self.pool, self._after_commit, self.metrics.check_ran, run_job)
         server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
 
     def _webhook_sender(self) -> WebhookSender:
@@ -155,29 +155,29 @@ class TaskDb:
         self._webhook_client = WebhookClient(settings.egress(), settings.webhook_timeout.total_seconds())
         return WebhookSender(
             self.pool,
-            lambda record: Letter(*letter(record)),
+            lambda record: WebhookRequest(*webhook_request(record)),
             self._webhook_client,
-            self.measures.webhook_told,
+            self.metrics.webhook_called,
             settings.webhook_give_up,
         )
 
     def _after_commit(self, notice: CommitNotice) -> None:
-        """Tells those who wait what has changed."""
+        """Publish what a transaction has written."""
         self.bus.publish(notice)
 
     async def _end_streams(self) -> None:
-        """Lets watches and tails say that they are closing."""
+        """Let watches and tails send their last message."""
         self.hub.close()
 
 
 async def serve(settings: ServerSettings) -> None:
-    """Serve until SIGTERM; raises StartupError for a database that is away or has another schema."""
+    """Serve until SIGTERM; raises StartupError for a database that is unreachable or has another schema."""
     async with TaskDb(settings) as taskdb:
         await taskdb.server.serve()
 
 
 def _add_unimplemented(server: Server) -> None:
-    # What a service does not serve yet answers UNIMPLEMENTED, behind the same policy.
+    # RPCs that are not implemented yet answer UNIMPLEMENTED, under the same access policy.
     server.add(
         global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
         global_task_service_pb2_grpc.GlobalTaskServiceServicer(),

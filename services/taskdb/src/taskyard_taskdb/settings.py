@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -10,14 +11,27 @@ from taskyard_kit.serve import ServeSettings
 from taskyard_kit.settings import Problem, Settings, setting
 from taskyard_kit.telemetry import TelemetrySettings
 from taskyard_taskdb.domain.egress import Egress
-from taskyard_taskdb.job_options import AUDIT_AGE, RUNNER_AGE, JobOptions
 from taskyard_taskdb.storage.pool import PoolOptions
+
+AUDIT_AGE = timedelta(days=365)
+RUNNER_AGE = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """Settings of the maintenance jobs; the hour is in UTC."""
+
+    archive_untyped: bool = True
+    audit_age: timedelta = AUDIT_AGE
+    runner_age: timedelta = RUNNER_AGE
+    hour: int = 3
+
 
 DATABASE_URL = "TASKYARD_DATABASE_URL"
 
 
 class DatabaseSettings(Settings):
-    """Where the database is."""
+    """The address of the database."""
 
     service = "taskdb"
     database_url: str = setting(
@@ -31,10 +45,10 @@ class DatabaseSettings(Settings):
 
 
 class JobSettings(DatabaseSettings):
-    """What the jobs of housekeeping have to know."""
+    """The settings of the maintenance jobs."""
 
     archive: bool = setting(
-        True, help="tasks without a task type move to the archive after their retention, or are deleted"
+        True, help="archive tasks without a task type after their retention; if false, delete them"
     )
     audit_retention: timedelta = setting(
         AUDIT_AGE, min=timedelta(days=1), help="how long the change log, which is the audit, is kept"
@@ -45,7 +59,7 @@ class JobSettings(DatabaseSettings):
     maintenance_hour: int = setting(3, min=0, max=23, help="hour of UTC at which nightly jobs run")
 
     def job_options(self) -> JobOptions:
-        """The part that concerns the jobs."""
+        """Return the options of the maintenance jobs."""
         return JobOptions(
             archive_untyped=self.archive,
             audit_age=self.audit_retention,
@@ -75,21 +89,21 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
     idle_in_transaction_timeout: timedelta = setting(
         timedelta(seconds=15),
         min=timedelta(milliseconds=100),
-        help="longest pause within a transaction; PostgreSQL ends it, and frees its locks, after that",
+        help="longest pause within a transaction; then PostgreSQL ends it and releases its locks",
     )
-    housekeeping: bool = setting(True, help="take part in the election of the replica that sweeps")
+    housekeeping: bool = setting(True, help="take part in the election of the leader that runs housekeeping")
     reap_grace: timedelta = setting(
         timedelta(seconds=40),
-        help="how long a new leader expires no lease: a session's lease and a heartbeat",
+        help="how long a new leader expires no lease; at least a session's lease and a heartbeat",
     )
     webhook_networks: str = setting(
-        "", help="networks, separated by commas, that webhooks may reach although they are not public"
+        "", help="non-public networks that webhooks may reach, separated by commas"
     )
     webhook_timeout: timedelta = setting(
-        timedelta(seconds=10), min=timedelta(milliseconds=100), help="longest wait for a receiver's answer"
+        timedelta(seconds=10), min=timedelta(milliseconds=100), help="longest wait for a receiver's response"
     )
     webhook_give_up: timedelta = setting(
-        timedelta(days=3), min=timedelta(minutes=1), help="how long the delivery of a webhook is tried"
+        timedelta(days=3), min=timedelta(minutes=1), help="how long the delivery of a webhook is retried"
     )
 
     def check(self) -> Iterator[Problem]:
@@ -100,11 +114,11 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
             yield Problem("webhook_networks", self.webhook_networks, f"must be networks: {error}")
 
     def egress(self) -> Egress:
-        """Where webhooks may go."""
+        """Return the addresses that webhooks may reach."""
         return Egress.parse(self.webhook_networks)
 
     def pool_options(self) -> PoolOptions:
-        """The part that concerns database connections."""
+        """Return the options of the connection pool."""
         return PoolOptions(
             size=self.pool_size,
             reserve=self.pool_reserve,
@@ -119,7 +133,7 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
 class MigrateSettings(DatabaseSettings):
     """`taskyard-taskdb migrate`."""
 
-    about = "Bring the database to this version's schema."
+    about = "Migrate the database to this version's schema."
 
     downgrade: str = setting("", help="undo migrations down to this revision instead; base undoes all")
 
@@ -132,8 +146,8 @@ class CreateKeySettings(DatabaseSettings):
     kind: Literal["admin", "tenant", "scheduler", "runner"] = setting(
         help="admin, tenant, scheduler or runner"
     )
-    tenant: str = setting("", help="tenant that a tenant key acts for; without effect on other kinds")
-    id: str = setting("", help="id of the key, 4 to 32 of a-z and 0-9; made up if empty")
+    tenant: str = setting("", help="tenant of a tenant key; ignored for other kinds")
+    id: str = setting("", help="id of the key, 4 to 32 of a-z and 0-9; generated if empty")
     read_only: bool = setting(False, help="a tenant key that may only read")
     description: str = setting("", help="what the key is for")
 
@@ -152,7 +166,7 @@ class CreateKeySetSettings(DatabaseSettings):
 
     about = "Make one API key of each kind and print them as TOML; they cannot be shown again."
 
-    tenant: str = setting(help="tenant that the tenant key acts for")
+    tenant: str = setting(help="tenant of the tenant key")
     suffix: str = setting(help="the keys' ids are up, the kind and this: 1 to 16 of a-z and 0-9")
 
     def check(self) -> Iterator[Problem]:
@@ -164,16 +178,14 @@ class CreateKeySetSettings(DatabaseSettings):
 class VerifyAuditSettings(DatabaseSettings):
     """`taskyard-taskdb audit verify`."""
 
-    about = "Check the change log against its seals; every difference is a line, and the exit code 1."
+    about = "Compare the change log with its seals; prints each difference and then exits with code 1."
 
     after: int = setting(0, min=0, help="only changes above this id")
-    seal: str = setting(
-        "", help="a seal noted elsewhere that must still be there, as last_id:hash from the log of taskdb"
-    )
+    seal: str = setting("", help="a seal that must still exist, as last_id:hash from the log of taskdb")
 
     @property
-    def known_seal(self) -> tuple[int, bytes] | None:
-        """The seal given, if one was."""
+    def expected_seal(self) -> tuple[int, bytes] | None:
+        """Return the seal of --seal, None without one."""
         if not self.seal:
             return None
         last_id, _, digest = self.seal.partition(":")
@@ -182,22 +194,22 @@ class VerifyAuditSettings(DatabaseSettings):
     def check(self) -> Iterator[Problem]:
         yield from super().check()
         try:
-            known = self.known_seal
+            expected = self.expected_seal
         except ValueError:
-            known = (0, b"")
-        if known is not None and len(known[1]) != 32:
+            expected = (0, b"")
+        if expected is not None and len(expected[1]) != 32:
             yield Problem("seal", self.seal, "must be an id, a colon and 64 hexadecimal digits")
 
 
 class RestoredSettings(DatabaseSettings):
     """`taskyard-taskdb restored`."""
 
-    about = "Make a restored backup ready to serve: run it once, before taskdb is started on it."
+    about = "Prepare a restored backup for service: run it once, before taskdb is started on it."
 
     grace: timedelta = setting(
         timedelta(seconds=60),
         min=timedelta(0),
-        help="how long tasks that were leased are given to nobody; at least the longest lease of a runner",
+        help="how long tasks that were leased cannot be claimed; at least the longest lease of a runner",
     )
 
 
@@ -208,13 +220,13 @@ def _is_lower_alnum(text: str) -> bool:
 class MaintenanceSettings(JobSettings):
     """`taskyard-taskdb maintenance`."""
 
-    about = "Run a job of housekeeping by hand, beside whatever the services do."
+    about = "Run a maintenance job now, while the services run."
 
-    job: str = setting("", help="which job; --list shows them")
+    job: str = setting("", help="name of the job; --list shows them")
     once: bool = setting(False, help="run it now, once, to its end")
-    list: bool = setting(False, help="show the jobs and how their last runs went")
+    list: bool = setting(False, help="list the jobs and the outcome of their last runs")
 
     def check(self) -> Iterator[Problem]:
         yield from super().check()
         if not self.list and not (self.job and self.once):
-            yield Problem("job", self.job, "name one and add --once, or ask for --list")
+            yield Problem("job", self.job, "name a job and add --once, or use --list")

@@ -1,4 +1,4 @@
-"""The HTTP side of webhooks: resolves a name once, checks what it stands for, dials exactly that address."""
+"""The HTTP client of webhooks: resolves a name once, checks the addresses, and connects to a checked one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import httpcore
 
 from taskyard_taskdb.domain.egress import Address, Egress
-from taskyard_taskdb.sweep.webhooks import Letter, Unreachable
+from taskyard_taskdb.sweep.webhook_sender import Unreachable, WebhookRequest
 
 CONNECTIONS = 32
 
@@ -19,13 +19,13 @@ Resolve = Callable[[str, int], Awaitable[list[Address]]]
 
 
 async def resolve(host: str, port: int) -> list[Address]:
-    """The addresses of a name, as the system knows them."""
+    """Return the addresses of a host name from the system resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
 
 
 class WebhookClient:
-    """Posts letters. No redirect is followed, no proxy used, no more than the head of an answer read."""
+    """Sends POST requests. It follows no redirect, uses no proxy, and reads only the head of a response."""
 
     def __init__(self, egress: Egress, timeout: float, resolve: Resolve = resolve) -> None:
         self._timeout = timeout
@@ -35,17 +35,17 @@ class WebhookClient:
             max_keepalive_connections=0,
         )
 
-    async def __call__(self, letter: Letter) -> int:
-        """The status of the answer. Raises Unreachable."""
-        headers = [(name.encode(), value.encode()) for name, value in letter.headers.items()]
+    async def __call__(self, request: WebhookRequest) -> int:
+        """Return the HTTP status of the response. Raises Unreachable."""
+        headers = [(name.encode(), value.encode()) for name, value in request.headers.items()]
         try:
             async with (
                 asyncio.timeout(self._timeout),
-                self._pool.stream("POST", letter.url, headers=headers, content=letter.body) as response,
+                self._pool.stream("POST", request.url, headers=headers, content=request.body) as response,
             ):
                 return response.status
         except TimeoutError:
-            raise Unreachable(f"no answer within {self._timeout:g} s") from None
+            raise Unreachable(f"no response within {self._timeout:g} s") from None
         except (OSError, httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
             raise Unreachable(f"{type(error).__name__}: {error}") from None
         except (ValueError, httpcore.UnsupportedProtocol) as error:
@@ -57,7 +57,7 @@ class WebhookClient:
 
 
 class _CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that the rule permits, and to nothing else."""
+    """Connects only to addresses that the egress rule permits."""
 
     def __init__(self, egress: Egress, resolve: Resolve) -> None:
         self._egress = egress
@@ -78,8 +78,8 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectError(f"{host} cannot be resolved: {error}") from None
         chosen = self._egress.choose(found)
         if not chosen:
-            told = ", ".join(map(str, found)) or "nothing"
-            raise httpcore.ConnectError(f"{host} leads to {told}, where no webhook may go")
+            addresses = ", ".join(map(str, found)) or "no address"
+            raise httpcore.ConnectError(f"{host} resolves to {addresses}, which webhooks may not reach")
         refusal: Exception = httpcore.ConnectError("no address")
         for address in chosen:
             try:
@@ -93,7 +93,7 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        raise httpcore.ConnectError("no webhook goes to a socket of this host")
+        raise httpcore.ConnectError("webhooks may not reach Unix sockets")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

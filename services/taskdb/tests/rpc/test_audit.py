@@ -121,7 +121,7 @@ async def test_pages_are_complete_and_do_not_overlap(
     for near, far, patience in ((20_000, 1_000_000, 0.5), (3, 4, 9.0), (3, 4, 0.0)):
         monkeypatch.setattr(audit_listing, "NEAR", near)
         monkeypatch.setattr(audit_listing, "FAR", far)
-        monkeypatch.setattr(audit_listing, "PATIENCE_SECONDS", patience)
+        monkeypatch.setattr(audit_listing, "PAGE_SECONDS", patience)
         found = await events(tenant, 'event_type = "task.created"', page_size=7)
         assert [event.resource.rpartition("/")[2] for event in found] == expected
 

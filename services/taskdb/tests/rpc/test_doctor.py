@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
-from services.taskdb.tests.doctoring import examine, expect_repaired, task_id
+from services.taskdb.tests.doctoring import expect_repaired, run_doctor, task_id
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
 from taskyard.v1 import admin_service_pb2, task_pb2
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.doctor import DoctorJob
-from taskyard_taskdb.sweep.jobs import by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.jobs import no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.maintenance_jobs import DoctorJob
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 
 @pytest.fixture
-async def office(quiet: RunningTaskDb) -> Office:
-    """A leader that has been in office for long enough."""
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    return office
+async def leadership(quiet: RunningTaskDb) -> Leadership:
+    """A leader past its grace period."""
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    return leadership
 
 
 async def run_on(yard: Yard, name: str = "") -> Any:
@@ -50,7 +50,7 @@ async def test_a_healthy_suite_has_no_findings(yard: Yard, admin: Caller) -> Non
     await yard.create(3)
     await yard.create(2, slot="one")
     await run_on_all(yard)
-    response = await examine(admin)
+    response = await run_doctor(admin)
     assert response.healthy and [finding.check for finding in response.findings] == list(doctor_checks.NAMES)
     assert not any(finding.count or finding.severity for finding in response.findings)
 
@@ -76,7 +76,7 @@ async def test_a_task_that_lost_its_lease_is_claimed_again(
     assert again.lease.task == name
 
 
-async def test_a_task_that_runs_nowhere_is_redistributed(
+async def test_a_running_task_without_a_lease_is_redistributed(
     yard: Yard, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     (name,) = await yard.create()
@@ -95,8 +95,10 @@ async def test_a_task_that_runs_nowhere_is_redistributed(
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
 
-@pytest.mark.usefixtures("office")
-async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+@pytest.mark.usefixtures("leadership")
+async def test_a_lease_without_its_session_is_expired(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     (name,) = await yard.create()
     assignment = await run_on(yard)
     runner, _ = await yard.hello(held=[assignment.lease], takeover=True)
@@ -106,8 +108,8 @@ async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, q
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
 
 
-@pytest.mark.usefixtures("office")
-async def test_a_lease_that_nobody_expired_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+@pytest.mark.usefixtures("leadership")
+async def test_an_overdue_lease_is_expired(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create()
     await run_on(yard)
     await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
@@ -136,12 +138,14 @@ async def test_queue_rows_and_timers_without_a_task_are_removed(
     await quiet.execute(
         "INSERT INTO timers (due_time, kind, tenant_id, task_id) VALUES (now(), 1, 'default', 'ghost')"
     )
-    (found,) = (await examine(admin, "timer-without-task")).findings
+    (found,) = (await run_doctor(admin, "timer-without-task")).findings
     assert list(found.examples) == ["tenants/default/tasks/ghost"]
     await expect_repaired(admin, quiet, "queue-row-without-task", 2)
 
 
-async def test_a_queued_task_gets_its_queue_row_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_the_queue_row_of_a_queued_task_is_restored(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     names = await yard.create(3)
     await quiet.execute("DELETE FROM queue")
     await expect_repaired(admin, quiet, "task-without-queue-row", 3)
@@ -149,7 +153,9 @@ async def test_a_queued_task_gets_its_queue_row_back(yard: Yard, admin: Caller, 
     assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(names)
 
 
-async def test_a_delay_gets_its_timer_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_the_timer_of_a_delayed_task_is_restored(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     later = task_pb2.TaskSpec()
     later.not_before.FromJsonString("2100-01-01T00:00:00Z")
     await yard.create(not_before=later.not_before)
@@ -160,7 +166,7 @@ async def test_a_delay_gets_its_timer_back(yard: Yard, admin: Caller, quiet: Run
     )
 
 
-async def test_slots_get_their_heads_back(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_the_heads_of_slots_are_restored(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create(2, slot="one")
     await quiet.execute("UPDATE slots SET head_task_id = NULL")
     # The head that the slot forgot still holds it.
@@ -193,7 +199,9 @@ async def test_counters_are_set_to_a_recount(yard: Yard, admin: Caller, quiet: R
     assert await quiet.rows("SELECT pending, leased FROM tenant_counters") == [(3, 0)]
 
 
-async def test_the_log_learns_what_it_was_not_told(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_missing_changes_are_appended_to_the_log(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     behind, ahead = await yard.create(2)
     await quiet.execute("UPDATE tasks SET version = 2 WHERE task_id = %s", task_id(behind))
     await quiet.execute(
@@ -217,24 +225,24 @@ async def test_rows_of_a_default_partition_are_found_and_moved(
 
 
 @pytest.mark.covers("RunDoctor", "FIELD_INVALID")
-async def test_unknown_checks_are_refused_and_tenants_may_not_ask(
+async def test_unknown_checks_are_rejected_and_tenants_may_not_run_the_doctor(
     quiet: RunningTaskDb, admin: Caller, yard: Yard
 ) -> None:
     with pytest.raises(FieldInvalid) as refused:
-        await examine(admin, "seals", "humour")
+        await run_doctor(admin, "seals", "humour")
     assert refused.value.violations[0].field == "checks[1]"
     with pytest.raises(PermissionDenied):
-        await examine(yard.tenant)
+        await run_doctor(yard.tenant)
 
 
-async def test_the_nightly_job_looks_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
+async def test_the_nightly_job_reports_findings_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
     await yard.create(2)
     await quiet.execute("DELETE FROM queue")
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
 
-    job = DoctorJob(quiet.pool, lambda check, left, repaired: told.update({check: left}), Nightly())
-    assert await run_job(quiet.pool, job, by_hand) == 2
-    assert told.pop("task-without-queue-row") == 2 and set(told.values()) == {0}
+    job = DoctorJob(quiet.pool, lambda check, left, repaired: reported.update({check: left}), Nightly())
+    assert await run_job(quiet.pool, job, no_guard) == 2
+    assert reported.pop("task-without-queue-row") == 2 and set(reported.values()) == {0}
     assert not await quiet.rows("SELECT FROM queue")
 
 

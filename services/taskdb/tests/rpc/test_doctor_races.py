@@ -1,4 +1,4 @@
-"""Repairs of RunDoctor on healthy tasks: what they are told to mend is looked at again, and left alone."""
+"""Repairs of RunDoctor on healthy tasks: each repair checks its tasks again and does not change them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb
-from services.taskdb.tests.doctoring import examine
+from services.taskdb.tests.doctoring import run_doctor
 from services.taskdb.tests.yard import Assignment, Runner, Yard, failed, released, started, succeeded
 from taskyard.errors import PhaseConflict, TaskTerminal
 from taskyard.v1 import task_service_pb2
@@ -20,14 +20,12 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import Check
-from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow
+from taskyard_taskdb.storage.doctor.repairs import RepairContext, RepairNotPossible
 from taskyard_taskdb.storage.transition.task_rows import Key
-from taskyard_taskdb.sweep.due import TimerSweep
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.pages import LeasePages
-from taskyard_taskdb.sweep.quarantine import QuarantineSweep
-from taskyard_taskdb.sweep.slots import SlotSweep
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
+from taskyard_taskdb.sweep.small_sweeps import QuarantineSweep, SlotSweep
 from taskyard_taskdb.sweep.sweeper import Sweep
+from taskyard_taskdb.sweep.timers import TimerSweep
 from tests.harness.invariants import assert_invariants
 
 TASKS = 48
@@ -36,10 +34,12 @@ ROUNDS = 6
 RETRY = {"backoff": {"initial": Duration(nanos=20_000_000), "jitter": 1}}
 
 
-def surgeon(taskdb: RunningTaskDb) -> Hands:
-    """What RunDoctor works with."""
+def repair_context(taskdb: RunningTaskDb) -> RepairContext:
+    """The repair context of RunDoctor."""
     parts = taskdb.taskdb
-    return Hands(taskdb.pool, parts._after_commit, Actor(ActorType.USER, "admin"), parts.housekeeping.run_job)
+    return RepairContext(
+        taskdb.pool, parts._after_commit, Actor(ActorType.USER, "admin"), parts.housekeeping.run_job
+    )
 
 
 async def keys_of(taskdb: RunningTaskDb, check: Check) -> list[Key]:
@@ -103,7 +103,7 @@ class Work:
 
     async def sweep(self, sweep: Sweep) -> None:
         while not await self._ended():
-            await sweep.run(self._taskdb.taskdb.housekeeping.office)
+            await sweep.run(self._taskdb.taskdb.housekeeping.leadership)
             await asyncio.sleep(0)
 
     async def _ended(self) -> bool:
@@ -114,8 +114,8 @@ async def operate(taskdb: RunningTaskDb, rounds: int) -> None:
     """Repair everything, again and again."""
     for _ in range(rounds):
         for check in doctor_checks.CHECKS:
-            with suppress(NotNow):
-                await doctor_checks.mend(check, surgeon(taskdb), await keys_of(taskdb, check))
+            with suppress(RepairNotPossible):
+                await doctor_checks.repair_pages(check, repair_context(taskdb), await keys_of(taskdb, check))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -124,12 +124,12 @@ async def test_repairs_of_every_check_race_with_work_and_sweeps(
 ) -> None:
     work = Work(yard, taskdb, Random(seed))
     runners = [(await yard.hello(f"runner-{number}"))[0] for number in range(3)]
-    told = taskdb.taskdb._after_commit
+    on_commit = taskdb.taskdb._after_commit
     sweeps: tuple[Sweep, ...] = (
-        SlotSweep(taskdb.pool, told),
-        TimerSweep(taskdb.pool, told),
-        QuarantineSweep(taskdb.pool, told),
-        ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, told)),
+        SlotSweep(taskdb.pool, on_commit),
+        TimerSweep(taskdb.pool, on_commit),
+        QuarantineSweep(taskdb.pool, on_commit),
+        ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, on_commit)),
     )
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(work.create())
@@ -142,15 +142,13 @@ async def test_repairs_of_every_check_race_with_work_and_sweeps(
             group.create_task(operate(taskdb, ROUNDS))
     assert_invariants(taskdb.url)
     assert set(work.outcomes) == {"succeeded", "failed", "released"}
-    answer = await examine(admin)
+    answer = await run_doctor(admin)
     assert answer.healthy, [found for found in answer.findings if found.count]
     # Nothing was repaired that was not broken.
     assert not await taskdb.rows("SELECT FROM changes WHERE actor_id = 'doctor' OR event = 96")
 
 
-async def test_repairs_leave_healthy_tasks_as_they_are(
-    taskdb: RunningTaskDb, yard: Yard, admin: Caller
-) -> None:
+async def test_repairs_do_not_change_healthy_tasks(taskdb: RunningTaskDb, yard: Yard, admin: Caller) -> None:
     await yard.create(5)
     await yard.create(2, slot="a")
     runner, _ = await yard.hello()
@@ -161,5 +159,5 @@ async def test_repairs_leave_healthy_tasks_as_they_are(
     before = [await taskdb.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables]
     await operate(taskdb, 1)
     assert [await taskdb.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in tables] == before
-    assert (await examine(admin)).healthy
+    assert (await run_doctor(admin)).healthy
     assert_invariants(taskdb.url)

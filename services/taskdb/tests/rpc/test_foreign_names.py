@@ -23,7 +23,7 @@ from taskyard.v1 import (
 )
 from taskyard.v1 import api_key_service_pb2 as keys_pb2
 from taskyard.v1.task_type_pb2 import TaskType
-from taskyard_taskdb.policy import POLICIES
+from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.storage.tenant import api_keys
 
 S, Y, T = task_service_pb2, task_type_service_pb2, tenant_service_pb2

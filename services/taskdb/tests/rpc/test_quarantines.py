@@ -17,8 +17,8 @@ from taskyard_taskdb.domain.event import Event, LeaseExpired
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.quarantine import QuarantineSweep
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.small_sweeps import QuarantineSweep
 from tests.harness.invariants import assert_invariants
 
 POISON = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
@@ -35,7 +35,7 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 
 async def lose_runners(quiet: RunningTaskDb, name: str, times: int) -> None:
-    """Runners claim and start the task, and are never heard of again."""
+    """Let runners claim and start the task, and lose each of them."""
 
     def expire(task: TaskState, now: Any) -> Event:
         return LeaseExpired(generation=task.generation)
@@ -82,7 +82,7 @@ async def test_a_spec_that_keeps_killing_runners_is_quarantined_until_it_is_rele
         )
 
 
-async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_release(
+async def test_queued_tasks_of_a_quarantined_spec_are_paused_and_resumed_by_its_release(
     quiet: RunningTaskDb, yard: Yard, admin: Caller
 ) -> None:
     execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
@@ -90,11 +90,11 @@ async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_
     await lose_runners(quiet, name, 4)
     (harmless,) = await yard.create()
     waiting = await yard.create(3, execution=execution)
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     sweep = QuarantineSweep(quiet.pool, quiet.taskdb._after_commit)
     for _ in range(2):
-        await sweep.run(office)
+        await sweep.run(leadership)
     runner, _ = await yard.hello()
     assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [harmless]
     for task in waiting:
@@ -102,7 +102,7 @@ async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_
     request = admin_service_pb2.ListQuarantinesRequest(parent="tenants/default")
     (held,) = (await admin.admin.ListQuarantines(request)).quarantines
     await admin.admin.ReleaseQuarantine(admin_service_pb2.ReleaseQuarantineRequest(name=held.name))
-    await sweep.run(office)
+    await sweep.run(leadership)
     assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(waiting)
     assert not await quiet.rows("SELECT FROM quarantine_holds")
     assert_invariants(quiet.url)
@@ -142,7 +142,7 @@ async def test_an_idle_runner_gets_no_quarantined_spec_and_runs_it_after_the_rel
     assert_invariants(quiet.url)
 
 
-async def test_a_task_that_is_resumed_while_its_spec_is_quarantined_is_held_again(
+async def test_a_task_resumed_while_its_spec_is_quarantined_is_paused_again(
     quiet: RunningTaskDb, yard: Yard
 ) -> None:
     runner, _ = await yard.hello()
@@ -155,7 +155,7 @@ async def test_a_task_that_is_resumed_while_its_spec_is_quarantined_is_held_agai
     assert_invariants(quiet.url)
 
 
-async def test_a_lost_run_of_a_spec_that_was_quarantined_meanwhile_is_not_handed_out_again(
+async def test_a_lost_run_of_a_spec_quarantined_meanwhile_is_not_claimed_again(
     quiet: RunningTaskDb, yard: Yard, admin: Caller
 ) -> None:
     (name,) = await yard.create(execution=POISON)
@@ -183,9 +183,7 @@ async def test_a_claim_from_many_lanes_passes_over_quarantined_specs(
     assert_invariants(quiet.url)
 
 
-async def test_another_replica_holds_back_what_this_one_has_quarantined(
-    quiet: RunningTaskDb, yard: Yard
-) -> None:
+async def test_a_quarantine_applies_to_claims_of_another_replica(quiet: RunningTaskDb, yard: Yard) -> None:
     async for other in run_taskdb(quiet.url, housekeeping=False):
         there = await make_yard(other, await other.caller(api_keys.SCHEDULER), await other.caller(), "s-2")
         runner, _ = await there.hello()

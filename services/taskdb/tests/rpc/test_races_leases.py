@@ -20,9 +20,8 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 from tests.harness.postgres import PostgresServer
 
 ROUNDS = 5
@@ -130,8 +129,8 @@ async def test_a_completion_against_the_expiry_of_its_lease(
     replicas: list[RunningTaskDb], yards: list[Yard], database_url: str
 ) -> None:
     """One of them comes first; the outcome is stored exactly once and stays."""
-    office = Office(replicas[1].pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(replicas[1].pool, timedelta(0))
+    assert await leadership.acquire()
     expiry = ExpirySweep(replicas[1].pool, LeasePages(replicas[1].pool, replicas[1].taskdb._after_commit))
     for n in range(ROUNDS):
         runner, _ = await yards[0].hello(f"runner-{n}")
@@ -142,7 +141,7 @@ async def test_a_completion_against_the_expiry_of_its_lease(
             await tx.execute("UPDATE sessions SET expire_time = now() - interval '1 second'")
         async with barrier(database_url, "SELECT FROM leases FOR UPDATE", 2):
             work = [
-                asyncio.create_task(expiry.run(office)),
+                asyncio.create_task(expiry.run(leadership)),
                 asyncio.create_task(yards[0].report(runner, succeeded(assignment))),
             ]
             if n % 2:

@@ -13,9 +13,8 @@ from taskyard.errors import LogEpochChanged
 from taskyard.status import translated
 from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 
 PARENT = "tenants/default"
 
@@ -31,9 +30,9 @@ def restored(url: str, *arguments: str) -> str:
 
 
 async def expire(taskdb: RunningTaskDb) -> None:
-    office = Office(taskdb.pool, timedelta(0))
-    assert await office.seek()
-    await ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, taskdb.taskdb._after_commit)).run(office)
+    leadership = Leadership(taskdb.pool, timedelta(0))
+    assert await leadership.acquire()
+    await ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, taskdb.taskdb._after_commit)).run(leadership)
 
 
 async def test_every_earlier_lease_is_rejected_and_its_task_runs_again(

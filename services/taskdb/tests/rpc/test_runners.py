@@ -23,8 +23,8 @@ from taskyard.errors import (
 )
 from taskyard.v1 import lease_service_pb2, runner_pb2, runner_service_pb2, session_service_pb2, task_pb2
 from taskyard_taskdb.storage.runner import admin as runner_admin
-from taskyard_taskdb.sweep.chores import RunnerJob
-from taskyard_taskdb.sweep.jobs import by_hand, run_job
+from taskyard_taskdb.sweep.jobs import no_guard, run_job
+from taskyard_taskdb.sweep.maintenance_jobs import RunnerJob
 
 FINISH = runner_pb2.DRAIN_MODE_FINISH
 
@@ -330,8 +330,8 @@ async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_
     await die(taskdb, "lately", timedelta(days=6))
     job = RunnerJob(taskdb.pool, timedelta(days=7))
     # The leader's own job may have come first.
-    await run_job(taskdb.pool, job, by_hand)
-    assert await run_job(taskdb.pool, job, by_hand) == 0
+    await run_job(taskdb.pool, job, no_guard)
+    assert await run_job(taskdb.pool, job, no_guard) == 0
     assert await listed(admin) == ["alive", "lately"]
     assert await listed(admin, show_deleted=True) == ["alive", "dead", "lately"]
     assert await taskdb.rows("SELECT resource_id FROM changes WHERE event = 49") == [("dead",)]

@@ -157,7 +157,7 @@ async def test_changes_that_do_not_concern_a_watch_send_it_nothing(taskdb: Any) 
     await stream.begin()
     for index in range(5):
         await create(caller, f"other{index}", "unwanted")
-        await taskdb.taskdb.hub.look()
+        await taskdb.taskdb.hub.flush()
     await create(caller, "mine", "wanted")
     async with asyncio.timeout(10):
         response = await anext(stream.responses())

@@ -18,7 +18,7 @@ from taskyard_taskdb.domain.words import Jitter
 from taskyard_taskdb.storage.audit import listing as audit_listing
 from taskyard_taskdb.storage.audit.listing import AuditQuery
 from taskyard_taskdb.storage.change_log import read as change_reader
-from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.stats import stats as task_stats
 from taskyard_taskdb.storage.stats.stats import StatsQuery
 from taskyard_taskdb.storage.transition.load import database_time
@@ -57,7 +57,7 @@ async def test_status_audit_and_what_a_runner_holds_change_in_one_transaction(
 
 
 @pytest.mark.seed("S2.103-105")
-async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb: RunningTaskDb) -> None:
+async def test_the_leader_row_is_acquired_after_its_expiry_or_by_its_holder(taskdb: RunningTaskDb) -> None:
     columns = await taskdb.rows(
         "SELECT attname::text FROM pg_attribute WHERE attrelid = 'coordinator_state'::regclass AND attnum > 0"
     )
@@ -65,19 +65,19 @@ async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb
     await taskdb.taskdb.housekeeping.stop()
     pool = taskdb.pool
     async with pool.transaction() as tx:
-        # In one transaction: a renewal that was under way when its leader stopped may come in between.
+        # In one transaction, since a renewal of the stopped leader may still run.
         await tx.execute("UPDATE coordinator_state SET value = '', expires_at = now() - interval '1 s'")
-        first = await leader.hold(tx, "one")
-    assert first is not None and await pool.run(lambda tx: leader.hold(tx, "two")) is None
-    assert await pool.run(lambda tx: leader.hold(tx, "one")) == first
+        first = await leader_lock.acquire(tx, "one")
+    assert first is not None and await pool.run(lambda tx: leader_lock.acquire(tx, "two")) is None
+    assert await pool.run(lambda tx: leader_lock.acquire(tx, "one")) == first
     (left,) = (await taskdb.rows("SELECT expires_at - updated_at FROM coordinator_state"))[0]
     assert timedelta(seconds=9) < left <= timedelta(seconds=11)
     async with pool.transaction() as tx:
         await tx.execute("UPDATE coordinator_state SET expires_at = now() - interval '1 s'")
-    second = await pool.run(lambda tx: leader.hold(tx, "two"))
+    second = await pool.run(lambda tx: leader_lock.acquire(tx, "two"))
     assert second is not None and second.epoch > first.epoch
-    with pytest.raises(leader.Deposed):
-        await pool.run(lambda tx: leader.stand(tx, first))
+    with pytest.raises(leader_lock.LeadershipLost):
+        await pool.run(lambda tx: leader_lock.check(tx, first))
     # Inserting it again changes nothing.
     async with pool.transaction() as tx:
         await tx.execute(
@@ -89,7 +89,7 @@ async def test_the_leader_row_is_taken_when_it_has_expired_or_is_ones_own(taskdb
 
 # Tables with rows of tenants whose key begins with something else, and why that may be.
 OTHER_KEYS = {
-    "api_keys": "a caller brings the id of its key, and is known by it",
+    "api_keys": "a caller sends the id of its key, which identifies it",
     "inbox": "reports are applied in the order of their ids; each names its tenant",
     "revocations": "a renewal asks for those of a runner, over all tenants",
     "webhooks": "calls are made in the order of their ids; each names its tenant",

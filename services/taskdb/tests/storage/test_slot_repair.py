@@ -8,17 +8,17 @@ from datetime import timedelta
 import pytest
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard
-from services.taskdb.tests.doctoring import examine, finding, task_id
+from services.taskdb.tests.doctoring import finding, run_doctor, task_id
 from services.taskdb.tests.yard import Assignment, Runner, Yard, started, succeeded
 from taskyard_taskdb.domain.event import LeaseExpired
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.slots import SlotSweep
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.small_sweeps import SlotSweep
 from tests.harness.invariants import assert_invariants
 
 GHOST = "UPDATE slots SET head_task_id = 'ghost'"
-NOBODY = "UPDATE slots SET head_task_id = NULL"
+NO_HEAD = "UPDATE slots SET head_task_id = NULL"
 WAITER = "UPDATE slots SET head_task_id = (SELECT task_id FROM tasks WHERE pending_reason = 4)"
 NO_ROW = "DELETE FROM slots"
 
@@ -39,13 +39,13 @@ async def runner(yard: Yard) -> Runner:
 
 
 async def sweep(quiet: RunningTaskDb) -> None:
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    await SlotSweep(quiet.pool, quiet.taskdb._after_commit).run(office)
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    await SlotSweep(quiet.pool, quiet.taskdb._after_commit).run(leadership)
 
 
 async def claimed(yard: Yard, runner: Runner) -> list[Assignment]:
-    """What the runner gets now, and has started."""
+    """Let the runner claim and start tasks; returns the assignments."""
     found = list((await yard.pop(runner)).assignments)
     if found:
         await yard.report(runner, *(started(assignment) for assignment in found))
@@ -53,20 +53,20 @@ async def claimed(yard: Yard, runner: Runner) -> list[Assignment]:
 
 
 async def expect_one_after_the_other(yard: Yard, runner: Runner, names: list[str], *held: Assignment) -> None:
-    """The tasks of the slot run in their order, each after the former has ended."""
+    """Assert that the tasks of the slot run in their order, each after the former has ended."""
     ran: list[str] = []
-    under_way = list(held)
+    running = list(held)
     while len(ran) < len(names):
-        under_way += await claimed(yard, runner)
-        (assignment,) = under_way
+        running += await claimed(yard, runner)
+        (assignment,) = running
         assert await claimed(yard, runner) == []
         ran.append(assignment.lease.task)
-        await yard.report(runner, succeeded(under_way.pop()))
+        await yard.report(runner, succeeded(running.pop()))
     assert ran == names
 
 
-@pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
-async def test_the_sweep_leaves_a_slot_to_the_queued_task_that_holds_it(
+@pytest.mark.parametrize("damage", [NO_HEAD, GHOST, WAITER, NO_ROW])
+async def test_the_sweep_keeps_the_queued_holder_of_a_slot(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -76,8 +76,8 @@ async def test_the_sweep_leaves_a_slot_to_the_queued_task_that_holds_it(
     await expect_one_after_the_other(yard, runner, names)
 
 
-@pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
-async def test_the_sweep_leaves_a_slot_to_the_task_that_runs_in_it(
+@pytest.mark.parametrize("damage", [NO_HEAD, GHOST, WAITER, NO_ROW])
+async def test_the_sweep_keeps_the_running_holder_of_a_slot(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -88,13 +88,13 @@ async def test_the_sweep_leaves_a_slot_to_the_task_that_runs_in_it(
     await expect_one_after_the_other(yard, runner, names, held)
 
 
-@pytest.mark.parametrize("damage", [NOBODY, GHOST, WAITER, NO_ROW])
-async def test_the_doctor_finds_a_wrong_head_and_puts_the_holder_there(
+@pytest.mark.parametrize("damage", [NO_HEAD, GHOST, WAITER, NO_ROW])
+async def test_the_doctor_replaces_a_wrong_head_by_the_holder(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller, damage: str
 ) -> None:
     names = await yard.create(2, slot="one")
     await quiet.execute(damage)
-    answer = await examine(admin, repair=True)
+    answer = await run_doctor(admin, repair=True)
     found = finding(answer, "holder-without-slot")
     assert (found.count, found.repaired_count, answer.healthy) == (1, 1, True)
     assert_invariants(quiet.url)
@@ -115,14 +115,14 @@ async def test_a_head_that_is_leased_for_another_slot_holds_only_its_own(
     assert assignment.lease.task == names[0]
 
 
-async def test_a_housekeeping_process_promotes_nobody_beside_a_holder(
+async def test_housekeeping_promotes_no_task_while_the_slot_has_a_holder(
     taskdb: RunningTaskDb, tenant: Caller, scheduler: Caller
 ) -> None:
     yard = await make_yard(taskdb, scheduler, tenant)
     names = await yard.create(2, slot="one")
     runner, _ = await yard.hello()
     (held,) = await claimed(yard, runner)
-    await taskdb.execute(NOBODY)
+    await taskdb.execute(NO_HEAD)
     taskdb.taskdb.housekeeping.sweeper.wake("slots")
     async with asyncio.timeout(20):
         while not await taskdb.rows("SELECT FROM slots WHERE head_task_id IS NOT NULL"):
@@ -148,12 +148,12 @@ async def promote_too(quiet: RunningTaskDb, name: str) -> None:
         await quiet.execute(sql, task_id(name))
 
 
-async def test_of_two_queued_holders_the_second_goes_back_to_wait(
+async def test_the_second_of_two_queued_holders_waits_again(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller
 ) -> None:
     names = await yard.create(2, slot="one")
     await promote_too(quiet, names[1])
-    answer = await examine(admin, "holder-without-slot", repair=True)
+    answer = await run_doctor(admin, "holder-without-slot", repair=True)
     assert answer.healthy and answer.findings[0].repaired_count == 1
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names)
@@ -166,12 +166,12 @@ async def test_a_running_holder_keeps_its_slot_from_a_queued_one_that_heads_it(
     (held,) = await claimed(yard, runner)
     await promote_too(quiet, names[1])
     await quiet.execute("UPDATE slots SET head_task_id = %s", task_id(names[1]))
-    assert (await examine(admin, "holder-without-slot", repair=True)).healthy
+    assert (await run_doctor(admin, "holder-without-slot", repair=True)).healthy
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names, held)
 
 
-async def test_a_holder_whose_lease_has_expired_goes_back_behind_one_that_runs(
+async def test_a_holder_with_an_expired_lease_waits_behind_a_running_one(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -183,7 +183,7 @@ async def test_a_holder_whose_lease_has_expired_goes_back_behind_one_that_runs(
         task_id(names[1]),
     )
     await quiet.apply(names[1], lambda task, now: LeaseExpired(generation=task.generation))
-    assert (await examine(admin, "holder-without-slot", repair=True)).healthy
+    assert (await run_doctor(admin, "holder-without-slot", repair=True)).healthy
     assert_invariants(quiet.url)
     assert await claimed(yard, runner) == []
     # Its run was given up with the lease.
@@ -200,17 +200,17 @@ async def test_two_running_holders_stay_a_finding_until_one_has_ended(
     await promote_too(quiet, names[1])
     (second,) = await claimed(yard, runner)
     for _ in range(2):
-        answer = await examine(admin, repair=True)
+        answer = await run_doctor(admin, repair=True)
         found = finding(answer, "holder-without-slot")
         assert not answer.healthy and (found.count, found.repaired_count) == (1, 0)
     # The third is promoted by the end of the first, and goes back behind the second.
     await yard.report(runner, succeeded(first))
-    assert (await examine(admin, repair=True)).healthy
+    assert (await run_doctor(admin, repair=True)).healthy
     assert_invariants(quiet.url)
     await expect_one_after_the_other(yard, runner, names[1:], second)
 
 
-async def test_what_cannot_be_repaired_hides_nothing_that_can(
+async def test_a_finding_that_cannot_be_repaired_does_not_block_others(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor_checks, "PAGE", 1)
@@ -222,7 +222,7 @@ async def test_what_cannot_be_repaired_hides_nothing_that_can(
     for slot in ("b", "d", "f"):
         await yard.create(2, slot=slot)
         await quiet.execute("UPDATE slots SET head_task_id = NULL WHERE slot = %s", slot)
-    (found,) = (await examine(admin, "holder-without-slot", repair=True)).findings
+    (found,) = (await run_doctor(admin, "holder-without-slot", repair=True)).findings
     assert (found.count, found.repaired_count) == (6, 3)
     heads = await quiet.rows("SELECT slot FROM slots WHERE head_task_id IS NOT NULL ORDER BY slot")
     assert heads == [(slot,) for slot in "abcdef"]

@@ -1,10 +1,10 @@
-"""Fixtures for tests of what the leader does."""
+"""Fixtures for tests of sweeps and jobs."""
 
 import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb
 from taskyard_taskdb.housekeeping import make_jobs
-from taskyard_taskdb.job_options import JobOptions
+from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.sweep.jobs import Job
 
 

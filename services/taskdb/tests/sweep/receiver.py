@@ -1,4 +1,4 @@
-"""A receiver of webhooks on a socket of loopback."""
+"""A receiver of webhooks on loopback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass
 class Received:
-    """One request as a receiver got it."""
+    """A request that the receiver got."""
 
     path: str
     headers: dict[str, str]
@@ -26,7 +26,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """An HTTP server; `answer` says with which status it answers, None for not at all."""
+    """An HTTP server; `answer` returns the status of a response, None for no response."""
 
     answer: Callable[[Received], int | None] = lambda request: 204
     location: str = ""
@@ -39,7 +39,7 @@ class Receiver:
         return f"http://{host}:{self.port}{path}"
 
     async def holds(self, count: int) -> None:
-        """Return once so many requests have come."""
+        """Return once `count` requests have arrived."""
         async with self.arrival:
             await self.arrival.wait_for(lambda: len(self.requests) >= count)
 

@@ -1,4 +1,4 @@
-"""Where webhooks may go: never inside, whatever a URL or a name says."""
+"""Egress of webhooks: no URL and no name reaches an internal address."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from services.taskdb.tests.sweep.receiver import Receiver, receiving
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.egress import Address, Egress
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.webhooks import Letter, Unreachable
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.webhook_sender import Unreachable, WebhookRequest
 from taskyard_taskdb.webhook_client import WebhookClient, resolve
 
 INTERNAL = (
@@ -54,7 +54,7 @@ INTERNAL = (
 
 
 @pytest.mark.seed("S0.79")
-async def test_a_webhook_to_an_internal_address_is_refused_with_the_field(
+async def test_a_webhook_to_an_internal_address_is_rejected_with_the_field(
     taskdb: RunningTaskDb, tenant: Caller
 ) -> None:
     for url in INTERNAL:
@@ -72,43 +72,43 @@ async def test_a_webhook_to_an_internal_address_is_refused_with_the_field(
             await tenant.tasks.CreateTask(new_task(callback=callback))
 
 
-def test_addresses_of_ipv6_are_public_by_themselves_or_by_what_they_stand_for() -> None:
+def test_ipv6_addresses_are_public_by_themselves_or_by_the_ipv4_address_they_embed() -> None:
     public = ("2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1")
     inside = ("::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1", "2001:db8::1", "ff0e::1", "::", "fec0::1")
     for text in public:
         assert Egress().permits(ip_address(text)), text
     for text in inside:
         assert not Egress().permits(ip_address(text)), text
-    # What an operator allows is allowed in every spelling.
+    # A permitted network is permitted in every notation of its addresses.
     assert Egress.parse("10.0.0.0/8").permits(ip_address("::ffff:10.0.0.1"))
     assert Egress.parse("fec0::/10").permits(ip_address("fec0::1"))
 
 
-async def test_a_server_as_it_is_delivered_does_not_call_what_was_smuggled_into_its_outbox(
+async def test_a_server_with_default_settings_does_not_call_an_internal_url_in_its_outbox(
     quiet: RunningTaskDb,
 ) -> None:
     caller = await quiet.caller()
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     async with receiving(Receiver()) as canary:
         task = await caller.create(callback=task_pb2.Callback(url="https://hooks.example.com/"))
         smuggled = task_pb2.Callback(url=canary.url()).SerializeToString()
         async with quiet.pool.transaction() as tx:
             await tx.execute("UPDATE tasks SET callback = %s", (smuggled,))
         await quiet.succeed(task.name)
-        await quiet.taskdb.housekeeping._webhooks.deliver_due(office)
+        await quiet.taskdb.housekeeping._webhooks.deliver_due(leadership)
         assert await quiet.rows("SELECT attempt, last_error FROM webhooks") == [
-            (1, "ConnectError: 127.0.0.1 leads to 127.0.0.1, where no webhook may go")
+            (1, "ConnectError: 127.0.0.1 resolves to 127.0.0.1, which webhooks may not reach")
         ]
         assert canary.connections == 0
-        # It is alive.
+        # The canary does answer permitted requests.
         permitted = WebhookClient(Egress.parse("127.0.0.1/32"), 2.0)
-        assert await permitted(Letter(canary.url(), {}, b"")) == 204
+        assert await permitted(WebhookRequest(canary.url(), {}, b"")) == 204
         await permitted.close()
 
 
-async def test_whatever_a_name_resolves_to_the_canary_is_never_reached() -> None:
-    """Loopback, IPv6, decimal addresses, redirects and a name that changes its mind."""
+async def test_no_name_or_redirect_reaches_an_internal_address() -> None:
+    """Loopback, IPv6, decimal addresses, redirects and a name that resolves differently each time."""
     async with receiving(Receiver()) as canary, receiving(Receiver(port=canary.port), "::1") as canary6:
         answers: list[list[Address]] = []
 
@@ -117,31 +117,31 @@ async def test_whatever_a_name_resolves_to_the_canary_is_never_reached() -> None
 
         closed = WebhookClient(Egress(), 2.0)
         for host in ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "[::1]"):
-            with pytest.raises(Unreachable, match=r"no webhook may go|cannot be resolved|URL"):
-                await closed(Letter(canary.url(host=host), {}, b""))
+            with pytest.raises(Unreachable, match=r"webhooks may not reach|cannot be resolved|URL"):
+                await closed(WebhookRequest(canary.url(host=host), {}, b""))
         lying = WebhookClient(Egress(), 2.0, lie)
         answers[:] = [[ip_address("127.0.0.1")], [ip_address("::1"), ip_address("10.1.1.1")]]
         for _ in range(2):
-            with pytest.raises(Unreachable, match="no webhook may go"):
-                await lying(Letter(canary.url(host="rebind.example.com"), {}, b""))
-        # Checked and dialled are one answer: the second one, which leads to the canary, is never asked for.
+            with pytest.raises(Unreachable, match="webhooks may not reach"):
+                await lying(WebhookRequest(canary.url(host="rebind.example.com"), {}, b""))
+        # The client connects to the address that it checked: the second answer, the canary, is never used.
         answers[:] = [[ip_address("127.0.0.2")], [ip_address("127.0.0.1")]]
         async with receiving(Receiver(port=canary.port, location=canary.url()), "127.0.0.2") as allowed:
             once = WebhookClient(Egress.parse("127.0.0.2/32"), 2.0, lie)
             allowed.answer = lambda request: 302
-            assert await once(Letter(canary.url(host="rebind.example.com"), {}, b"{}")) == 302
+            assert await once(WebhookRequest(canary.url(host="rebind.example.com"), {}, b"{}")) == 302
             assert len(answers) == 1 and len(allowed.requests) == 1
             await once.close()
         assert (canary.connections, canary6.connections) == (0, 0)
-        # They are alive: who may reach them does.
+        # The canaries do answer permitted requests.
         permitted = WebhookClient(Egress.parse("127.0.0.1/32,::1/128"), 2.0)
         for host in ("127.0.0.1", "2130706433", "[::1]"):
-            assert await permitted(Letter(canary.url(host=host), {}, b"")) == 204
+            assert await permitted(WebhookRequest(canary.url(host=host), {}, b"")) == 204
         assert (canary.connections, canary6.connections) == (2, 1)
         for client in (closed, lying, permitted):
             await client.close()
 
 
-async def test_the_system_resolver_is_asked_for_numbers_as_well() -> None:
+async def test_decimal_addresses_go_through_the_system_resolver() -> None:
     assert await resolve("2130706433", 80) == [ip_address("127.0.0.1")]
     assert not Egress().choose(await resolve("localhost", 80))

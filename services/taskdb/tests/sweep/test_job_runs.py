@@ -1,4 +1,4 @@
-"""Runs of jobs: one at a time, taken over when they were interrupted, repeated after a failure."""
+"""Runs of jobs: one at a time, taken over after an interruption, repeated after a failure."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from taskyard_taskdb.domain.schedule import (
 )
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
-from taskyard_taskdb.sweep.jobs import JobSweep, Stand, UnderWay, by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.jobs import Guard, JobAlreadyRunning, JobSweep, no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 DAY = timedelta(days=1)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -44,43 +44,43 @@ class Held:
         self.goes_on = asyncio.Event()
         self.written = 0
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         for _ in range(2):
-            await self._quiet.pool.run(stand)
+            await self._quiet.pool.run(guard)
             self.written += 1
             yield 5
             self.waits.set()
             await self.goes_on.wait()
 
 
-async def test_a_job_under_way_is_run_by_nobody_else(quiet: RunningTaskDb) -> None:
+async def test_a_running_job_is_not_started_again(quiet: RunningTaskDb) -> None:
     job = Held(quiet)
-    first = asyncio.create_task(run_job(quiet.pool, job, by_hand))
+    first = asyncio.create_task(run_job(quiet.pool, job, no_guard))
     await job.waits.wait()
-    with pytest.raises(UnderWay, match="job held is under way since"):
-        await run_job(quiet.pool, job, by_hand)
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    assert 0 < await JobSweep(quiet.pool, job).run(office) <= SILENCE.total_seconds()
+    with pytest.raises(JobAlreadyRunning, match="job held has been running since"):
+        await run_job(quiet.pool, job, no_guard)
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    assert 0 < await JobSweep(quiet.pool, job).run(leadership) <= SILENCE.total_seconds()
     assert job.written == 1
     job.goes_on.set()
     assert await first == 10
     assert await quiet.rows("SELECT run, item_count, error FROM job_runs") == [(1, 10, None)]
-    # The leader finds it done.
-    assert await JobSweep(quiet.pool, job).run(office) > SILENCE.total_seconds()
+    # The leader finds that the job has run.
+    assert await JobSweep(quiet.pool, job).run(leadership) > SILENCE.total_seconds()
 
 
-async def test_a_run_without_a_sign_of_life_is_taken_over_and_writes_nothing_more(
+async def test_a_run_without_heartbeats_is_taken_over_and_writes_nothing_more(
     quiet: RunningTaskDb,
 ) -> None:
     frozen, successor = Held(quiet), Held(quiet)
-    first = asyncio.create_task(run_job(quiet.pool, frozen, by_hand))
+    first = asyncio.create_task(run_job(quiet.pool, frozen, no_guard))
     await frozen.waits.wait()
     await quiet.execute("UPDATE job_runs SET seen_time = now() - %s", SILENCE)
     successor.goes_on.set()
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    await JobSweep(quiet.pool, successor).run(office)
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    await JobSweep(quiet.pool, successor).run(leadership)
     ended = await quiet.rows("SELECT run, item_count, end_time, error FROM job_runs")
     assert ended[0][:2] == (2, 10)
     frozen.goes_on.set()
@@ -90,12 +90,12 @@ async def test_a_run_without_a_sign_of_life_is_taken_over_and_writes_nothing_mor
     assert await quiet.rows("SELECT run, item_count, end_time, error FROM job_runs") == ended
 
 
-async def test_a_page_in_the_middle_keeps_others_from_beginning(quiet: RunningTaskDb) -> None:
-    """However old its last sign is: the page holds the row of the job until it is committed."""
+async def test_an_open_page_prevents_another_run_from_beginning(quiet: RunningTaskDb) -> None:
+    """The page locks the row of the job until it commits, however old the last heartbeat is."""
     run = await quiet.pool.run(lambda tx: job_runs.begin(tx, "held"))
     assert run == 1
     async with quiet.pool.transaction() as tx:
-        await job_runs.keep(tx, "held", run, 7)
+        await job_runs.heartbeat(tx, "held", run, 7)
         other = asyncio.create_task(quiet.pool.run(lambda tx: job_runs.begin(tx, "held")))
         while not await quiet.rows("SELECT FROM pg_locks WHERE NOT granted"):
             assert not other.done()
@@ -103,24 +103,24 @@ async def test_a_page_in_the_middle_keeps_others_from_beginning(quiet: RunningTa
     assert await other is None
 
 
-async def test_a_failed_job_is_tried_again_later_and_later(quiet: RunningTaskDb) -> None:
+async def test_a_failed_job_is_retried_with_growing_delays(quiet: RunningTaskDb) -> None:
     class Failing(Held):
-        async def pages(self, stand: Stand) -> AsyncIterator[int]:
-            await self._quiet.pool.run(stand)
+        async def pages(self, guard: Guard) -> AsyncIterator[int]:
+            await self._quiet.pool.run(guard)
             yield 1
             raise RuntimeError("no disk")
 
-    sweep, office = JobSweep(quiet.pool, Failing(quiet)), Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    sweep, leadership = JobSweep(quiet.pool, Failing(quiet)), Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     for failures in (1, 2):
         with pytest.raises(RuntimeError):
-            await sweep.run(office)
+            await sweep.run(leadership)
         assert await quiet.rows("SELECT failure_count, error FROM job_runs") == [
             (failures, "RuntimeError: no disk")
         ]
-        assert await sweep.run(office) > 30
+        assert await sweep.run(leadership) > 30
         await quiet.execute("UPDATE job_runs SET end_time = end_time - %s", FIRST_RETRY * failures)
-    await run_job(quiet.pool, _ready(quiet), by_hand)
+    await run_job(quiet.pool, _ready(quiet), no_guard)
     assert await quiet.rows("SELECT failure_count, error FROM job_runs") == [(0, None)]
 
 
@@ -145,14 +145,14 @@ def ran(**fields: Any) -> JobRun:
     return JobRun(**(values | fields))
 
 
-def test_a_job_is_due_by_how_its_last_run_went() -> None:
+def test_the_due_time_of_a_job_depends_on_the_outcome_of_its_last_run() -> None:
     assert due_time(Every(DAY), None, NOON) == NOON
     assert due_time(Every(DAY), ran(), NOON) == NOON + DAY
     assert due_time(Nightly(3), ran(), NOON) == datetime(2026, 3, 11, 3, tzinfo=UTC)
-    under_way = ran(end_time=None)
-    assert due_time(Nightly(3), under_way, NOON) == under_way.seen_time + SILENCE
-    assert under_way.is_under_way(under_way.seen_time)
-    assert not under_way.is_under_way(under_way.seen_time + SILENCE)
+    running = ran(end_time=None)
+    assert due_time(Nightly(3), running, NOON) == running.seen_time + SILENCE
+    assert running.is_under_way(running.seen_time)
+    assert not running.is_under_way(running.seen_time + SILENCE)
     ended = ran().end_time
     assert ended is not None
     for failures, delay in (
@@ -163,11 +163,11 @@ def test_a_job_is_due_by_how_its_last_run_went() -> None:
     ):
         failed = ran(error="x", failure_count=failures)
         assert due_time(Nightly(3), failed, NOON) == ended + delay
-    # Somebody has asked for it.
+    # A failed run with failure count 0 is repeated at once.
     assert due_time(Nightly(3), ran(error="x"), NOON) == ended
 
 
-async def test_by_hand_a_job_that_is_under_way_is_refused_and_listed(quiet: RunningTaskDb) -> None:
+async def test_the_maintenance_command_rejects_and_lists_a_running_job(quiet: RunningTaskDb) -> None:
     await quiet.pool.run(lambda tx: job_runs.begin(tx, "retention"))
 
     async def maintenance(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -179,9 +179,11 @@ async def test_by_hand_a_job_that_is_under_way_is_refused_and_listed(quiet: Runn
 
     refused = await maintenance("--job", "retention", "--once")
     assert (
-        refused.returncode == 1 and "is under way since" in refused.stderr and "wait for it" in refused.stderr
+        refused.returncode == 1
+        and "has been running since" in refused.stderr
+        and "wait for it" in refused.stderr
     )
-    assert "under way, 0 items" in (await maintenance("--list")).stdout
+    assert "running, 0 items" in (await maintenance("--list")).stdout
     await quiet.execute("UPDATE job_runs SET seen_time = now() - %s", SILENCE)
     assert "interrupted, 0 items" in (await maintenance("--list")).stdout
     assert (await maintenance("--job", "retention", "--once")).stdout == "retention: 0 items\n"

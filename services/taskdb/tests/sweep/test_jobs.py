@@ -1,4 +1,4 @@
-"""Jobs of housekeeping: retention and archive, records, schedules; also by hand."""
+"""Jobs: retention and archive, records, schedules, and the command `maintenance`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from taskyard.errors import NotFound
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain.schedule import FIRST_NIGHT, Every, Nightly, Schedule, next_run
 from taskyard_taskdb.storage.archive import archive
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.housekeeping.partitions import month_of
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep import retention
-from taskyard_taskdb.sweep.jobs import Job, JobSweep, by_hand, run_job
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 DAY = timedelta(days=1)
 NIGHT = datetime(2026, 3, 10, 3, tzinfo=UTC)
@@ -36,14 +36,14 @@ async def caller(quiet: RunningTaskDb) -> Caller:
 
 
 async def age(quiet: RunningTaskDb, name: str, ago: timedelta) -> None:
-    """Lets an ended task have ended earlier, with its runs."""
+    """Move the end of a task and its runs into the past."""
     task_id = name.rsplit("/", 1)[1]
     await quiet.execute("UPDATE tasks SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
     await quiet.execute("UPDATE runs SET end_time = end_time - %s WHERE task_id = %s", ago, task_id)
 
 
 async def done(quiet: RunningTaskDb, caller: Caller, ago: timedelta, **fields: Any) -> str:
-    """A task that succeeded some time ago."""
+    """Make a task that succeeded some time ago; returns its name."""
     task = await caller.create(**fields)
     await quiet.succeed(task.name)
     await age(quiet, task.name, ago)
@@ -74,8 +74,8 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
     live = (await caller.create()).name
     before = {name: await caller.get(name) for name in (*moved, young, forever, live)}
     assert before[cancelled].status.phase == task_pb2.TASK_PHASE_CANCELLED
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 4
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 0
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 4
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 0
     hot = {row[0] for row in await quiet.rows("SELECT task_id FROM tasks")}
     assert hot == {name.rsplit("/", 1)[1] for name in (young, forever, live)}
     for name in moved:
@@ -95,7 +95,7 @@ async def test_ended_tasks_move_to_the_archive_of_their_month_and_are_read_there
     assert (await caller.tasks.WaitTask(task_service_pb2.WaitTaskRequest(name=old))).satisfied
     batch = task_service_pb2.BatchGetTasksRequest(parent="tenants/default", names=[old, live])
     assert [task.name for task in (await caller.tasks.BatchGetTasks(batch)).tasks] == [old, live]
-    # The audit trail stays, and tells of it.
+    # The audit trail stays, and has the move.
     (events,) = await quiet.rows(
         "SELECT array_agg(event ORDER BY version) FROM changes WHERE resource_id = %s", old.rsplit("/", 1)[1]
     )
@@ -118,37 +118,37 @@ async def test_logs_and_audit_outlive_the_move_to_the_archive(
     await yard.report(runner, succeeded(assignment))
     await age(quiet, name, 91 * DAY)
     before = await quiet.rows("SELECT id, event, version FROM changes ORDER BY id")
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 1
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 1
     assert not await quiet.rows("SELECT FROM tasks")
     page = await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=name))
     assert [entry.message for entry in page.entries] == ["line 1", "line 2", "line 3"]
     after = await quiet.rows("SELECT id, event, version FROM changes ORDER BY id")
     assert after[: len(before)] == before and [row[1:] for row in after[len(before) :]] == [(22, 5)]
-    # And a task without logs is read with none of them.
+    # A task without logs is read with an empty list.
     bare = await done(quiet, caller, 91 * DAY)
     assert not (await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=bare))).entries
 
 
-async def test_pages_of_the_archive_are_told_in_the_log_in_the_order_of_their_moves(
+async def test_each_archived_task_is_logged_once(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "PAGE", 3)
     names = [await done(quiet, caller, 91 * DAY) for _ in range(8)]
     await quiet.fail((await caller.create()).name)
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 8
-    told = await quiet.rows(
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 8
+    logged = await quiet.rows(
         "SELECT resource_id, version, phase, previous_phase, generation, attempt, runner_id, actor_type, "
         "actor_id FROM change_log WHERE event = 22 ORDER BY id"
     )
-    assert {row[0] for row in told} == {name.rsplit("/", 1)[1] for name in names} and len(told) == 8
-    assert {row[1:] for row in told} == {(5, 10, 10, 1, 1, "r1", 3, "retention")}
+    assert {row[0] for row in logged} == {name.rsplit("/", 1)[1] for name in names} and len(logged) == 8
+    assert {row[1:] for row in logged} == {(5, 10, 10, 1, 1, "r1", 3, "retention")}
 
 
 async def test_an_archived_task_can_be_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     name = await done(quiet, caller, 91 * DAY)
-    await run_job(quiet.pool, jobs["retention"], by_hand)
+    await run_job(quiet.pool, jobs["retention"], no_guard)
     request = task_service_pb2.DeleteTaskRequest(name=name)
     await caller.tasks.DeleteTask(request)
     with pytest.raises(NotFound):
@@ -158,7 +158,7 @@ async def test_an_archived_task_can_be_deleted(
     assert not await quiet.rows("SELECT FROM runs_archive")
 
 
-async def test_a_task_type_says_whether_its_tasks_are_archived_or_deleted(
+async def test_a_task_type_configures_whether_its_tasks_are_archived_or_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     await quiet.execute(
@@ -172,7 +172,7 @@ async def test_a_task_type_says_whether_its_tasks_are_archived_or_deleted(
             task_type,
             name.rsplit("/", 1)[1],
         )
-    assert await run_job(quiet.pool, jobs["retention"], by_hand) == 3
+    assert await run_job(quiet.pool, jobs["retention"], no_guard) == 3
     for name in (kept, orphan):
         assert (await caller.get(name)).name == name
     with pytest.raises(NotFound):
@@ -202,48 +202,48 @@ async def test_the_archive_has_the_columns_of_the_hot_tables(quiet: RunningTaskD
         assert set(hot) == set(cold), f"a migration that changes {table} changes {table}_archive as well"
 
 
-async def test_a_job_is_recorded_and_not_run_again_before_its_time(
+async def test_a_job_is_recorded_and_not_run_again_before_it_is_due(
     quiet: RunningTaskDb, jobs: dict[str, Job]
 ) -> None:
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    told: list[tuple[str, bool]] = []
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    ended: list[tuple[str, bool]] = []
     sweep = JobSweep(
-        quiet.pool, jobs["runners"], lambda job, items, seconds, *, failed: told.append((job, failed))
+        quiet.pool, jobs["runners"], lambda job, items, seconds, *, failed: ended.append((job, failed))
     )
-    assert await sweep.run(office) > 0
-    assert await sweep.run(office) > 0
-    assert told == [("runners", False)]
+    assert await sweep.run(leadership) > 0
+    assert await sweep.run(leadership) > 0
+    assert ended == [("runners", False)]
     ((start, end, success, error),) = await quiet.rows(
         "SELECT start_time, end_time, success_time, error FROM job_runs WHERE job = 'runners'"
     )
     assert start <= end == success and error is None
-    # A night's work is not begun while everything starts.
-    assert await JobSweep(quiet.pool, jobs["retention"]).run(office) > 0
+    # A nightly job does not run right after the first start.
+    assert await JobSweep(quiet.pool, jobs["retention"]).run(leadership) > 0
     assert not await quiet.rows("SELECT FROM job_runs WHERE job = 'retention'")
 
 
-async def test_a_job_that_fails_is_recorded_and_a_deposed_leader_writes_nothing(
+async def test_a_failing_job_is_recorded_and_a_former_leader_writes_nothing(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     name = await done(quiet, caller, 91 * DAY)
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
     await quiet.execute("UPDATE coordinator_state SET value = 'another', epoch = epoch + 1")
-    with pytest.raises(Deposed):
-        await run_job(quiet.pool, jobs["retention"], office.stand)
+    with pytest.raises(LeadershipLost):
+        await run_job(quiet.pool, jobs["retention"], leadership.check)
     assert await quiet.rows("SELECT FROM tasks WHERE task_id = %s", name.rsplit("/", 1)[1])
 
     class Failing:
         name, about = "failing", "fails"
         schedule: Schedule = Every(DAY)
 
-        async def pages(self, stand: object) -> AsyncIterator[int]:
+        async def pages(self, guard: object) -> AsyncIterator[int]:
             yield 3
             raise RuntimeError("no disk")
 
     with pytest.raises(RuntimeError):
-        await run_job(quiet.pool, Failing(), by_hand)
+        await run_job(quiet.pool, Failing(), no_guard)
     assert await quiet.rows("SELECT item_count, error, success_time FROM job_runs WHERE job = 'failing'") == [
         (3, "RuntimeError: no disk", None)
     ]
@@ -259,21 +259,21 @@ def test_jobs_are_due_by_their_schedule() -> None:
 
 
 def maintenance(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs `taskyard-taskdb maintenance`."""
+    """Run `taskyard-taskdb maintenance`."""
     argv = [sys.executable, "-m", "taskyard_taskdb", "maintenance", *arguments]
     environment = {**os.environ, "TASKYARD_DATABASE_URL": url}
     return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120)
 
 
-def test_a_job_can_be_run_by_hand(database_url: str) -> None:
+def test_the_maintenance_command_runs_a_job_and_lists_the_jobs(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute(
             "INSERT INTO idempotency_keys (create_time, method, tenant_id, request_id, task_id, body_hash) "
             "VALUES (now() - interval '2 days', 1, 'default', 'r', 't', '')"
         )
-    assert maintenance(database_url, "--job", "request-ids", "--once").stdout == "request-ids: 1 items\n"
+    assert maintenance(database_url, "--job", "request-ids", "--once").stdout == "request-ids: 1 item\n"
     shown = maintenance(database_url, "--list").stdout
-    assert "request-ids" in shown and "done, 1 items" in shown and "never ran" in shown
+    assert "request-ids" in shown and "done, 1 item" in shown and "never ran" in shown
     unknown = maintenance(database_url, "--job", "dishes", "--once")
     assert unknown.returncode == 1 and "choose one of partitions" in unknown.stderr
     assert maintenance(database_url).returncode == 2

@@ -1,4 +1,4 @@
-"""When sweeps run: as often as they ask for while something happens, less often while nothing does."""
+"""The schedule of sweeps: their own interval while there are commits, a longer one otherwise."""
 
 from __future__ import annotations
 
@@ -10,59 +10,59 @@ import pytest
 
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.sweep import sweeper
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.sweeper import Sweeper
 
 
-class Look:
-    """A sweep that counts its runs and says what it knows."""
+class CountingSweep:
+    """A sweep that counts its runs and returns a fixed wait."""
 
-    name = "look"
+    name = "counting"
 
-    def __init__(self, poll: float, known: float = math.inf) -> None:
+    def __init__(self, poll: float, wait: float = math.inf) -> None:
         self.poll = poll
-        self.known = known
+        self.wait = wait
         self.runs = 0
         self._ran = asyncio.Condition()
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         async with self._ran:
             self.runs += 1
             self._ran.notify_all()
-        return self.known
+        return self.wait
 
     async def reach(self, runs: int) -> None:
-        """Return once it has run so often."""
+        """Return once it has run `runs` times."""
         async with asyncio.timeout(10), self._ran:
             await self._ran.wait_for(lambda: self.runs >= runs)
 
 
-class _Held(Office):
+class _Held(Leadership):
     held = True
 
 
 @pytest.fixture
-def office() -> Office:
+def leadership() -> Leadership:
     return _Held(Pool("postgresql://nobody"), timedelta(0))
 
 
-async def test_a_sweep_rests_while_nothing_is_committed_and_comes_back_at_once(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+async def test_a_sweep_polls_less_while_nothing_is_committed_and_runs_after_a_commit(
+    leadership: Leadership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeper, "LIVELY_SECONDS", 0.0)
-    resting, exact = Look(0.05), Look(0.05, known=0.2)
-    loop = Sweeper(office, [resting, exact])
+    monkeypatch.setattr(sweeper, "ACTIVE_SECONDS", 0.0)
+    resting, exact = CountingSweep(0.05), CountingSweep(0.05, wait=0.2)
+    loop = Sweeper(leadership, [resting, exact])
     task = asyncio.create_task(loop.run())
-    # What is known to be due is done in time, what is only looked for is not looked for.
+    # A sweep with a due time runs on time; one that only polls does not poll.
     await exact.reach(3)
     assert resting.runs == 1
-    loop.stir()
+    loop.notify_commit()
     await resting.reach(2)
     task.cancel()
 
 
-async def test_a_sweep_polls_while_something_happens(office: Office) -> None:
-    look = Look(0.02)
-    task = asyncio.create_task(Sweeper(office, [look]).run())
-    await look.reach(5)
+async def test_a_sweep_polls_at_its_own_interval_while_there_are_commits(leadership: Leadership) -> None:
+    sweep = CountingSweep(0.02)
+    task = asyncio.create_task(Sweeper(leadership, [sweep]).run())
+    await sweep.reach(5)
     task.cancel()

@@ -1,4 +1,4 @@
-"""Webhooks: written with the transition, delivered at least once, in order, signed, and never sent inside."""
+"""Webhooks: stored with the transition, signed, and delivered at least once and in order."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from taskyard_taskdb.domain.event import RetryRequested
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.rpc.callbacks import letter
+from taskyard_taskdb.rpc.callbacks import webhook_request
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
 from taskyard_taskdb.webhook_client import WebhookClient
 
 OUTAGE_SECONDS = float(os.environ.get("TASKYARD_WEBHOOK_OUTAGE", "2"))
@@ -51,21 +51,21 @@ async def caller(quiet: RunningTaskDb) -> Caller:
 
 
 @pytest.fixture
-async def office(quiet: RunningTaskDb) -> Office:
-    office = Office(quiet.pool, timedelta(0))
-    assert await office.seek()
-    return office
+async def leadership(quiet: RunningTaskDb) -> Leadership:
+    leadership = Leadership(quiet.pool, timedelta(0))
+    assert await leadership.acquire()
+    return leadership
 
 
 @pytest.fixture
 async def sender(quiet: RunningTaskDb) -> AsyncIterator[WebhookSender]:
     client = WebhookClient(Egress.parse("127.0.0.0/8"), 2.0)
-    yield WebhookSender(quiet.pool, lambda record: Letter(*letter(record)), client)
+    yield WebhookSender(quiet.pool, lambda record: WebhookRequest(*webhook_request(record)), client)
     await client.close()
 
 
 async def ended(quiet: RunningTaskDb, caller: Caller, url: str, **callback: Any) -> str:
-    """A task with a callback that a runner has completed."""
+    """Make a task with a callback that has succeeded; returns its name."""
     task = await caller.create(callback=task_pb2.Callback(url=url, **callback))
     await quiet.succeed(task.name)
     return task.name
@@ -77,7 +77,7 @@ async def make_due(quiet: RunningTaskDb) -> None:
 
 
 def documented_recipe() -> Callable[[str, dict[str, str], bytes], bool]:
-    """The function that docs/howto/webhooks.md gives to receivers."""
+    """Return the function that docs/howto/webhooks.md recommends to receivers."""
     page = (Path(__file__).parents[4] / "docs/howto/webhooks.md").read_text()
     scope: dict[str, Any] = {}
     exec(page.split("```python\n")[1].split("```")[0], scope)
@@ -86,11 +86,11 @@ def documented_recipe() -> Callable[[str, dict[str, str], bytes], bool]:
 
 
 @pytest.mark.seed("S0.9")
-async def test_the_end_of_a_task_is_told_and_signed_as_documented(
-    quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
+async def test_the_webhook_of_an_ended_task_is_sent_and_signed_as_documented(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     name = await ended(quiet, caller, receiver.url("/done?x=1"), headers={"X-Team": "blue"})
-    await sender.deliver_due(office)
+    await sender.deliver_due(leadership)
     (request,) = receiver.requests
     assert request.path == "/done?x=1"
     assert request.headers["x-team"] == "blue" and request.headers["taskyard-event"] == "task.succeeded"
@@ -110,19 +110,19 @@ async def test_the_end_of_a_task_is_told_and_signed_as_documented(
     assert not genuine(secret, {**headers, "webhook-timestamp": "1"}, request.body)
 
 
-async def test_after_a_rotation_both_secrets_sign(
-    quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
+async def test_both_secrets_sign_after_a_rotation(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     old = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default"))
     new = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default", rotate=True))
     assert new.values == (new.values[0], old.values[0]) and new.values[0] != old.values[0]
     await ended(quiet, caller, receiver.url())
-    await sender.deliver_due(office)
+    await sender.deliver_due(leadership)
     assert receiver.requests[0].headers["webhook-signature"].count("v1,") == 2
 
 
-async def test_a_receiver_that_was_down_gets_everything_in_order_per_task(
-    quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender
+async def test_a_receiver_that_was_down_gets_all_webhooks_in_order_per_task(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender
 ) -> None:
     async with receiving(Receiver()) as probe:
         port = probe.port
@@ -133,7 +133,7 @@ async def test_a_receiver_that_was_down_gets_everything_in_order_per_task(
         await quiet.apply(task.name, retry)
     await quiet.succeed(task.name)
     for _ in range(3):
-        await sender.deliver_due(office)
+        await sender.deliver_due(leadership)
         await make_due(quiet)
     ((count, attempts, error),) = await quiet.rows(
         "SELECT count(*), max(attempt), max(last_error) FROM webhooks"
@@ -142,17 +142,17 @@ async def test_a_receiver_that_was_down_gets_everything_in_order_per_task(
     async with receiving(Receiver(port=port)) as receiver:
         while await quiet.rows("SELECT FROM webhooks"):
             await make_due(quiet)
-            await sender.deliver_due(office)
+            await sender.deliver_due(leadership)
     phases = [request.task["status"]["phase"] for request in receiver.requests]
     assert phases == ["TASK_PHASE_FAILED", "TASK_PHASE_FAILED", "TASK_PHASE_SUCCEEDED"]
     versions = [int(request.task["metadata"]["resourceVersion"]) for request in receiver.requests]
     assert versions == sorted(versions) and len(set(versions)) == 3
 
 
-async def test_a_receiver_that_is_stopped_for_a_while_gets_everything_once_it_is_back(
+async def test_a_receiver_that_is_stopped_for_a_while_gets_all_webhooks_after_its_restart(
     database_url: str,
 ) -> None:
-    """The leader sends, and its own waits pass; `make webhooks` stops the receiver for a minute."""
+    """The leader of a running taskdb sends; `make webhooks` stops the receiver for a minute."""
     tasks, events = 20, ["TASK_PHASE_FAILED", "TASK_PHASE_CANCELLED"]
     genuine = documented_recipe()
     async for running in run_taskdb(database_url, webhook_networks="127.0.0.0/8"):
@@ -172,45 +172,45 @@ async def test_a_receiver_that_is_stopped_for_a_while_gets_everything_once_it_is
         assert await running.rows("SELECT count(*), max(attempt) > 0 FROM webhooks") == [(2 * tasks, True)]
         back = time.monotonic()
         async with receiving(Receiver(port=before.port)) as receiver:
-            # Waits double from 2 s on: the next attempt comes within as long as the outage was, about.
+            # Delays double from 2 s on, so the next attempt comes within about the length of the outage.
             async with asyncio.timeout(30 + 2 * OUTAGE_SECONDS):
                 await receiver.holds(2 * tasks)
             print(f"down for {back - stopped:.1f} s, all delivered {time.monotonic() - back:.1f} s after it")
-    told: dict[str, list[dict[str, Any]]] = {}
+    delivered: dict[str, list[dict[str, Any]]] = {}
     for received in receiver.requests:
         assert genuine(secret, received.headers, received.body)
-        told.setdefault(received.task["name"], []).append(received.task)
-    assert len(told) == tasks
-    for calls in told.values():
+        delivered.setdefault(received.task["name"], []).append(received.task)
+    assert len(delivered) == tasks
+    for calls in delivered.values():
         assert [call["status"]["phase"] for call in calls] == events
         first, second = (int(call["metadata"]["resourceVersion"]) for call in calls)
         assert first < second
 
 
-async def test_an_answer_that_is_no_success_is_asked_again_with_the_same_id(
-    quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
+async def test_a_call_without_a_success_status_is_repeated_with_the_same_id(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     statuses = iter((500, 404, 200))
     receiver.answer = lambda request: next(statuses)
     await ended(quiet, caller, receiver.url())
     for _ in range(3):
-        await sender.deliver_due(office)
+        await sender.deliver_due(leadership)
         await make_due(quiet)
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
     assert len(receiver.requests) == 3 and not await quiet.rows("SELECT FROM webhooks")
 
 
 async def test_a_receiver_that_hangs_holds_up_nobody_else(
-    quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     async with receiving(Receiver(answer=lambda request: None)) as hanging:
         for _ in range(5):
             await ended(quiet, caller, hanging.url())
         name = await ended(quiet, caller, receiver.url())
         async with asyncio.timeout(30):
-            await sender.deliver_due(office)
+            await sender.deliver_due(leadership)
         assert [request.task["name"] for request in receiver.requests] == [name]
-        # One call found out that it does not answer; the others were put off with it.
+        # One call found that the receiver does not respond; the others were postponed with it.
         assert hanging.connections == 1
     ((count, attempts),) = await quiet.rows(
         "SELECT count(*), sum(attempt) FROM webhooks WHERE due_time > now()"
@@ -218,16 +218,16 @@ async def test_a_receiver_that_hangs_holds_up_nobody_else(
     assert (count, attempts) == (5, 1)
 
 
-async def test_what_was_not_acknowledged_is_sent_again_by_the_next_leader(
+async def test_the_next_leader_repeats_calls_that_were_not_recorded_as_delivered(
     quiet: RunningTaskDb, caller: Caller, sender: WebhookSender, receiver: Receiver
 ) -> None:
-    first, second = Office(quiet.pool, timedelta(0)), Office(quiet.pool, timedelta(0))
-    assert await first.seek()
+    first, second = Leadership(quiet.pool, timedelta(0)), Leadership(quiet.pool, timedelta(0))
+    assert await first.acquire()
     async with quiet.pool.transaction() as tx:
         await tx.execute("UPDATE coordinator_state SET expires_at = now()")
-    assert await second.seek()
+    assert await second.acquire()
     await ended(quiet, caller, receiver.url())
-    # It does not know yet that it is no leader: the call is made, but not forgotten.
+    # The former leader has not noticed the loss: it makes the call, but cannot delete it.
     await sender.deliver_due(first)
     assert len(receiver.requests) == 1 and await quiet.rows("SELECT FROM webhooks")
     await sender.deliver_due(second)
@@ -235,31 +235,31 @@ async def test_what_was_not_acknowledged_is_sent_again_by_the_next_leader(
     assert receiver.requests[0].body == receiver.requests[1].body
 
 
-async def test_deleting_the_task_does_not_take_its_webhook_back(
-    quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
+async def test_deleting_a_task_keeps_its_webhook(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     name = await ended(quiet, caller, receiver.url())
     await caller.tasks.DeleteTask(task_service_pb2.DeleteTaskRequest(name=name))
-    await sender.deliver_due(office)
+    await sender.deliver_due(leadership)
     assert receiver.requests[0].task["name"] == name
 
 
-async def test_a_call_is_given_up_after_days_or_when_the_receiver_is_gone(
-    quiet: RunningTaskDb, caller: Caller, office: Office, sender: WebhookSender, receiver: Receiver
+async def test_a_call_is_given_up_after_its_maximum_age_or_a_410_response(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     receiver.answer = lambda request: 410 if request.path == "/gone" else 500
     gone = await ended(quiet, caller, receiver.url("/gone"))
     old = await ended(quiet, caller, receiver.url("/old"))
     async with quiet.pool.transaction() as tx:
         await tx.execute("UPDATE webhooks SET create_time = now() - interval '4 days'")
-    await sender.deliver_due(office)
+    await sender.deliver_due(leadership)
     assert len(receiver.requests) == 2 and not await quiet.rows("SELECT FROM webhooks")
-    # Nothing is given up in silence: the audit of the tenant says so.
+    # The audit of the tenant has an event for each.
     wanted = 'event_type = "webhook.given_up"'
     request = task_service_pb2.ListAuditEventsRequest(parent="tenants/default", filter=wanted)
     events = (await caller.tasks.ListAuditEvents(request)).audit_events
     assert {event.resource for event in events} == {
         name.replace("/tasks/", "/webhooks/") for name in (gone, old)
     }
-    told = {event.details["error"] for event in events}
-    assert told == {"the receiver answered 410 Gone", "the receiver answered 500"}
+    errors = {event.details["error"] for event in events}
+    assert errors == {"the receiver answered 410 Gone", "the receiver answered 500"}

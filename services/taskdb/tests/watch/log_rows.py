@@ -1,4 +1,4 @@
-"""Rows of the change log as the tests of watching write them."""
+"""Rows of the change log for the tests of watches."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from taskyard_taskdb.storage.change_log.append import ChangeRow
 
 
 def change(task_id: str, version: int, tenant_id: str = "default") -> ChangeRow:
-    """An edit of a pending task."""
+    """Return the change of an edit of a pending task."""
     return ChangeRow(
         time=datetime.now(UTC),
         version=version,

@@ -1,4 +1,4 @@
-"""The hub: what a stream gets, whether it keeps up or not."""
+"""The hub: which changes a stream gets, and how slow streams catch up."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -48,7 +48,7 @@ async def write(pool: Pool, hub: Hub, *rows: ChangeRow) -> None:
 
 
 async def take(subscription: Subscription, count: int) -> list[tuple[str, int]]:
-    """The next `count` changes of a subscription, as task and version."""
+    """Return the next `count` changes of a subscription, as task and version."""
     taken: list[tuple[str, int]] = []
     async with asyncio.timeout(WAIT):
         while len(taken) < count:
@@ -69,9 +69,7 @@ async def test_a_stream_of_named_tasks_gets_nothing_else(pool: Pool, hub: Hub) -
     assert await take(subscription, 2) == [("b", 1), ("b", 2)]
 
 
-async def test_what_streams_show_is_prepared_once_for_all_of_them_and_nothing_else_is(
-    pool: Pool, hub: Hub
-) -> None:
+async def test_tasks_that_streams_send_are_read_once_for_all_streams(pool: Pool, hub: Hub) -> None:
     prepared: list[str] = []
 
     async def prepare(tx: Tx, changes: Sequence[LoggedChange]) -> None:
@@ -88,7 +86,7 @@ async def test_what_streams_show_is_prepared_once_for_all_of_them_and_nothing_el
     assert prepared == ["a", "a"]
 
 
-async def test_a_slow_stream_loses_nothing_and_its_buffer_stays_bounded(
+async def test_a_slow_stream_loses_no_change_and_its_buffer_stays_bounded(
     pool: Pool, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscription_module, "BUFFER", 10)
@@ -102,7 +100,7 @@ async def test_a_slow_stream_loses_nothing_and_its_buffer_stays_bounded(
     assert await take(slow, 1) == [("a", 1201)]
 
 
-async def test_a_stream_resumes_behind_its_token(pool: Pool, hub: Hub) -> None:
+async def test_a_stream_resumes_after_its_token(pool: Pool, hub: Hub) -> None:
     first = hub.subscribe("default")
     await write(pool, hub, change("a", 1), change("a", 2))
     await take(first, 2)
@@ -159,12 +157,12 @@ async def test_a_tenant_has_a_limited_number_of_streams(hub: Hub, monkeypatch: p
 
 
 @pytest.mark.parametrize("text", ["", "x", "AAAA", "####", "AQ" * 40])
-def test_a_damaged_token_is_refused(text: str) -> None:
+def test_a_damaged_token_is_rejected(text: str) -> None:
     with pytest.raises(ResumeTokenInvalid):
         token.decode(text, "q")
 
 
-def test_a_token_of_another_watch_is_refused() -> None:
+def test_a_token_of_another_watch_is_rejected() -> None:
     text = ResumeToken(1, 2, datetime.now(UTC)).encode("one query")
     with pytest.raises(ResumeTokenInvalid, match="another watch"):
         token.decode(text, "another query")

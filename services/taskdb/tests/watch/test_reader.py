@@ -1,4 +1,4 @@
-"""The order of the change log under contended writers, rollbacks and writers of other databases."""
+"""The order of the change log with concurrent writers, rollbacks and writers of other databases."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ class RolledBack(Exception):
 
 
 async def write_batches(pool: Pool, seed: int) -> int:
-    """Bump random tasks in key order, as every writer does; some transactions fail with their ids drawn."""
+    """Write changes of random tasks in key order; some transactions fail after they have drawn ids."""
     rng = random.Random(seed)
     written = 0
     for _ in range(BATCHES):
@@ -51,7 +51,7 @@ async def write_batches(pool: Pool, seed: int) -> int:
 
 
 async def follow(pool: Pool, done: asyncio.Event) -> list[tuple[int, str, int]]:
-    """Everything the reader hands out, in its order, until the writers are done and the log is read."""
+    """Return everything that the reader returns until the writers are done and the log is read."""
     seen: list[tuple[int, str, int]] = []
     async with pool.reading() as tx:
         reader = LogReader(tx, 0)
@@ -83,7 +83,7 @@ async def run_writers(url: str) -> tuple[int, list[tuple[int, str, int]]]:
 
 
 def violations(seen: list[tuple[int, str, int]]) -> int:
-    """Changes that came out of id order or out of their task's version order."""
+    """Count the changes that are out of id order or out of the version order of their task."""
     last: defaultdict[str, int] = defaultdict(int)
     found, last_id = 0, 0
     for change_id, task, version in seen:
@@ -98,7 +98,7 @@ async def test_every_committed_change_arrives_once_and_in_order(database_url: st
     assert violations(seen) == 0
 
 
-async def test_an_idle_writer_of_another_database_holds_nothing_up(
+async def test_an_open_transaction_of_another_database_does_not_block_the_reader(
     database_url: str, empty_database_url: str
 ) -> None:
     with psycopg.connect(empty_database_url) as other:
@@ -107,7 +107,7 @@ async def test_an_idle_writer_of_another_database_holds_nothing_up(
     assert len(seen) == written
 
 
-async def test_without_the_lock_of_the_log_changes_are_lost(
+async def test_changes_are_lost_without_the_lock_of_the_log(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weakened = {

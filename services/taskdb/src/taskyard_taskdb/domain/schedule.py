@@ -25,8 +25,8 @@ class Nightly:
 
 Schedule = Every | Nightly
 
-# A run that shows no sign of life for so long was interrupted, with its process or by a lost office. Between
-# two signs is a page, which takes a fraction of a second.
+# A run without a heartbeat for this time was interrupted: its process ended, or it lost the leadership. Each
+# page is a heartbeat and takes a fraction of a second.
 SILENCE = timedelta(seconds=30)
 # A failed run is repeated after this time, and after twice as long each time up to the longest.
 FIRST_RETRY = timedelta(minutes=1)

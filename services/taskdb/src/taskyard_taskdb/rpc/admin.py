@@ -15,7 +15,7 @@ from taskyard_taskdb.rpc import access
 from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import CHECKS, Check, Finding
-from taskyard_taskdb.storage.doctor.repairs import Hands
+from taskyard_taskdb.storage.doctor.repairs import RepairContext
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
@@ -23,7 +23,7 @@ from taskyard_taskdb.storage.quarantine import quarantined_specs
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
-Examined = Callable[[str, int, int], None]
+OnCheckRan = Callable[[str, int, int], None]
 """Hears of each check: its name, how many are left, how many were repaired."""
 
 
@@ -34,25 +34,25 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         self,
         pool: Pool,
         told: Callable[[CommitNotice], None],
-        examined: Examined,
+        check_ran: OnCheckRan,
         run_job: Callable[[str], Awaitable[None]],
     ) -> None:
         self._pool = pool
         self._told = told
-        self._examined = examined
+        self._check_ran = check_ran
         self._run_job = run_job
 
     async def RunDoctor(
         self, request: admin_service_pb2.RunDoctorRequest, context: Any
     ) -> admin_service_pb2.RunDoctorResponse:
-        hands = Hands(self._pool, self._told, access.caller(), self._run_job)
+        repair_context = RepairContext(self._pool, self._told, access.caller(), self._run_job)
         response = admin_service_pb2.RunDoctorResponse(healthy=True)
         for check in _chosen(request):
-            asked = request.repair and (not check.named or check.name in request.checks)
-            found = await doctor_checks.examine(self._pool, check, hands if asked else None)
-            self._examined(check.name, found.left, found.repaired)
+            asked = request.repair and (not check.only_by_name or check.name in request.checks)
+            found = await doctor_checks.run_check(self._pool, check, repair_context if asked else None)
+            self._check_ran(check.name, found.remaining, found.repaired)
             response.findings.append(_message(found))
-            response.healthy &= not found.left
+            response.healthy &= not found.remaining
         return response
 
     async def ListQuarantines(
@@ -123,13 +123,13 @@ def _sentence(found: Finding) -> str:
     if not found.count:
         return f"no {check.about}"
     told = f"{found.count} {check.about}"
-    if found.known:
-        told += f", {found.known} known and acknowledged"
+    if found.acknowledged:
+        told += f", {found.acknowledged} of them acknowledged"
     if found.repaired:
-        told += f", {found.repaired} {'acknowledged' if check.named else 'repaired'}"
-    if found.left and found.note:
+        told += f", {found.repaired} {'acknowledged' if check.only_by_name else 'repaired'}"
+    if found.remaining and found.note:
         told += f"; {found.note}"
-    elif found.left and check.named:
+    elif found.remaining and check.only_by_name:
         told += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
     return told
 

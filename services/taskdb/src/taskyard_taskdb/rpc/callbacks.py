@@ -1,4 +1,4 @@
-"""Callbacks: what a spec may ask for, and the letter that a task's end makes of it."""
+"""Callbacks: what a spec may ask for, and the webhook request that the end of a task makes of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_callback(callback: task_pb2.Callback, path: str, egress: Egress) -> No
             )
 
 
-def letter(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
+def webhook_request(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
     """URL, headers and body for a task that has ended: its JSON, without what could be secret or large."""
     task = convert.task_message(record, convert.FULL)
     callback = task_pb2.Callback()

@@ -63,7 +63,7 @@ class WatchMethods:
         watch = _parse(request)
         await self._hub.ready()
         if not request.resume_token:
-            await self._hub.look()
+            await self._hub.flush()
         subscription = self._hub.subscribe(watch.tenant_id, watch.keys, shows_tasks=True)
         try:
             async for response in self._responses(request, watch, subscription):
@@ -88,7 +88,7 @@ class WatchMethods:
             if not request.snapshot:
                 ended |= await self._ended(watch)
             # What has ended by now ended with a change that may still be on its way to the subscription.
-            await self._hub.look()
+            await self._hub.flush()
         interval = request.bookmark_interval.ToTimedelta().total_seconds() or BOOKMARK_SECONDS
         now = time.monotonic()
         age_limit, bookmark_due = now + session_seconds(), now + interval

@@ -1,4 +1,4 @@
-"""Ended tasks after their retention: moved to the archive or deleted, as their task type says."""
+"""Archives or deletes ended tasks after their retention, as their task type is configured."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.write import write
-from taskyard_taskdb.sweep.jobs import Stand
-from taskyard_taskdb.sweep.pages import Told, judge
+from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
+from taskyard_taskdb.sweep.jobs import Guard
 
 logger = logging.getLogger(__name__)
 
-# Tasks that one reading looks at, and that one transaction moves: a few milliseconds of this process, for
-# which its other work waits, and about 8 ms of PostgreSQL.
+# How many tasks one query scans, and how many one transaction moves. A page blocks this process for a few
+# milliseconds and costs PostgreSQL about 8 ms.
 SCAN = 1000
 PAGE = 250
-# What a page is followed by, as a part of the time it took: moves without a pause would have a core and the
-# disk to themselves, and claims would feel it.
-REST = 2.0
+# The pause after a page, as a multiple of the time it took: without it the moves would occupy a core and the
+# disk, and slow claims down.
+PAUSE_FACTOR = 2.0
 
 
 class RetentionJob:
-    """Looks at all tasks by primary key; a task leaves if it is still as it was found."""
+    """Scans all tasks by primary key; a task that changed after it was found is skipped."""
 
     name = "retention"
     about = "move ended tasks to the archive, or delete them, after their retention"
 
-    def __init__(self, pool: Pool, told: Told, *, archive_untyped: bool, schedule: Schedule) -> None:
+    def __init__(self, pool: Pool, on_commit: OnCommit, *, archive_untyped: bool, schedule: Schedule) -> None:
         self._pool = pool
-        self._told = told
+        self._on_commit = on_commit
         self._archive_untyped = archive_untyped
         self.schedule = schedule
 
-    async def pages(self, stand: Stand) -> AsyncIterator[int]:
+    async def pages(self, guard: Guard) -> AsyncIterator[int]:
         after = BEFORE_ALL
         while True:
             async with self._pool.reading() as tx:
@@ -53,13 +53,15 @@ class RetentionJob:
                 types = await archive.types_to_archive(tx, found)
             for start in range(0, len(found), PAGE):
                 began = time.monotonic()
-                yield await self._leave(stand, found[start : start + PAGE], types)
-                await asyncio.sleep(REST * (time.monotonic() - began))
+                yield await self._archive_or_delete(guard, found[start : start + PAGE], types)
+                await asyncio.sleep(PAUSE_FACTOR * (time.monotonic() - began))
             if last is None:
                 return
             after = last
 
-    async def _leave(self, stand: Stand, page: Sequence[EndedTask], types: dict[Key, bool]) -> int:
+    async def _archive_or_delete(
+        self, guard: Guard, page: Sequence[EndedTask], types: dict[Key, bool]
+    ) -> int:
         done = 0
 
         async def move(part: Sequence[EndedTask]) -> None:
@@ -67,33 +69,33 @@ class RetentionJob:
             done += await self._pool.run(lambda tx: moving(tx, part))
 
         async def moving(tx: Tx, part: Sequence[EndedTask]) -> int:
-            await stand(tx)
+            await guard(tx)
             return await archive.move(tx, part)
 
         async def delete(part: Sequence[EndedTask]) -> None:
             nonlocal done
             count, notice = await self._pool.run(lambda tx: deleting(tx, part))
             done += count
-            self._told(notice)
+            self._on_commit(notice)
 
         async def deleting(tx: Tx, part: Sequence[EndedTask]) -> tuple[int, CommitNotice]:
-            await stand(tx)
-            standing = sorted(await archive.lock(tx, part))
-            loaded = await load_for_update(tx, standing)
-            events = [(key, Deleted(actor=archive.SYSTEM)) for key in standing]
-            return len(standing), await write(tx, judge(loaded, events))
+            await guard(tx)
+            unchanged = sorted(await archive.lock(tx, part))
+            loaded = await load_for_update(tx, unchanged)
+            events = [(key, Deleted(actor=archive.SYSTEM)) for key in unchanged]
+            return len(unchanged), await write(tx, apply_events(loaded, events))
 
-        goes = [task for task in page if self._archives(task, types)]
-        if goes:
-            await isolate(goes, move, _give_up)
-        if len(goes) < len(page):
-            await isolate([task for task in page if task not in goes], delete, _give_up)
+        archived = [task for task in page if self._archives(task, types)]
+        if archived:
+            await isolate(archived, move, _log_failure)
+        if len(archived) < len(page):
+            await isolate([task for task in page if task not in archived], delete, _log_failure)
         return done
 
     def _archives(self, task: EndedTask, types: dict[Key, bool]) -> bool:
-        # A type that does not exist any more has no say.
+        # The default applies to a type that was deleted.
         return types.get((task.task_type_tenant or "", task.task_type), self._archive_untyped)
 
 
-def _give_up(task: EndedTask, error: Exception) -> None:
-    logger.error("task %s/%s cannot leave after its retention: %r", *task.key, error)
+def _log_failure(task: EndedTask, error: Exception) -> None:
+    logger.error("task %s/%s can be neither archived nor deleted: %r", *task.key, error)

@@ -1,4 +1,4 @@
-"""The loop of housekeeping: each sweep of the leader in its own time."""
+"""The housekeeping loop: runs each sweep of the leader when it is due."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from taskyard.errors import TaskyardError
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
-# After a failure, and so that a sweep that is always due leaves time for others.
+# The wait after a failure, and the least wait of a sweep that is always due.
 RETRY_SECONDS = 1.0
-SHORTEST_SECONDS = 0.02
-# After this time without a commit sweeps look less often; the next commit brings them back.
-LIVELY_SECONDS = 10.0
+MIN_WAIT_SECONDS = 0.02
+# After this time without a commit sweeps poll less often; the next commit restores their own interval.
+ACTIVE_SECONDS = 10.0
 QUIET_POLL_SECONDS = 20.0
 
 
@@ -27,99 +27,99 @@ class Sweep(Protocol):
     """One kind of housekeeping."""
 
     name: str
-    # How often it looks, in seconds, while it knows of nothing to do; less often while nothing happens.
+    # The poll interval in seconds while nothing is due; longer while nothing is committed.
     poll: float
 
-    async def run(self, office: Office) -> float:
-        """Do what is due; returns in how many seconds more is known to be. May raise Deposed."""
+    async def run(self, leadership: Leadership) -> float:
+        """Process what is due; returns the seconds until more is due. May raise LeadershipLost."""
         ...
 
 
 @dataclass(slots=True)
-class _Job:
+class _Scheduled:
     sweep: Sweep
     due: float = 0.0
     ran: float = 0.0
 
 
 class Sweeper:
-    """Runs sweeps while the office is held."""
+    """Runs sweeps while this replica leads."""
 
-    def __init__(self, office: Office, sweeps: Sequence[Sweep]) -> None:
-        self._office = office
-        self._jobs = [_Job(sweep) for sweep in sweeps]
+    def __init__(self, leadership: Leadership, sweeps: Sequence[Sweep]) -> None:
+        self._leadership = leadership
+        self._scheduled = [_Scheduled(sweep) for sweep in sweeps]
         self._woken = asyncio.Event()
-        self._stirred = time.monotonic()
+        self._last_commit = time.monotonic()
 
-    def stir(self) -> None:
-        """Say that something was committed: whoever rests is as late as otherwise, not more."""
-        quiet, self._stirred = self._is_quiet(), time.monotonic()
+    def notify_commit(self) -> None:
+        """Record a commit; sweeps that poll less often return to their own interval."""
+        quiet, self._last_commit = self._is_quiet(), time.monotonic()
         if quiet:
-            for job in self._jobs:
-                job.due = min(job.due, job.ran + job.sweep.poll)
+            for entry in self._scheduled:
+                entry.due = min(entry.due, entry.ran + entry.sweep.poll)
             self._woken.set()
 
     def _is_quiet(self) -> bool:
-        return time.monotonic() - self._stirred >= LIVELY_SECONDS
+        return time.monotonic() - self._last_commit >= ACTIVE_SECONDS
 
     def wake(self, name: str) -> None:
-        """Run a sweep as soon as possible, because it has something to do."""
-        for job in self._jobs:
-            if job.sweep.name == name:
-                job.due = 0.0
+        """Run a sweep as soon as possible."""
+        for entry in self._scheduled:
+            if entry.sweep.name == name:
+                entry.due = 0.0
         self._woken.set()
 
     async def run(self) -> None:
-        """Sweep until cancelled; the office is kept by somebody else."""
+        """Sweep until cancelled; Leadership.run renews the leadership meanwhile."""
         while True:
-            if self._office.held:
+            if self._leadership.held:
                 await self.sweep_due()
             await self._sleep()
 
     async def sweep_due(self) -> None:
-        """Run each sweep whose time has come, once."""
-        for job in self._jobs:
-            if job.due <= time.monotonic() and self._office.held:
-                wait = await self._run(job.sweep)
-                poll = max(job.sweep.poll, QUIET_POLL_SECONDS) if self._is_quiet() else job.sweep.poll
-                job.ran = time.monotonic()
-                job.due = job.ran + max(SHORTEST_SECONDS, min(wait, poll))
+        """Run each sweep that is due, once."""
+        for entry in self._scheduled:
+            if entry.due <= time.monotonic() and self._leadership.held:
+                wait = await self._run(entry.sweep)
+                poll = max(entry.sweep.poll, QUIET_POLL_SECONDS) if self._is_quiet() else entry.sweep.poll
+                entry.ran = time.monotonic()
+                entry.due = entry.ran + max(MIN_WAIT_SECONDS, min(wait, poll))
 
     async def _run(self, sweep: Sweep) -> float:
         try:
-            return await sweep.run(self._office)
-        except Deposed as error:
+            return await sweep.run(self._leadership)
+        except LeadershipLost as error:
             logger.info("sweep %s ended: %s", sweep.name, error)
         except TaskyardError as error:
-            logger.warning("sweep %s is put off: %s", sweep.name, error)
+            logger.warning("sweep %s is postponed: %s", sweep.name, error)
         except Exception:
-            # One sweep's failure must not stop the others, nor itself for good.
+            # A failure stops neither the other sweeps nor the next run of this one.
             logger.exception("sweep %s failed", sweep.name)
         return RETRY_SECONDS
 
     async def _sleep(self) -> None:
-        """Until a sweep is due, is woken, or the office changes hands."""
-        if self._office.held:
-            wait = max(0.0, min(job.due for job in self._jobs) - time.monotonic())
+        """Sleep until a sweep is due or woken, or the leadership changes."""
+        if self._leadership.held:
+            wait = max(0.0, min(entry.due for entry in self._scheduled) - time.monotonic())
         else:
             wait = RETRY_SECONDS
-        waiters = [asyncio.ensure_future(event.wait()) for event in (self._woken, self._office.changed)]
+        waiters = [asyncio.ensure_future(event.wait()) for event in (self._woken, self._leadership.changed)]
         try:
             await asyncio.wait(waiters, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for waiter in waiters:
                 waiter.cancel()
         self._woken.clear()
-        self._office.changed.clear()
+        self._leadership.changed.clear()
 
 
 async def repeat(work: Callable[[], Awaitable[object]], seconds: float) -> None:
-    """Do something every few seconds until cancelled; a failure is logged and does not end it."""
+    """Call `work` every few seconds until cancelled; a failure is logged and does not end the loop."""
     while True:
         await asyncio.sleep(seconds)
         try:
             await work()
         except TaskyardError as error:
-            logger.warning("%s is put off: %s", work.__name__, error)
+            logger.warning("%s is postponed: %s", work.__name__, error)
         except Exception:
             logger.exception("%s failed", work.__name__)

@@ -1,1 +1,1 @@
-"""Watching: one reader of the change log per replica, fanned out to every stream."""
+"""Watches: each replica reads the change log once and delivers it to all of its streams."""

@@ -1,4 +1,4 @@
-"""Followers of logs: wakes their streams when another replica has stored more."""
+"""Followers of task logs: wakes their streams when another replica has stored more lines."""
 
 import asyncio
 import logging
@@ -14,12 +14,12 @@ from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
 logger = logging.getLogger(__name__)
 
-# What this replica stores wakes followers at once; what another one stores is seen this late.
+# Lines stored by this replica wake followers at once; those of another are seen after this time at most.
 POLL_SECONDS = 0.05
 
 
 class LogFollowers:
-    """The tasks whose logs are followed here; one statement looks at all of them, while there are any."""
+    """The tasks whose logs are followed on this replica; one query polls all of them."""
 
     def __init__(self, pool: Pool, hub: Hub) -> None:
         self._pool = pool
@@ -45,7 +45,7 @@ class LogFollowers:
                 self._seen.pop(key, None)
 
     def stored(self, key: TaskKey) -> None:
-        """Say that this replica has stored logs of a task."""
+        """Wake the followers of a task, after this replica has stored log lines of it."""
         self._hub.wake_task(key)
 
     async def _poll(self) -> None:
@@ -53,7 +53,7 @@ class LogFollowers:
             try:
                 async with self._pool.reading() as tx:
                     ends = await run_logs.ends(tx, list(self._followed))
-            except TaskyardError as error:  # the next look may find the database again
+            except TaskyardError as error:  # the database may be back at the next poll
                 logger.warning("logs.poll_failed", extra={"error": str(error)})
                 ends = {}
             for key, end in ends.items():

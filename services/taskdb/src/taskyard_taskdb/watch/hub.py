@@ -1,4 +1,4 @@
-"""The hub: one tail of the change log per replica, fanned out to streams with bounded memory."""
+"""The hub: tails the change log once per replica and delivers changes to streams with bounded memory."""
 
 import asyncio
 import logging
@@ -19,16 +19,16 @@ from taskyard_taskdb.watch.subscription import PAGE, Subscription, TaskKey
 logger = logging.getLogger(__name__)
 
 STREAMS_PER_TENANT = 10_000
-# Nothing depends on a wake-up, and other replicas give none: this is how late their changes are at most.
+# Poll intervals. Correctness does not depend on a wake-up; a change of another replica is at most this late.
 STREAM_POLL_SECONDS = 0.1
 IDLE_POLL_SECONDS = 1.0
-# While nothing is committed either.
+# While there is no stream and nothing is committed.
 RESTING_POLL_SECONDS = 15.0
-# A gap closes when a transaction of another writer ends, which nobody tells.
+# A gap closes when the transaction of another writer ends; there is no notification of that.
 GAP_POLL_SECONDS = 0.005
 RECONNECT_SECONDS = 0.5
 EPOCH_SECONDS = 2.0
-# A busy log is read in larger pieces: each stream then gets fewer, fuller messages.
+# A pause lets changes accumulate, so that each stream gets fewer, larger messages.
 SHORTEST_PAUSE = 0.003
 LONGEST_PAUSE = 0.05
 PAUSE_PER_DELIVERY = 20e-6
@@ -37,16 +37,16 @@ PAUSE_PER_DELIVERY = 20e-6
 SESSION_SECONDS = 3600.0
 
 Prepare = Callable[[Tx, Sequence[LoggedChange]], Awaitable[None]]
-"""Reads what many streams are about to need of the same changes."""
+"""Reads once what many streams need for the same changes."""
 
 
 def session_seconds() -> float:
-    """How long a stream lasts before it is asked to come back; streams that came together leave apart."""
+    """Return how long a stream lasts until it must reconnect; randomised, so that reconnects spread out."""
     return SESSION_SECONDS * random.uniform(0.9, 1.1)
 
 
 class Hub:
-    """Tails the log while it runs and wakes every stream that a change concerns."""
+    """Tails the log and wakes every stream that a change concerns."""
 
     def __init__(self, pool: Pool) -> None:
         self.position = 0
@@ -59,26 +59,26 @@ class Hub:
         self._by_task: defaultdict[TaskKey, set[Subscription]] = defaultdict(set)
         self._by_tenant: defaultdict[str | None, set[Subscription]] = defaultdict(set)
         self._streams: defaultdict[str | None, int] = defaultdict(int)
-        # Without a stream nobody needs the log: it is passed over, not read.
+        # Without a subscription the log is skipped, not read.
         self._subscriptions = 0
-        self._stirred = False
+        self._committed = False
         self._resting = False
-        self._looks: list[asyncio.Future[None]] = []
+        self._flushes: list[asyncio.Future[None]] = []
         self._prepare: Prepare | None = None
         self._epoch_due = 0.0
 
     def before_waking(self, prepare: Prepare) -> None:
-        """Call this with changes of tasks that streams show, before those are woken."""
+        """Set a function to call with the changes of tasks that streams send, before the streams wake."""
         self._prepare = prepare
 
     async def run(self) -> None:
-        """Tail the log until cancelled; a lost connection is replaced and nothing is skipped."""
+        """Tail the log until cancelled; after a lost connection it continues without skipping a change."""
         while True:
             try:
                 await self._tail()
             except asyncio.CancelledError:
                 raise
-            except Exception as error:  # the log must be tailed again whatever ended it
+            except Exception as error:  # whatever ended it, the log must be tailed again
                 logger.warning("watch.reader_lost", extra={"error": str(error)})
                 await asyncio.sleep(RECONNECT_SECONDS)
 
@@ -87,7 +87,7 @@ class Hub:
             reader = await self._open(tx)
             while await self._same_log(tx):
                 self._wake.clear()
-                if self._subscriptions or self._looks:
+                if self._subscriptions or self._flushes:
                     await self._read(tx, reader)
                 else:
                     await self._pass_over(reader)
@@ -103,7 +103,7 @@ class Hub:
         return reader
 
     async def _same_log(self, tx: Tx) -> bool:
-        """Whether the log is still the one that was opened; a restore is told to no connection."""
+        """Whether the log still has the epoch that was opened; a restore does not notify connections."""
         now = time.monotonic()
         if now < self._epoch_due:
             return True
@@ -111,7 +111,7 @@ class Hub:
         return await change_reader.epoch(tx) == self.epoch
 
     async def _read(self, tx: Tx, reader: LogReader) -> None:
-        asked = len(self._looks)
+        pending_flushes = len(self._flushes)
         changes = await reader.step()
         delivered = 0
         if changes:
@@ -119,34 +119,34 @@ class Hub:
             delivered = self._publish(changes)
             self.position, self.time = reader.position, reader.time
         if reader.caught_up:
-            self._answer_looks(asked)
-        if changes and not self._looks:
+            self._answer_flushes(pending_flushes)
+        if changes and not self._flushes:
             await asyncio.sleep(min(LONGEST_PAUSE, SHORTEST_PAUSE + delivered * PAUSE_PER_DELIVERY))
         elif not changes:
             await self._sleep(GAP_POLL_SECONDS if reader.blocked else STREAM_POLL_SECONDS)
 
     async def _pass_over(self, reader: LogReader) -> None:
-        place = await reader.look_beyond()
-        if not (self._subscriptions or self._looks):
-            # Nobody has come meanwhile; a stream that had would miss what is passed over.
+        place = await reader.newest_decided()
+        if not (self._subscriptions or self._flushes):
+            # Checked again: a stream that has subscribed meanwhile would miss the skipped changes.
             reader.jump(place)
             self.position, self.time = reader.position, reader.time
             await self._rest()
 
     async def _rest(self) -> None:
-        """Until somebody comes, or the log has grown; not so far that it takes long to catch up."""
-        self._stirred = False
+        """Sleep until there is a subscription or a commit; bounded, so that catching up stays short."""
+        self._committed = False
         await self._sleep(IDLE_POLL_SECONDS)
-        self._resting = not self._stirred
+        self._resting = not self._committed
         if self._resting:
             await self._sleep(RESTING_POLL_SECONDS)
             self._resting = False
 
-    def _answer_looks(self, asked: int) -> None:
-        for look in self._looks[:asked]:
-            if not look.done():
-                look.set_result(None)
-        del self._looks[:asked]
+    def _answer_flushes(self, pending_flushes: int) -> None:
+        for flush in self._flushes[:pending_flushes]:
+            if not flush.done():
+                flush.set_result(None)
+        del self._flushes[:pending_flushes]
 
     async def _sleep(self, seconds: float) -> None:
         # Not wait_for, which loses a cancellation that meets the wake-up (Python 3.11).
@@ -155,20 +155,20 @@ class Hub:
                 await self._wake.wait()
 
     def wake(self) -> None:
-        """Say that something was committed; losing this costs at most a poll."""
-        self._stirred = True
+        """Record a commit and read the log now; a lost wake-up costs at most a poll interval."""
+        self._committed = True
         if self._subscriptions or self._resting:
             self._wake.set()
 
-    async def look(self) -> None:
-        """Return once everything that is committed now was handed to the streams that want it."""
-        look = asyncio.get_running_loop().create_future()
-        self._looks.append(look)
+    async def flush(self) -> None:
+        """Return once every change that is committed now was delivered to its streams."""
+        flush = asyncio.get_running_loop().create_future()
+        self._flushes.append(flush)
         self._wake.set()
-        await look
+        await flush
 
     def wake_task(self, key: TaskKey) -> None:
-        """Let the streams of one task look again, because its logs have grown."""
+        """Wake the streams of one task, because its logs have grown."""
         for subscription in self._by_task.get(key, ()):
             subscription.wake()
 
@@ -183,7 +183,7 @@ class Hub:
                 subscription.wake()
 
     async def ready(self) -> None:
-        """Wait until the hub knows its place in the log."""
+        """Wait until the hub has a position in the log."""
         await self._ready.wait()
 
     def subscribe(
@@ -202,12 +202,12 @@ class Hub:
             self._by_task[key].add(subscription)
         if not keys:
             self._by_tenant[tenant_id].add(subscription)
-        # An idle hub sleeps longer than a stream may wait.
+        # An idle hub sleeps longer than the poll interval of streams.
         self._wake.set()
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Forget a subscription."""
+        """Remove a subscription."""
         self._streams[subscription.tenant_id] -= 1
         self._subscriptions -= 1
         for key in subscription.keys:
@@ -224,12 +224,12 @@ class Hub:
     async def replay(
         self, after: int, until: int, since: datetime, tenant_id: str | None
     ) -> list[LoggedChange]:
-        """Return a page of the log itself, for a stream that is behind."""
+        """Return a page of the log, for a stream that is behind."""
         async with self._pool.reading() as tx:
             return await change_reader.read_range(tx, after, until, since, tenant_id, PAGE)
 
     async def _prepare_streams(self, tx: Tx, changes: list[LoggedChange]) -> None:
-        """One read for all streams; nobody is handed anything meanwhile, so who comes now misses nothing."""
+        """Read once for all streams; nothing is delivered meanwhile, so a new subscription misses nothing."""
         if self._prepare is not None:
             shown = [change for change in changes if self._is_shown(change)]
             if shown:
@@ -242,7 +242,7 @@ class Hub:
         return any(subscription.shows_tasks for subscription in watching)
 
     def _publish(self, changes: list[LoggedChange]) -> int:
-        """Hand changes to whom they concern; returns how many deliveries that makes."""
+        """Deliver changes to the subscriptions they concern; returns the number of deliveries."""
         wanted: defaultdict[Subscription, list[LoggedChange]] = defaultdict(list)
         tenants: defaultdict[str, list[LoggedChange]] = defaultdict(list)
         for change in changes:

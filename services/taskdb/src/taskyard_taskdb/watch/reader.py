@@ -1,4 +1,4 @@
-"""The order of the change log: hands out changes once every lower id is decided."""
+"""Reads the change log in order: returns a change once every lower id is committed or rolled back."""
 
 from datetime import UTC, datetime
 
@@ -13,16 +13,16 @@ BEGINNING = datetime(1970, 1, 2, tzinfo=UTC)
 class LogReader:
     """Reads the log in id order and never passes an id that may still be committed.
 
-    Ids are drawn under a shared lock that is held until the end of the transaction. So once the
-    holders seen after reading the sequence have ended, no id up to its value can appear any more;
-    and an id that follows the last one without a gap needs no such proof.
+    Writers draw ids under a shared lock that they hold until their transaction ends. Once the holders seen
+    after reading the sequence have ended, no further id up to its value can be committed. An id that follows
+    the last one without a gap can be returned at once.
     """
 
     def __init__(self, tx: Tx, position: int, time: datetime = BEGINNING) -> None:
         self.position = position
         self.time = time
         self.blocked = False
-        # Whether the last step handed out everything that was committed when it began.
+        # Whether the last step returned everything that was committed when it began.
         self.caught_up = False
         self._tx = tx
         self._horizon = position
@@ -32,13 +32,13 @@ class LogReader:
     async def at_end(cls, tx: Tx) -> "LogReader":
         """Return a reader that starts behind everything that is committed now."""
         decided = await change_reader.settled(tx)
-        # A committed id, not the sequence's value: after a crash that may be drawn a second time.
+        # A committed id, not the value of the sequence, which may be drawn again after a crash.
         reader = cls(tx, *(await change_reader.newest(tx, decided) or (0, BEGINNING)))
         reader._horizon = decided
         return reader
 
     async def step(self) -> list[LoggedChange]:
-        """Return the next changes; none means that there are none, or (`blocked`) that one is in the way."""
+        """Return the next changes; none if there are none, or if an open transaction blocks (`blocked`)."""
         await self._advance_horizon()
         rows = await change_reader.read(self._tx, self.position, self.time, PAGE)
         decided = self._decided(rows)
@@ -50,8 +50,8 @@ class LogReader:
             self._barrier = await change_reader.barrier(self._tx)
         return decided
 
-    async def look_beyond(self) -> tuple[int, datetime] | None:
-        """Return the last change that is decided, for `jump`; None if that is not known to be a later one."""
+    async def newest_decided(self) -> tuple[int, datetime] | None:
+        """Return the last decided change, for `jump`; None if no later one is certain."""
         if self._barrier is None:
             self._barrier = await change_reader.barrier(self._tx)
         await self._advance_horizon()
@@ -60,7 +60,7 @@ class LogReader:
         return await change_reader.newest(self._tx, self._horizon)
 
     def jump(self, place: tuple[int, datetime] | None) -> None:
-        """Go on behind `place`, without what lies before it."""
+        """Continue after `place`, skipping the changes before it."""
         if place is not None and place[0] > self.position:
             self.position, self.time = place
 

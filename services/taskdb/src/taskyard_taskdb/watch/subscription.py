@@ -1,4 +1,4 @@
-"""One stream's share of the log: a bounded buffer that is filled by the hub, or read again from the log."""
+"""The changes of one stream: a bounded buffer filled by the hub, or read again from the log."""
 
 import asyncio
 from collections import deque
@@ -11,14 +11,14 @@ from taskyard_taskdb.storage.change_log.read import LoggedChange
 
 BUFFER = 2000
 PAGE = 500
-# Ids that one look of a stream that is behind goes through, however few of them concern it.
+# How many ids a stream that is behind scans at a time, however few of them concern it.
 WINDOW = 20_000
 
 TaskKey = tuple[str, str]
 
 
 class Log(Protocol):
-    """What a subscription knows of the hub: its place in the log, and the log itself."""
+    """The part of the hub that a subscription uses: its position, and the log itself."""
 
     position: int
     time: datetime
@@ -32,7 +32,7 @@ class Log(Protocol):
 
 
 class Subscription:
-    """What a stream has not taken yet. Batches are shared between streams, and never changed."""
+    """The changes that a stream has not read yet. Batches are shared between streams and never modified."""
 
     __slots__ = (
         "_batches",
@@ -53,13 +53,13 @@ class Subscription:
     ) -> None:
         self.tenant_id = tenant_id
         self.keys = keys
-        # Whether its stream sends the tasks themselves, so that they are read before it is woken.
+        # Whether its stream sends the tasks themselves; the hub reads them before it wakes the stream.
         self.shows_tasks = shows_tasks
         self.position = log.position
         self.time = log.time
         self.epoch = log.epoch
         self._log = log
-        # Thousands of streams wait for changes of one task that never come: they own nothing but this object.
+        # Allocated on demand: thousands of streams wait for a change of one task.
         self._batches: deque[Sequence[LoggedChange]] | None = None
         self._count = 0
         self._overflowed = False
@@ -67,19 +67,19 @@ class Subscription:
 
     @property
     def behind(self) -> bool:
-        """Whether changes are at hand that `next` has not returned."""
+        """Whether `next` can return changes without waiting."""
         return self._overflowed or self._count > 0
 
     def offer(self, batch: Sequence[LoggedChange]) -> None:
-        """Take changes in, in the order of their ids, or remember that they have to be read again."""
+        """Buffer changes in the order of their ids, or mark that the stream must read the log again."""
         if batch[0].id <= self.position:
-            # A token of a replica that is ahead of this one covers some of them.
+            # The stream resumed from a token of a replica that is ahead of this one.
             batch = [change for change in batch if change.id > self.position]
         if not batch:
             return
         if self._count + len(batch) > BUFFER:
             self._overflowed = True
-            self._forget()
+            self._clear()
         if not self._overflowed:
             if self._batches is None:
                 self._batches = deque()
@@ -88,14 +88,14 @@ class Subscription:
         self.wake()
 
     def wake(self) -> None:
-        """Let the waiting stream look again."""
+        """Wake the waiting stream."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     async def next(self, timeout: float) -> list[LoggedChange]:
-        """Return the next changes, at most a page of them; none when the time is up or the hub woke it.
+        """Return the next changes, at most a page of them; none after the timeout or a wake-up.
 
-        Raises LogEpochChanged once the log is another one.
+        Raises LogEpochChanged if the database was restored.
         """
         if not self.behind:
             await self._wait(timeout)
@@ -104,13 +104,13 @@ class Subscription:
         return await self._catch_up() if self._overflowed else self._take()
 
     def rewind(self, position: int, time: datetime) -> None:
-        """Start behind `position` instead of at the hub's place."""
+        """Start after `position` instead of at the position of the hub."""
         self.position, self.time, self._overflowed = position, time, position < self._log.position
 
     async def _wait(self, timeout: float) -> None:
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
-        # Not asyncio.timeout, whose exception would cost more than the rest of an idle stream's bookmark.
+        # Not asyncio.timeout: its exception costs more than the rest of an idle stream's bookmark.
         timer = loop.call_later(timeout, self.wake)
         try:
             await self._waiter
@@ -134,12 +134,12 @@ class Subscription:
         if not self._count:
             self._batches = None
             if self._log.position > self.position:
-                # Nothing up to the hub's place is left for this stream: its token does not grow old with it.
+                # No change up to the hub's position is left for this stream, so its token can advance.
                 self.position, self.time = self._log.position, self._log.time
         return page
 
     async def _catch_up(self) -> list[LoggedChange]:
-        """Read from the log what the buffer could not hold; every id up to the hub's place is decided."""
+        """Read from the log what did not fit the buffer; every id up to the hub's position is decided."""
         end = self._log.position
         until = min(end, self.position + WINDOW)
         rows = await self._log.replay(self.position, until, self.time, self.tenant_id)
@@ -150,11 +150,11 @@ class Subscription:
             if rows:
                 self.time = rows[-1].time
         if self.position >= end == self._log.position:
-            # All is read, and what comes later is taken in from now on.
+            # The stream has caught up; later changes are buffered again.
             self._overflowed = False
             self.time = self._log.time
-            self._forget()
+            self._clear()
         return [row for row in rows if not self.keys or (row.tenant_id, row.resource_id) in self.keys]
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._batches, self._count = None, 0

@@ -1,4 +1,4 @@
-"""Resume tokens: a place in one history of the change log, bound to the watch that made it."""
+"""Resume tokens: a position in one epoch of the change log, bound to the watch that issued it."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ResumeToken:
-    """Everything up to and including `id` was delivered; `time` is that of `id`."""
+    """The stream has received every change up to and including `id`; `time` is the time of that change."""
 
     epoch: int
     id: int
@@ -30,7 +30,7 @@ class ResumeToken:
 
 
 def decode(text: str, query: str) -> ResumeToken:
-    """Return the token that `text` is; raises ResumeTokenInvalid if it is damaged or of another watch."""
+    """Return the token encoded in `text`; raises ResumeTokenInvalid if it is damaged or of another watch."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         version, epoch, change_id, micros, binding = _FORM.unpack(raw)
@@ -42,11 +42,11 @@ def decode(text: str, query: str) -> ResumeToken:
     return ResumeToken(epoch, change_id, time)
 
 
-def _invalid(text: str, told: str) -> ResumeTokenInvalid:
-    return ResumeTokenInvalid((FieldViolation("resume_token", f'"{text}": {told}'),))
+def _invalid(text: str, problem: str) -> ResumeTokenInvalid:
+    return ResumeTokenInvalid((FieldViolation("resume_token", f'"{text}": {problem}'),))
 
 
-# A stream makes a token per message, always of the same query.
+# Cached: a stream encodes a token per message, always for the same query.
 @lru_cache(maxsize=4096)
 def _binding(query: str) -> bytes:
     return blake2b(query.encode(), digest_size=8).digest()

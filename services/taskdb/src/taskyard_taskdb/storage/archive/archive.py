@@ -1,7 +1,7 @@
-"""The archive: ended tasks after their retention, with their runs, by the month in which they ended.
+"""The archive: ended tasks after their retention, with their runs, partitioned by the month of their end.
 
-Logs stay where they are, in partitions of their own month, and so does the audit; checkpoints go. An archived
-task is read like another one; it is not listed, and nothing can be done to it but deleting it.
+Logs and audit stay in their own monthly partitions; checkpoints are deleted. An archived task can be read and
+deleted; it is not listed and cannot be changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from taskyard_taskdb.storage.statements import statement
 
 SYSTEM = Actor(ActorType.SYSTEM, "retention")
 _KEYS = "unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)"
-_TOLD = {
+_CHANGE_FIELDS = {
     "kind": TASK,
     "event": ChangeEvent.TASK_ARCHIVED,
     "actor_type": SYSTEM.type,
@@ -34,7 +34,7 @@ _TOLD = {
 
 @dataclass(frozen=True, slots=True)
 class EndedTask:
-    """A task whose retention is over, as it was found."""
+    """An ended task whose retention is over, as it was read."""
 
     tenant_id: str
     task_id: str
@@ -50,9 +50,9 @@ class EndedTask:
 
 
 async def find_ended(tx: Tx, after: Key, page: int, retention: object) -> tuple[list[EndedTask], Key | None]:
-    """Of the next `page` tasks those whose retention is over, and where to go on; None at the end.
+    """Return which of the next `page` tasks are past their retention, and the key to continue after.
 
-    `retention` is that of tasks which do not say otherwise.
+    The key is None at the end. `retention` is the default for tasks without their own.
     """
     params = {"after_tenant": after[0], "after_task": after[1], "page": page, "retention": retention}
     rows = await tx.fetch(statement("retention_page"), params)
@@ -61,7 +61,7 @@ async def find_ended(tx: Tx, after: Key, page: int, retention: object) -> tuple[
 
 
 async def types_to_archive(tx: Tx, found: Sequence[EndedTask]) -> dict[Key, bool]:
-    """Whether the tasks' types, by the tenant that registered them, keep their tasks in the archive."""
+    """Return whether each task type, by its tenant and name, archives its tasks."""
     types = sorted({(task.task_type_tenant, task.task_type) for task in found if task.task_type_tenant})
     if not types:
         return {}
@@ -73,59 +73,61 @@ async def types_to_archive(tx: Tx, found: Sequence[EndedTask]) -> dict[Key, bool
 
 
 async def move(tx: Tx, found: Sequence[EndedTask]) -> int:
-    """Move tasks that are still as they were found to the archive; returns how many those were."""
+    """Move tasks that have not changed since they were read to the archive; returns how many."""
     locked = await lock(tx, found)
-    standing = [task for task in found if task.key in locked]
-    if not standing:
+    unchanged = [task for task in found if task.key in locked]
+    if not unchanged:
         return 0
-    await ensure_months(tx, "tasks_archive", {month_of(task.end_time) for task in standing})
-    await _move_runs(tx, standing)
-    await tx.execute(await _moving(tx), _keys(standing))
-    # As late as can be: a reader of the log waits for it, and who comes behind that reader waits as well.
+    await ensure_months(tx, "tasks_archive", {month_of(task.end_time) for task in unchanged})
+    await _move_runs(tx, unchanged)
+    await tx.execute(await _move_sql(tx), _keys(unchanged))
+    # Locked as late as possible: readers of the log wait for it.
     await tx.execute(statement("lock_log"), (LOG_LOCK,))
-    return await tx.execute(statement("tell_archived"), _keys(standing) | _end_times(standing) | _TOLD)
+    return await tx.execute(
+        statement("log_archived"), _keys(unchanged) | _end_times(unchanged) | _CHANGE_FIELDS
+    )
 
 
 async def lock(tx: Tx, found: Sequence[EndedTask]) -> set[Key]:
-    """Lock those that are still as they were found, for the rest of the transaction."""
+    """Lock the tasks that have not changed since they were read; returns their keys."""
     versions = {"versions": arrays.bigints([task.version for task in found])}
     params = _keys(found) | _end_times(found) | versions
     return {(row[0], row[1]) for row in await tx.fetch(statement("lock_ended"), params)}
 
 
 async def _move_runs(tx: Tx, found: Sequence[EndedTask]) -> None:
-    """Runs go by their own end; those of one task may lie in several months."""
+    """Move the runs by their own end time; those of one task may belong to several months."""
     months = [month for (month,) in await tx.fetch(statement("months_of_runs"), _keys(found))]
     if not months:
         return
     await ensure_months(tx, "runs_archive", months)
     names = ", ".join(await _columns(tx, "runs"))
     await tx.execute(
-        f"""WITH gone AS (
+        f"""WITH deleted AS (
             DELETE FROM runs r USING {_KEYS}
             WHERE r.tenant_id = k.tenant_id AND r.task_id = k.task_id RETURNING r.*
         )
-        INSERT INTO runs_archive ({names}) SELECT {names} FROM gone""",
+        INSERT INTO runs_archive ({names}) SELECT {names} FROM deleted""",
         _keys(found),
     )
 
 
-async def _moving(tx: Tx) -> str:
-    """The statement that moves locked tasks, with the columns that the table has now.
+async def _move_sql(tx: Tx) -> str:
+    """Return the statement that moves locked tasks, with the current columns of the table.
 
-    Nothing of a task passes through this process. Primary keys of tasks and checkpoints.
+    The rows do not pass through this process. Primary keys of tasks and checkpoints.
     """
     names = await _columns(tx, "tasks")
     values = ", ".join("version + 1" if name == "version" else name for name in names)
-    return f"""WITH gone AS (
+    return f"""WITH deleted AS (
             DELETE FROM tasks t USING {_KEYS}
             WHERE t.tenant_id = k.tenant_id AND t.task_id = k.task_id AND t.end_time IS NOT NULL
             RETURNING t.*
         ), checkpoint AS (
-            DELETE FROM checkpoints c USING gone
-            WHERE c.tenant_id = gone.tenant_id AND c.task_id = gone.task_id
+            DELETE FROM checkpoints c USING deleted
+            WHERE c.tenant_id = deleted.tenant_id AND c.task_id = deleted.task_id
         )
-        INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM gone"""
+        INSERT INTO tasks_archive ({", ".join(names)}) SELECT {values} FROM deleted"""
 
 
 async def _columns(tx: Tx, table: str) -> list[str]:
@@ -138,7 +140,7 @@ async def _columns(tx: Tx, table: str) -> list[str]:
 
 
 async def delete(tx: Tx, key: Key, actor: Actor) -> bool:
-    """Delete an archived task with its runs and logs; whether there was one."""
+    """Delete an archived task with its runs and logs; returns whether it existed."""
     row = await tx.fetch_row(statement("delete_archived"), {"tenant_id": key[0], "task_id": key[1]})
     if row is None:
         return False
@@ -149,7 +151,7 @@ async def delete(tx: Tx, key: Key, actor: Actor) -> bool:
 
 
 async def read_anywhere(tx: Tx, key: Key) -> tuple[TaskRecord | None, bool]:
-    """A task, and whether it came from the archive."""
+    """Return a task, and whether it is archived."""
     found = await tasks.read(tx, *key)
     if found is not None:
         return found, False
@@ -158,7 +160,7 @@ async def read_anywhere(tx: Tx, key: Key) -> tuple[TaskRecord | None, bool]:
 
 
 async def read_many_anywhere(tx: Tx, keys: Iterable[Key]) -> dict[Key, TaskRecord]:
-    """The tasks of these keys that exist, archived ones included."""
+    """Return the tasks of these keys that exist, archived ones included."""
     wanted = set(keys)
     found = await tasks.read_many(tx, wanted)
     missing = sorted(wanted - found.keys())
@@ -168,7 +170,7 @@ async def read_many_anywhere(tx: Tx, keys: Iterable[Key]) -> dict[Key, TaskRecor
 async def _read(tx: Tx, keys: Sequence[Key]) -> dict[Key, TaskRecord]:
     rows = await tx.fetch(
         f"SELECT {COLUMNS} FROM unnest(%s::text[], %s::text[]) AS k (tenant_id, task_id) "
-        # An id may have been used again after its task was archived: the newest one counts.
+        # An id may be used again after its task was archived; the newest task is returned.
         "CROSS JOIN LATERAL (SELECT * FROM tasks_archive a WHERE a.tenant_id = k.tenant_id "
         f"AND a.task_id = k.task_id ORDER BY a.end_time DESC LIMIT 1) t {JOINS}",
         (arrays.texts([key[0] for key in keys]), arrays.texts([key[1] for key in keys])),
@@ -177,7 +179,7 @@ async def _read(tx: Tx, keys: Sequence[Key]) -> dict[Key, TaskRecord]:
 
 
 async def list_runs(tx: Tx, key: Key, before: int | None, limit: int) -> list[RunRecord]:
-    """Up to `limit` runs of an archived task of generations below `before`, newest first."""
+    """Return up to `limit` runs of an archived task of generations below `before`, newest first."""
     params = {"tenant_id": key[0], "task_id": key[1], "before": before or 2**62, "limit": limit}
     return [RunRecord(*row) for row in await tx.fetch(statement("archived_runs"), params)]
 

@@ -1,6 +1,6 @@
 -- name: retention_page
--- Locks nothing: of the next tasks in key order those whose retention is over, and the last one that was looked at.
--- Primary key of tasks; no index has to be kept for it when a task ends. Microseconds in `policy` are the retention.
+-- Locks nothing: those of the next tasks in key order whose retention is over, and the last task scanned. Primary key
+-- of tasks, so that ending a task maintains no index for it. `policy` has the retention in microseconds.
 WITH seen AS MATERIALIZED (
     SELECT t.tenant_id, t.task_id, t.version, t.end_time, t.task_type, t.task_type_tenant,
         coalesce((convert_from(t.policy, 'UTF8')::jsonb ->> 'retention')::bigint * interval '1 microsecond',
@@ -9,16 +9,16 @@ WITH seen AS MATERIALIZED (
     WHERE (t.tenant_id, t.task_id) > (%(after_tenant)s, %(after_task)s)
     ORDER BY t.tenant_id, t.task_id
     LIMIT %(page)s
-), judged AS (
+), checked AS (
     SELECT *, coalesce(retention > interval '0' AND end_time + retention <= statement_timestamp(), false) AS due,
         row_number() OVER (ORDER BY tenant_id, task_id) = count(*) OVER () AS last
     FROM seen
 )
-SELECT tenant_id, task_id, version, end_time, task_type, task_type_tenant, due FROM judged WHERE due OR last
+SELECT tenant_id, task_id, version, end_time, task_type, task_type_tenant, due FROM checked WHERE due OR last
 ORDER BY tenant_id, task_id
 
 -- name: lock_ended
--- Locks ended tasks in key order, as they were found; a task that was retried, edited or deleted since is left out.
+-- Locks ended tasks in key order; a task that was retried, edited or deleted since it was read is left out.
 -- Primary key of tasks.
 SELECT t.tenant_id, t.task_id
 FROM (
@@ -33,9 +33,9 @@ CROSS JOIN LATERAL (
     FOR UPDATE
 ) t
 
--- name: tell_archived
--- Appends the changes of tasks that this transaction has moved, under the lock of lock_log, each drawing its id. No row
--- lock; primary keys of the archive's partitions.
+-- name: log_archived
+-- Appends a change for each task that this transaction has moved, under the lock of lock_log. No row lock; primary keys
+-- of the archive's partitions.
 INSERT INTO changes (id, time, version, generation, attempt, retry_count, runner_loss_count, exit_code, resource_kind,
     event, actor_type, phase, previous_phase, tenant_id, resource_id, actor_id, runner_id, error_code)
 SELECT nextval('changes_id'), statement_timestamp(), a.version, nullif(a.generation, 0), nullif(a.attempt, 0),
@@ -50,14 +50,14 @@ CROSS JOIN LATERAL (
 ) a
 
 -- name: months_of_runs
--- Locks nothing: the months in which the tasks' runs ended, none for those whose only run is in their row. Primary key
--- of runs.
+-- Locks nothing: the months in which the tasks' runs ended. A task whose only run is stored in its own row has none.
+-- Primary key of runs.
 SELECT DISTINCT date_trunc('month', r.end_time, 'UTC')
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
 JOIN runs r ON r.tenant_id = k.tenant_id AND r.task_id = k.task_id
 
 -- name: archived_runs
--- Locks nothing; primary keys of the archive's partitions. The only run of a plain success is in the row of its task.
+-- Locks nothing; primary keys of the archive's partitions. A task that succeeded at once stores its run in its own row.
 (
     SELECT r.generation, r.attempt, r.runner_id, r.state, r.schedule_time, r.start_time, r.end_time, r.exit_code,
         r.error, r.progress, r.start_checkpoint, r.task_type_revision
@@ -74,19 +74,19 @@ ORDER BY generation DESC
 LIMIT %(limit)s
 
 -- name: delete_archived
--- Deletes an archived task with its runs and logs; primary keys of the archive's partitions, logs_by_task. The newest
--- version comes back.
-WITH gone AS (
+-- Deletes an archived task with its runs and logs; primary keys of the archive's partitions, logs_by_task. Returns
+-- the newest version.
+WITH deleted AS (
     DELETE FROM tasks_archive t WHERE t.tenant_id = %(tenant_id)s AND t.task_id = %(task_id)s
     RETURNING t.version, t.phase
-), gone_runs AS (
+), deleted_runs AS (
     DELETE FROM runs_archive r WHERE r.tenant_id = %(tenant_id)s AND r.task_id = %(task_id)s
-), gone_logs AS (
+), deleted_logs AS (
     DELETE FROM logs l
     WHERE l.tenant_id = %(tenant_id)s AND l.task_id = %(task_id)s
         AND NOT EXISTS (SELECT FROM tasks t WHERE t.tenant_id = l.tenant_id AND t.task_id = l.task_id)
 )
-SELECT version, phase FROM gone ORDER BY version DESC LIMIT 1
+SELECT version, phase FROM deleted ORDER BY version DESC LIMIT 1
 
 -- name: types_to_archive
 -- Locks nothing; primary key of task_types.

@@ -1,4 +1,4 @@
-"""The audit: the change log as people query it, and the hash chain that seals it.
+"""The audit: queries of the change log, and the hash chain that seals it.
 
 Writes seals and facts.
 """

@@ -1,4 +1,4 @@
-"""The change log as an audit: pages of it, newest first, by resource, tenant, event, actor and time."""
+"""Lists the change log as audit events: newest first, filtered by resource, tenant, event, actor and time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.schema import changes
 from taskyard_taskdb.storage.statements import statement
 
-# The newest changes are looked at one by one; further back changes_audit tells which pages to look at.
+# The newest changes are scanned one by one; older ones are found by the index changes_audit.
 NEAR = 20_000
 FAR = 1_000_000
-# A page that is not full by then is given as it is; its token leads on.
-PATIENCE_SECONDS = 0.5
+# After this time a page is returned even if it is not full; its token continues the list.
+PAGE_SECONDS = 0.5
 
 Sql = ColumnElement[Any]
 _DIALECT: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -29,7 +29,7 @@ _DIALECT: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which changes; no tenant means all of them."""
+    """Which changes to list; without a tenant those of all tenants."""
 
     tenant_id: str | None
     condition: filters.Filter | None
@@ -37,14 +37,14 @@ class AuditQuery:
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """Changes, newest first, and the id below which the list goes on; None at its end."""
+    """Changes, newest first, and the id below which the list continues; None at the end."""
 
     changes: list[LoggedChange]
     next: int | None
 
 
 async def list_page(tx: Tx, query: AuditQuery, before: int | None, size: int) -> AuditPage:
-    """Up to `size` changes below the id `before`. Raises FilterInvalid."""
+    """Return up to `size` changes below the id `before`. Raises FilterInvalid."""
     wanted = _condition(query)
     top = (await change_reader.last_id(tx) + 1) if before is None else before
     if _names_one(query):
@@ -53,7 +53,7 @@ async def list_page(tx: Tx, query: AuditQuery, before: int | None, size: int) ->
     oldest = await change_reader.oldest(tx)
     bottom = oldest[0] if oldest else top
     found, step = [], NEAR
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PAGE_SECONDS
     while top > bottom and len(found) <= size and (step == NEAR or time.monotonic() < deadline):
         start = max(bottom, top - step)
         found += await _read(tx, wanted, start, top, size + 1 - len(found), near=step == NEAR)
@@ -68,7 +68,7 @@ def _page(found: list[LoggedChange], size: int, reached: int) -> AuditPage:
 
 
 def _names_one(query: AuditQuery) -> bool:
-    """Whether only one resource is asked for: its changes are few, wherever they are."""
+    """Whether the filter names one resource, whose changes are few."""
     root = query.condition.root if query.condition else None
     terms = root.terms if isinstance(root, filters.And) else (root,)
     return any(
@@ -83,11 +83,11 @@ def _names_one(query: AuditQuery) -> bool:
 async def _read(
     tx: Tx, wanted: list[Sql], start: int, top: int, limit: int, *, near: bool
 ) -> list[LoggedChange]:
-    """The last of the changes from `start` to below `top`."""
+    """Return the newest changes from `start` to below `top`."""
     keys: Select[Any] = select(changes.c.id, changes.c.time).where(
         changes.c.id >= start, changes.c.id < top, *wanted
     )
-    # The sum keeps PostgreSQL from walking back through changes_by_id, which is right for a near window only.
+    # The sum prevents a backward scan of changes_by_id, which is right for the newest changes only.
     order = changes.c.id if near else changes.c.id + text("0")
     compiled = (
         keys.order_by(order.desc())

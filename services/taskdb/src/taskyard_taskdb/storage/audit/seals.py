@@ -1,4 +1,4 @@
-"""Seals: a hash chain over the change log, made behind the horizon and checked again on request."""
+"""Seals: a hash chain over the decided part of the change log, and its verification."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 
 BEGINNING = b"\0" * 32
-# How rows become bytes: another form gets another number and another statement, and old seals stay valid.
+# The serialisation of rows. A new form gets a new number and a new statement, so that old seals stay valid.
 FORM = 1
 # About 20 ms of one core for PostgreSQL.
 MOST_CHANGES = 5_000
 _PAGE = 500
 _LATEST = 2**63 - 1
-# Changes before this time were dropped because their retention was over.
+# The fact that stores before which time retention has dropped changes.
 _DROPPED = "changes_dropped_before"
 
 
 class Seal(NamedTuple):
-    """Every change above `after_id` and up to `last_id`, in the order of the columns of read_seals."""
+    """A seal of the changes above `after_id` up to `last_id`; fields in the column order of read_seals."""
 
     last_id: int
     after_id: int
@@ -36,7 +36,7 @@ class Seal(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """What the changes of a range are now."""
+    """The count, times and hash of the changes that a range has now."""
 
     change_count: int
     first_time: datetime | None
@@ -46,7 +46,7 @@ class Digest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SealFinding:
-    """A range of the log that is not as it was sealed."""
+    """A range of the log that differs from its seal."""
 
     after_id: int
     last_id: int
@@ -54,13 +54,13 @@ class SealFinding:
 
 
 async def last_seal(tx: Tx) -> Seal | None:
-    """The newest seal."""
+    """Return the newest seal."""
     row = await tx.fetch_row(statement("last_seal"))
     return Seal(*row) if row else None
 
 
 async def next_seal(tx: Tx, former: Seal | None, until: int, most: int = MOST_CHANGES) -> Seal | None:
-    """The seal behind `former`, not stored yet; None if nothing up to `until`, a decided id, is unsealed."""
+    """Make the seal after `former` without storing it; None if every change up to `until` is sealed."""
     after = former.last_id if former else 0
     row = await tx.fetch_row(
         statement("end_of_range"), {"after": after, "until": min(until, _LATEST), "limit": most}
@@ -71,17 +71,17 @@ async def next_seal(tx: Tx, former: Seal | None, until: int, most: int = MOST_CH
     digest = await _digest(tx, after, last, FORM)
     assert digest.first_time is not None and digest.last_time is not None, "the range has a change"
     previous = former.hash if former else BEGINNING
-    made = _chained(previous, after, last, digest)
+    made = _chain_hash(previous, after, last, digest)
     return Seal(last, after, digest.change_count, digest.first_time, digest.last_time, FORM, previous, made)
 
 
 async def store(tx: Tx, seal: Seal) -> bool:
-    """Appends a seal to the chain; False, and nothing is stored, if the chain went on meanwhile."""
+    """Append a seal to the chain; returns False if another seal was appended meanwhile."""
     return await tx.execute(statement("insert_seal"), seal._asdict()) == 1
 
 
-async def note_dropped(tx: Tx, before: datetime) -> None:
-    """Notes that changes before this time are dropped by retention, so that they are not missed later."""
+async def record_dropped(tx: Tx, before: datetime) -> None:
+    """Record that retention dropped the changes before this time, so that verification skips them."""
     former = await dropped_before(tx)
     if former is None or before > former:
         values = {"key": _DROPPED, "value": before.astimezone(UTC).isoformat()}
@@ -89,7 +89,7 @@ async def note_dropped(tx: Tx, before: datetime) -> None:
 
 
 async def dropped_before(tx: Tx) -> datetime | None:
-    """Up to when changes were dropped by retention; None if none were."""
+    """Return before which time retention has dropped changes; None if it dropped none."""
     row = await tx.fetch_row(statement("read_fact"), {"key": _DROPPED})
     return datetime.fromisoformat(row[0]) if row else None
 
@@ -97,10 +97,10 @@ async def dropped_before(tx: Tx) -> datetime | None:
 async def verify_seals(
     tx: Tx, after: int = 0, until: int = _LATEST, *, newest: int | None = None
 ) -> list[SealFinding]:
-    """What is not as it was sealed: rows edited, deleted or inserted, and breaks in the chain itself.
+    """Compare the log with its seals: finds rows edited, deleted or inserted, and breaks in the chain.
 
-    All seals that lie in (after, until], or only the `newest` of them. Rows that retention has dropped are
-    not missed. Reads about 500,000 changes per second.
+    Checks the seals in (after, until], or only the `newest` of them. Rows that retention has dropped are
+    not findings. Reads about 500,000 changes per second.
     """
     if newest is not None:
         after = max(after, await _start_of_newest(tx, newest))
@@ -115,19 +115,21 @@ async def verify_seals(
     return findings
 
 
-async def check_known(tx: Tx, last_id: int, digest: bytes) -> list[SealFinding]:
-    """Whether a seal that was noted elsewhere is still there: a log that was cut off has lost it."""
+async def check_expected_seal(tx: Tx, last_id: int, digest: bytes) -> list[SealFinding]:
+    """Check that a seal recorded elsewhere still exists; a truncated log has lost it."""
     seal = await _seal_before(tx, last_id)
     if seal is None or seal.last_id != last_id:
-        told = f"the seal of change {last_id} is gone: the log was cut off before it, or replaced"
-        return [SealFinding(seal.last_id if seal else 0, last_id, told)]
+        message = f"the seal of change {last_id} is missing: the log was truncated or replaced"
+        return [SealFinding(seal.last_id if seal else 0, last_id, message)]
     if seal.hash != digest:
-        told = f"the seal of change {last_id} is {seal.hash.hex()}, not {digest.hex()}: the log was rewritten"
-        return [SealFinding(seal.after_id, last_id, told)]
+        message = (
+            f"the seal of change {last_id} is {seal.hash.hex()}, not {digest.hex()}: the log was rewritten"
+        )
+        return [SealFinding(seal.after_id, last_id, message)]
     return []
 
 
-def _chained(previous: bytes, after: int, last: int, digest: Digest) -> bytes:
+def _chain_hash(previous: bytes, after: int, last: int, digest: Digest) -> bytes:
     numbers = b"".join(number.to_bytes(8, "big") for number in (after, last, digest.change_count))
     return sha256(previous + numbers + digest.rows_hash).digest()
 
@@ -165,21 +167,21 @@ def _check_chain(former: Seal | None, seal: Seal) -> list[SealFinding]:
     expected = (former.last_id, former.hash) if former else (0, BEGINNING)
     if (seal.after_id, seal.previous_hash) == expected:
         return []
-    told = f"the seal of changes {seal.after_id + 1} to {seal.last_id} does not follow the one before it"
-    return [SealFinding(expected[0], seal.last_id, f"{told}: a seal was edited or deleted")]
+    message = f"the seal of changes {seal.after_id + 1} to {seal.last_id} does not follow its predecessor"
+    return [SealFinding(expected[0], seal.last_id, f"{message}: a seal was edited or deleted")]
 
 
 async def _check_rows(tx: Tx, seal: Seal) -> list[SealFinding]:
     digest = await _digest(tx, seal.after_id, seal.last_id, seal.form)
-    if _chained(seal.previous_hash, seal.after_id, seal.last_id, digest) == seal.hash:
+    if _chain_hash(seal.previous_hash, seal.after_id, seal.last_id, digest) == seal.hash:
         return []
     span = f"of {seal.change_count} changes from {seal.after_id + 1} to {seal.last_id}"
     if digest.change_count < seal.change_count:
-        told = f"{seal.change_count - digest.change_count} {span} are missing"
+        message = f"{seal.change_count - digest.change_count} {span} are missing"
     elif digest.change_count > seal.change_count:
-        told = (
+        message = (
             f"{digest.change_count - seal.change_count} changes were added to the {span.removeprefix('of ')}"
         )
     else:
-        told = f"at least one {span} is not as it was sealed"
-    return [SealFinding(seal.after_id, seal.last_id, told)]
+        message = f"at least one {span} differs from its seal"
+    return [SealFinding(seal.after_id, seal.last_id, message)]

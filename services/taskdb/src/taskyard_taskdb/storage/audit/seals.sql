@@ -14,14 +14,14 @@ SELECT last_id, after_id, change_count, first_time, last_time, form, previous_ha
 FROM seals WHERE last_id <= %(until)s ORDER BY last_id DESC LIMIT 1;
 
 -- name: insert_seal
--- No lock but that of the row it makes; a second seal behind the same one is not stored.
+-- Locks only the row that it inserts; a second seal after the same predecessor is not stored.
 INSERT INTO seals (last_id, after_id, change_count, first_time, last_time, form, previous_hash, hash)
 VALUES (%(last_id)s, %(after_id)s, %(change_count)s, %(first_time)s, %(last_time)s, %(form)s, %(previous_hash)s,
     %(hash)s)
 ON CONFLICT DO NOTHING;
 
 -- name: end_of_range
--- No lock. Range scan of changes_by_id: the last of the next changes that are decided.
+-- No lock. Range scan of changes_by_id: the last of the next decided changes.
 SELECT max(id) FROM (
     SELECT id FROM changes WHERE id > %(after)s AND id <= %(until)s ORDER BY id LIMIT %(limit)s) c;
 

@@ -1,4 +1,4 @@
 """The doctor: checks that recompute the invariants, and repairs on request.
 
-Writes whatever a repair restores: leases, queue, tasks, timers, webhooks.
+A repair may write leases, queue, tasks, timers, webhooks.
 """

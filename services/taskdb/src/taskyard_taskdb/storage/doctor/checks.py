@@ -1,4 +1,4 @@
-"""RunDoctor: the invariants, each as a query for what breaks it, and a repair that is safe at any time."""
+"""The checks of RunDoctor: each has a query for violations of an invariant, and a repair."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from taskyard_taskdb.domain.names import task_name, tenant_name
-from taskyard_taskdb.storage.doctor import repairs
-from taskyard_taskdb.storage.doctor import seals as doctor_seals
-from taskyard_taskdb.storage.doctor import webhooks as doctor_webhooks
-from taskyard_taskdb.storage.doctor.repairs import Hands, NotNow, Repair, executing, in_transaction
+from taskyard_taskdb.storage.doctor import audit_damage, repairs
+from taskyard_taskdb.storage.doctor.repairs import (
+    Repair,
+    RepairContext,
+    RepairNotPossible,
+    in_transaction,
+    run_statements,
+)
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, stray_months
 from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -24,12 +28,12 @@ logger = logging.getLogger(__name__)
 
 EXAMPLES = 10
 PAGE = 1000
-# A check reads whole tables, once.
+# A check scans whole tables: it needs a longer timeout than the hot path.
 _TIMEOUT = "SET LOCAL statement_timeout = '10min'"
 
 
 class Severity(IntEnum):
-    """How bad a finding is (DoctorSeverity)."""
+    """The severity of a finding (DoctorSeverity)."""
 
     NONE = 0
     NOTICE = 1
@@ -38,20 +42,20 @@ class Severity(IntEnum):
 
 
 Find = Callable[[Tx], Awaitable[list[Key]]]
-Known = Callable[[Tx, Sequence[Key]], Awaitable[set[Key]]]
+FindAcknowledged = Callable[[Tx, Sequence[Key]], Awaitable[set[Key]]]
 Name = Callable[[Key], str]
 
 
-async def _nothing(tx: Tx, found: Sequence[Key]) -> set[Key]:
+async def _none_acknowledged(tx: Tx, found: Sequence[Key]) -> set[Key]:
     return set()
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One invariant: `about` says what was found.
+    """One invariant; `about` describes its violations.
 
-    `known` are findings that an administrator has acknowledged. A `named` check is repaired only for somebody
-    who asks for it by its name.
+    `acknowledged` returns the findings that an administrator has acknowledged. An `only_by_name` check is
+    repaired only if the request names it.
     """
 
     name: str
@@ -59,28 +63,28 @@ class Check:
     about: str
     find: Find
     repair: Repair
-    shown: Name = lambda key: task_name(*key)
-    known: Known = _nothing
-    named: bool = False
+    display_name: Name = lambda key: task_name(*key)
+    acknowledged: FindAcknowledged = _none_acknowledged
+    only_by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: in all, what of it was known and what was repaired, and what is wrong now."""
+    """The result of a check: how many violations were found, acknowledged, repaired, and remain."""
 
     check: Check
     count: int
-    known: int
+    acknowledged: int
     repaired: int
-    left: int
+    remaining: int
     examples: tuple[str, ...]
-    # Why a repair was not made.
+    # Why no repair was made.
     note: str = ""
 
     @property
     def severity(self) -> Severity:
-        """How bad it is; what somebody has acknowledged is no more than worth knowing."""
-        if self.count > self.known:
+        """The severity of the check; NOTICE if all violations are acknowledged."""
+        if self.count > self.acknowledged:
             return self.check.severity
         return Severity.NOTICE if self.count else Severity.NONE
 
@@ -92,48 +96,48 @@ def _query(name: str) -> Find:
     return find
 
 
-async def _off_counters(tx: Tx) -> list[Key]:
+async def _wrong_counters(tx: Tx) -> list[Key]:
     return [(off.tenant_id, "") for off in await counters.compare(tx)]
 
 
-async def _strays(tx: Tx) -> list[Key]:
+async def _months_in_default(tx: Tx) -> list[Key]:
     return [
         ("system", f"{table} {month:%Y-%m}") for table in COLUMNS for month in await stray_months(tx, table)
     ]
 
 
-def _plain(key: Key) -> str:
+def _second(key: Key) -> str:
     return key[1]
 
 
-# Repairs of the first ones make what the later ones build on.
+# In this order: later repairs rely on earlier ones.
 CHECKS = (
     Check(
         "lease-without-task", Severity.ERROR, "leases of tasks that have ended or do not exist",
-        _query("doctor_leases_without_task"), executing("doctor_lock_leases", "doctor_delete_leases"),
+        _query("doctor_leases_without_task"), run_statements("doctor_lock_leases", "doctor_delete_leases"),
     ),
     Check(
-        "running-without-lease", Severity.ERROR, "tasks that are said to run without a lease",
+        "running-without-lease", Severity.ERROR, "running tasks without a lease",
         _query("doctor_running_without_lease"), in_transaction(repairs.redistribute),
     ),
     Check(
         "queue-row-without-task", Severity.WARNING, "queue rows whose task cannot be claimed by them",
-        _query("doctor_queue_without_task"), executing("doctor_lock_queue", "doctor_dequeue"),
+        _query("doctor_queue_without_task"), run_statements("doctor_lock_queue", "doctor_dequeue"),
     ),
     Check(
         "task-without-queue-row", Severity.ERROR, "tasks that wait to be claimed and are not in the queue",
         _query("doctor_claimable_without_queue"), in_transaction(repairs.enqueue),
     ),
     Check(
-        "lease-without-session", Severity.ERROR, "leases that follow a session that does not exist",
+        "lease-without-session", Severity.ERROR, "leases of sessions that do not exist",
         _query("doctor_leases_without_session"), in_transaction(repairs.expire),
     ),
     Check(
-        "lease-overdue", Severity.WARNING, "leases that expired minutes ago and were not ended",
+        "lease-overdue", Severity.WARNING, "leases that expired minutes ago and still exist",
         _query("doctor_leases_overdue"), in_transaction(repairs.expire),
     ),
     Check(
-        "holder-without-slot", Severity.ERROR, "tasks that hold a slot which is not theirs",
+        "holder-without-slot", Severity.ERROR, "tasks that hold a slot whose head is another task",
         _query("doctor_holders_without_slot"), in_transaction(repairs.settle_slots_of),
     ),
     Check(
@@ -142,17 +146,17 @@ CHECKS = (
         lambda key: f"{tenant_name(key[0])}/slots/{key[1]}",
     ),
     Check(
-        "delay-without-timer", Severity.ERROR, "delayed or retried tasks that nothing will wake",
-        _query("doctor_waiting_without_timer"), executing("doctor_lock_tasks", "doctor_set_timers"),
+        "delay-without-timer", Severity.ERROR, "delayed or retried tasks without a timer",
+        _query("doctor_waiting_without_timer"), run_statements("doctor_lock_tasks", "doctor_set_timers"),
     ),
     Check(
         "timer-without-task", Severity.NOTICE, "timers of tasks that have ended or do not exist",
         _query("doctor_timers_without_task"),
-        executing("doctor_lock_tasks", "doctor_lock_timers", "doctor_delete_timers"),
+        run_statements("doctor_lock_tasks", "doctor_lock_timers", "doctor_delete_timers"),
     ),
     Check(
         "counters", Severity.ERROR, "tenants whose counters differ from a recount",
-        _off_counters, in_transaction(repairs.correct_counters), lambda key: tenant_name(key[0]),
+        _wrong_counters, in_transaction(repairs.correct_counters), lambda key: tenant_name(key[0]),
     ),
     Check(
         "change-log", Severity.ERROR,
@@ -160,21 +164,21 @@ CHECKS = (
         _query("doctor_log_differs"), in_transaction(repairs.settle_log),
     ),
     Check(
-        "seals", Severity.ERROR, "ranges of the change log that are not as they were sealed",
-        doctor_seals.find, doctor_seals.acknowledge, lambda key: f"changes {key[1]}",
-        known=doctor_seals.acknowledged, named=True,
+        "seals", Severity.ERROR, "ranges of the change log that differ from their seals",
+        audit_damage.find, audit_damage.acknowledge, lambda key: f"changes {key[1]}",
+        acknowledged=audit_damage.acknowledged, only_by_name=True,
     ),
     Check(
-        "partitions", Severity.WARNING, "months whose rows lie in a default partition",
-        _strays, in_transaction(repairs.make_partitions), _plain,
+        "partitions", Severity.WARNING, "months with rows in a default partition",
+        _months_in_default, in_transaction(repairs.make_partitions), _second,
     ),
     Check(
         "webhooks", Severity.WARNING, "webhooks that could not be delivered for a day",
-        _query("doctor_stuck_webhooks"), doctor_webhooks.deliver,
+        _query("doctor_stuck_webhooks"), repairs.deliver_webhooks,
     ),
     Check(
-        "jobs", Severity.WARNING, "jobs of housekeeping that failed, or did not run for days",
-        _query("doctor_failing_jobs"), repairs.run_jobs, _plain,
+        "jobs", Severity.WARNING, "maintenance jobs that failed, or did not succeed for days",
+        _query("doctor_failing_jobs"), repairs.run_jobs, _second,
     ),
 )  # fmt: skip
 
@@ -182,44 +186,55 @@ NAMES = tuple(check.name for check in CHECKS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Result:
     found: list[Key]
-    known: set[Key]
+    acknowledged: set[Key]
 
     @property
-    def wrong(self) -> list[Key]:
-        return [key for key in self.found if key not in self.known] if self.known else self.found
+    def unacknowledged(self) -> list[Key]:
+        return (
+            [key for key in self.found if key not in self.acknowledged] if self.acknowledged else self.found
+        )
 
 
-async def examine(pool: Pool, check: Check, hands: Hands | None = None) -> Finding:
-    """What a check finds; with hands, repaired as far as possible."""
-    first = last = await _look(pool, check)
+async def run_check(pool: Pool, check: Check, context: RepairContext | None = None) -> Finding:
+    """Run a check; repair its findings if given a repair context."""
+    first = last = await _run_query(pool, check)
     note = ""
-    if hands is not None and first.wrong:
+    if context is not None and first.unacknowledged:
         try:
-            await mend(check, hands, list(dict.fromkeys(first.wrong)))
-        except NotNow as error:
+            await repair_pages(check, context, list(dict.fromkeys(first.unacknowledged)))
+        except RepairNotPossible as error:
             note = str(error)
-        last = await _look(pool, check)
-    wrong = set(first.wrong)
-    # What has gone wrong meanwhile was not repaired, and takes nothing from what was.
-    repaired = len(first.wrong) - min(len(first.wrong), sum(key in wrong for key in last.wrong))
-    examples = tuple(check.shown(key) for key in (first.wrong or first.found)[:EXAMPLES])
-    return Finding(check, len(first.found), len(first.known), repaired, len(last.wrong), examples, note=note)
+        last = await _run_query(pool, check)
+    before = set(first.unacknowledged)
+    # A violation that appeared meanwhile does not reduce the number of repaired ones.
+    unrepaired = sum(key in before for key in last.unacknowledged)
+    repaired = len(first.unacknowledged) - min(len(first.unacknowledged), unrepaired)
+    examples = tuple(check.display_name(key) for key in (first.unacknowledged or first.found)[:EXAMPLES])
+    return Finding(
+        check,
+        len(first.found),
+        len(first.acknowledged),
+        repaired,
+        len(last.unacknowledged),
+        examples,
+        note=note,
+    )
 
 
-async def _look(pool: Pool, check: Check) -> _Look:
+async def _run_query(pool: Pool, check: Check) -> _Result:
     async with pool.transaction(planned=True) as tx:
         await tx.execute(_TIMEOUT, prepare=False)
         found = await check.find(tx)
-        return _Look(found, await check.known(tx, found))
+        return _Result(found, await check.acknowledged(tx, found))
 
 
-async def mend(check: Check, hands: Hands, keys: Sequence[Key]) -> None:
-    """Repair page by page. What cannot be repaired is passed over, so that it hides nothing behind it."""
+async def repair_pages(check: Check, context: RepairContext, keys: Sequence[Key]) -> None:
+    """Repair page by page; a finding that cannot be repaired is skipped, so that it does not block others."""
 
-    def give_up(key: Key, error: Exception) -> None:
-        logger.warning("doctor: %s of %s is not repaired: %s", check.name, check.shown(key), error)
+    def log_failure(key: Key, error: Exception) -> None:
+        logger.warning("doctor: %s of %s is not repaired: %s", check.name, check.display_name(key), error)
 
     for start in range(0, len(keys), PAGE):
-        await isolate(keys[start : start + PAGE], lambda page: check.repair(hands, page), give_up)
+        await isolate(keys[start : start + PAGE], lambda page: check.repair(context, page), log_failure)

@@ -16,32 +16,32 @@ CROSS JOIN LATERAL (
 ) l
 
 -- name: doctor_delete_leases
--- Deletes locked leases that belong to no live task, if that is still so; primary keys.
+-- Deletes locked leases that still belong to no live task; primary keys.
 DELETE FROM leases l
 USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 WHERE l.tenant_id = k.tenant_id AND l.task_id = k.id AND NOT EXISTS (
     SELECT FROM tasks t WHERE t.tenant_id = l.tenant_id AND t.task_id = l.task_id AND t.end_time IS NULL)
 
 -- name: doctor_running_without_lease
--- Locks nothing: tasks that say they run, on no lease; tasks_held.
+-- Locks nothing: running tasks without a lease; tasks_held.
 SELECT t.tenant_id, t.task_id FROM tasks t
 WHERE t.held_time IS NOT NULL AND t.phase IN (2, 3) AND t.kind <> 6
     AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
 
 -- name: doctor_leases_without_session
--- Locks nothing: leases that follow a session that does not exist; scans leases, which are few.
+-- Locks nothing: leases whose session does not exist; scans leases, which are few.
 SELECT l.tenant_id, l.task_id FROM leases l
 WHERE l.phase IN (2, 3) AND l.expire_time IS NULL
     AND NOT EXISTS (SELECT FROM sessions s WHERE s.runner_id = l.runner_id AND s.epoch = l.session_epoch)
 
 -- name: doctor_leases_overdue
--- Locks nothing: leases that expired minutes ago and were left alone; scans leases, which are few.
+-- Locks nothing: leases that expired minutes ago and still exist; scans leases, which are few.
 SELECT l.tenant_id, l.task_id
 FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
 WHERE l.phase IN (2, 3) AND coalesce(l.expire_time, s.expire_time) < statement_timestamp() - interval '5 minutes'
 
 -- name: doctor_claimable_without_queue
--- Locks nothing: tasks that could be claimed and have no queue row; scans tasks, primary keys.
+-- Locks nothing: claimable tasks without a queue row; scans tasks, primary keys.
 SELECT t.tenant_id, t.task_id
 FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
 WHERE t.end_time IS NULL AND t.kind <> 6 AND CASE WHEN l.task_id IS NULL
@@ -63,7 +63,7 @@ CROSS JOIN LATERAL (
 ) t
 
 -- name: doctor_queue_without_task
--- Locks nothing: queue rows whose task cannot be claimed by them; primary keys.
+-- Locks nothing: queue rows that do not match a claimable task; primary keys.
 SELECT q.tenant_id, q.task_id
 FROM queue q
 LEFT JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
@@ -74,7 +74,7 @@ WHERE NOT coalesce(t.end_time IS NULL AND t.class_id = q.class_id AND t.priority
         ELSE l.phase = 5 AND l.requested_action = 0 END, false)
 
 -- name: doctor_lock_queue
--- Locks the queue rows of tasks; the primary key of queue is scanned by tenant.
+-- Locks the queue rows of tasks; scans the primary key of queue by tenant.
 SELECT q.tenant_id, q.task_id
 FROM (SELECT DISTINCT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)) k
 JOIN queue q ON q.tenant_id = k.tenant_id AND q.task_id = k.id
@@ -82,7 +82,7 @@ ORDER BY q.tenant_id, q.class_id, q.priority, q.pinned_runner, q.ready_time, q.t
 FOR UPDATE OF q
 
 -- name: doctor_dequeue
--- Deletes locked queue rows whose task cannot be claimed by them, if that is still so; primary keys.
+-- Deletes locked queue rows that still do not match a claimable task; primary keys.
 DELETE FROM queue q
 USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 WHERE q.tenant_id = k.tenant_id AND q.task_id = k.id AND NOT EXISTS (
@@ -93,7 +93,7 @@ WHERE q.tenant_id = k.tenant_id AND q.task_id = k.id AND NOT EXISTS (
             ELSE l.phase = 5 AND l.requested_action = 0 END)
 
 -- name: doctor_waiting_without_timer
--- Locks nothing: delayed and retried tasks that nothing will wake; tasks_held, primary key of timers.
+-- Locks nothing: delayed and retried tasks without a timer; tasks_held, primary key of timers.
 SELECT t.tenant_id, t.task_id FROM tasks t
 WHERE t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason IN (2, 3)
     AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
@@ -101,7 +101,7 @@ WHERE t.held_time IS NOT NULL AND t.phase = 1 AND t.pending_reason IN (2, 3)
         SELECT FROM timers d WHERE d.tenant_id = t.tenant_id AND d.task_id = t.task_id AND d.kind = 1)
 
 -- name: doctor_set_timers
--- Sets the timers of locked tasks that wait for a time; primary keys.
+-- Inserts the timers of locked tasks that are delayed or wait for a retry; primary keys.
 INSERT INTO timers (tenant_id, task_id, kind, due_time)
 SELECT t.tenant_id, t.task_id, 1, coalesce(t.next_attempt_time, statement_timestamp())
 FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
@@ -127,14 +127,14 @@ CROSS JOIN LATERAL (
 ) d
 
 -- name: doctor_delete_timers
--- Deletes locked timers of tasks that are not live, if that is still so; primary keys.
+-- Deletes locked timers whose task is still not live; primary keys.
 DELETE FROM timers d
 USING unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 WHERE d.tenant_id = k.tenant_id AND d.task_id = k.id AND NOT EXISTS (
     SELECT FROM tasks t WHERE t.tenant_id = d.tenant_id AND t.task_id = d.task_id AND t.end_time IS NULL)
 
 -- name: doctor_slots_without_head
--- Locks nothing: slots whose head does not hold them, and slots that are waited for without a row; primary keys,
+-- Locks nothing: slots whose head does not hold them, and slots that tasks wait for and that have no row; primary keys,
 -- tasks_by_slot.
 SELECT s.tenant_id, s.slot
 FROM slots s
@@ -148,7 +148,7 @@ WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.phase = 1 AND t.pending_re
     AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.slot)
 
 -- name: doctor_holders_without_slot
--- Locks nothing: tasks that can be claimed or are leased, of a slot that is not theirs; tasks_by_slot, primary keys.
+-- Locks nothing: claimable or leased tasks that are not the head of their slot; tasks_by_slot, primary keys.
 SELECT t.tenant_id, t.task_id
 FROM tasks t LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
 LEFT JOIN slots s ON s.tenant_id = t.tenant_id AND s.slot = t.slot
@@ -157,8 +157,8 @@ WHERE t.slot IS NOT NULL AND t.end_time IS NULL AND t.kind <> 6
     AND s.head_task_id IS DISTINCT FROM t.task_id
 
 -- name: doctor_log_differs
--- Locks nothing: tasks that changed within a day and whose newest change is not of their version, or that have none;
--- changes_by_time, primary keys. A task that nobody has touched since is as the nights before have found it.
+-- Locks nothing: tasks that changed within a day and whose newest change has another version or is missing;
+-- changes_by_time, primary keys. A task without a change in this time was checked the nights before.
 WITH logged AS MATERIALIZED (
     SELECT tenant_id, resource_id, max(version) AS version FROM changes
     WHERE resource_kind = 1 AND time > statement_timestamp() - interval '1 day'
@@ -174,10 +174,10 @@ WHERE t.update_time > statement_timestamp() - interval '23 hours'
     AND NOT EXISTS (SELECT FROM logged g WHERE g.tenant_id = t.tenant_id AND g.resource_id = t.task_id)
 
 -- name: doctor_stuck_webhooks
--- Locks nothing: tasks whose webhook has waited for a day; the table holds only what was not delivered.
+-- Locks nothing: tasks with a webhook older than a day; the table holds only undelivered webhooks.
 SELECT w.tenant_id, w.task_id FROM webhooks w WHERE w.create_time < statement_timestamp() - interval '1 day'
 
 -- name: doctor_failing_jobs
--- Locks nothing: jobs that failed last, or that nobody has finished for days; a row per job.
+-- Locks nothing: jobs whose last run failed, or that have not succeeded for days; a row per job.
 SELECT 'system', job FROM job_runs
 WHERE error IS NOT NULL OR coalesce(success_time, start_time) < statement_timestamp() - interval '3 days'

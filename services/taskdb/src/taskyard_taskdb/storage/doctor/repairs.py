@@ -1,7 +1,8 @@
-"""What RunDoctor does about its findings: a repair locks, looks again, and changes what is still wrong."""
+"""The repairs of RunDoctor: each locks the rows, checks them again, and corrects what is still wrong."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from taskyard_taskdb.domain.words import ActorType, Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.housekeeping import leader
+from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -27,38 +28,41 @@ from taskyard_taskdb.storage.transition.task_rows import Key, key_of
 from taskyard_taskdb.storage.transition.write import change_row, write
 
 DOCTOR = Actor(ActorType.SYSTEM, "doctor")
+# How long to wait for receivers: half a minute, the time that the sender serves each.
+WEBHOOK_POLLS = 300
+WEBHOOK_POLL_SECONDS = 0.1
 
 
-class NotNow(Exception):
-    """The repair is not safe, or not possible, at this time; says what to do instead."""
+class RepairNotPossible(Exception):
+    """The repair is unsafe or impossible at this time; the message says what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
-    """What repairs work with: the database, whom to tell, who asked, and how a job is run by its name."""
+class RepairContext:
+    """The dependencies of repairs: database, callback after a commit, caller, and how to run a job."""
 
     pool: Pool
-    told: Callable[[CommitNotice], None]
+    on_commit: Callable[[CommitNotice], None]
     actor: Actor
     run_job: Callable[[str], Awaitable[None]]
 
 
 Work = Callable[[Tx, Sequence[Key]], Awaitable[CommitNotice]]
-Repair = Callable[[Hands, Sequence[Key]], Awaitable[None]]
-"""Repairs what is still wrong of these. Raises NotNow."""
+Repair = Callable[[RepairContext, Sequence[Key]], Awaitable[None]]
+"""Repairs those of the findings that are still wrong. Raises RepairNotPossible."""
 
 
 def in_transaction(work: Work) -> Repair:
-    """The work as a repair: one transaction for all."""
+    """Return a repair that does the work in one transaction."""
 
-    async def repair(hands: Hands, keys: Sequence[Key]) -> None:
-        hands.told(await hands.pool.run(lambda tx: work(tx, keys)))
+    async def repair(context: RepairContext, keys: Sequence[Key]) -> None:
+        context.on_commit(await context.pool.run(lambda tx: work(tx, keys)))
 
     return repair
 
 
-def executing(*names: str) -> Repair:
-    """Statements that guard themselves, in this order."""
+def run_statements(*names: str) -> Repair:
+    """Return a repair that executes statements in this order; each checks its own conditions."""
 
     async def work(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
         for name in names:
@@ -69,7 +73,7 @@ def executing(*names: str) -> Repair:
 
 
 async def enqueue(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
-    """Put tasks that can be claimed into the queue."""
+    """Insert the missing queue rows of claimable tasks."""
     await load_for_update(tx, keys, damaged=True)
     await tx.execute(statement("doctor_set_ready"), params(keys))
     rows = await tx.fetch(statement("doctor_enqueue"), params(keys))
@@ -77,7 +81,7 @@ async def enqueue(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
 
 
 async def redistribute(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
-    """Let tasks that run nowhere be claimed again."""
+    """Requeue running tasks that have no lease."""
     before = await load_for_update(tx, keys, damaged=True)
     moved = [(row[0], row[1]) for row in await tx.fetch(statement("doctor_redistribute"), params(keys))]
     if not moved:
@@ -93,12 +97,14 @@ async def redistribute(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
 
 
 async def expire(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
-    """End leases that are over, as the sweep does, and no earlier than it may. Raises NotNow."""
-    wait = await leader.reaps_in(tx)
+    """Expire overdue leases as the sweep does, after the grace of the leader. Raises RepairNotPossible."""
+    wait = await leader_lock.seconds_until_reaping(tx)
     if wait is None:
-        raise NotNow("no replica leads housekeeping, so that nobody knows how long runners could not renew")
+        raise RepairNotPossible(
+            "no replica leads housekeeping, so it is unknown how long runners could not renew"
+        )
     if wait > 0:
-        raise NotNow(f"runners may still come back to their leases: try again in {wait:.0f} s")
+        raise RepairNotPossible(f"runners may still renew their leases: try again in {wait:.0f} s")
     loaded = await load_for_update(tx, keys)
     rng = Random()
     return await write(
@@ -112,26 +118,26 @@ async def expire(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
 
 
 async def settle_slots_of(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
-    """Settle who holds the slots of these tasks."""
+    """Repair the slots of these tasks."""
     rows = await tx.fetch(statement("doctor_slots_of"), params(keys))
     return await slot_repair.repair(tx, [(row[0], row[1]) for row in rows])
 
 
 async def correct_counters(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
-    """Set counters to what a recount finds."""
+    """Set counters to their recounted values."""
     await counters.compare(tx, repair=True)
     return CommitNotice()
 
 
 async def make_partitions(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
-    """Make the partitions that rows are waiting for."""
+    """Make the missing partitions of rows in a default partition, and move the rows."""
     for table in COLUMNS:
         await ensure_months(tx, table, await stray_months(tx, table))
     return CommitNotice()
 
 
 async def settle_log(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
-    """Tell what the log does not know, and let no version be told twice."""
+    """Append missing changes to the log, and raise versions that the log has passed."""
     loaded = await load_for_update(tx, keys)
     rows = await tx.fetch(statement("doctor_logged_versions"), params(keys))
     logged = {(row[0], row[1]): row[2] for row in rows}
@@ -146,14 +152,14 @@ async def settle_log(tx: Tx, keys: Sequence[Key]) -> CommitNotice:
     return CommitNotice(changed=bool(behind))
 
 
-async def run_jobs(hands: Hands, keys: Sequence[Key]) -> None:
-    """Run jobs now; what fails again is found again."""
+async def run_jobs(context: RepairContext, keys: Sequence[Key]) -> None:
+    """Run jobs now; a job that fails again stays a finding."""
     for _, job in keys:
-        await hands.run_job(job)
+        await context.run_job(job)
 
 
 def params(keys: Sequence[Key]) -> dict[str, object]:
-    """The columns of keys."""
+    """Return keys as parallel arrays."""
     return {
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "ids": arrays.texts([key[1] for key in keys]),
@@ -179,3 +185,39 @@ def _change(task: TaskState, event: ChangeEvent, now: datetime, before: Phase | 
             details={"reason": "repaired"},
         ),
     )
+
+
+Tries = list[tuple[int, int]]
+"""The ids of webhooks, with their attempts."""
+
+
+async def deliver_webhooks(context: RepairContext, keys: Sequence[Key]) -> None:
+    """Let the leader send webhooks at once, and wait until each was tried. Raises RepairNotPossible."""
+    tries = await context.pool.run(lambda tx: _expedite_webhooks(tx, keys))
+    if not tries:
+        return
+    # Wakes the sender of the leader, on this or another replica.
+    context.on_commit(CommitNotice(changed=True))
+    async with context.pool.reading() as tx:
+        if await leader_lock.seconds_until_reaping(tx) is None:
+            raise RepairNotPossible("no replica leads housekeeping, so webhooks are not sent")
+    for _ in range(WEBHOOK_POLLS):
+        if not await _has_untried_webhooks(context, tries):
+            return
+        await asyncio.sleep(WEBHOOK_POLL_SECONDS)
+
+
+async def _expedite_webhooks(tx: Tx, keys: Sequence[Key]) -> Tries:
+    locked = await tx.fetch(statement("doctor_lock_webhooks"), params(keys))
+    tries = [(row[0], row[1]) for row in locked]
+    await tx.execute(statement("doctor_expedite_webhooks"), {"ids": arrays.bigints([id for id, _ in tries])})
+    return tries
+
+
+async def _has_untried_webhooks(context: RepairContext, tries: Tries) -> bool:
+    params = {
+        "ids": arrays.bigints([id for id, _ in tries]),
+        "attempts": arrays.integers([attempt for _, attempt in tries]),
+    }
+    async with context.pool.reading() as tx:
+        return bool(await tx.fetch(statement("doctor_untried_webhooks"), params))

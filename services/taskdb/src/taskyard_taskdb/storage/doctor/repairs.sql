@@ -1,5 +1,5 @@
 -- name: doctor_redistribute
--- Lets tasks that lock_tasks has locked and that run on no lease be claimed again; primary keys.
+-- Makes locked tasks that run without a lease claimable again; primary keys.
 UPDATE tasks t SET phase = 5, pending_reason = 0, ready_time = clock_timestamp(), update_time = clock_timestamp(),
     version = version + 1
 FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
@@ -8,15 +8,15 @@ WHERE t.tenant_id = k.tenant_id AND t.task_id = k.id AND t.phase IN (2, 3) AND t
 RETURNING t.tenant_id, t.task_id
 
 -- name: doctor_set_ready
--- Gives locked tasks that can be claimed a time since when; primary key of tasks.
+-- Sets the missing ready_time of locked claimable tasks; primary key of tasks.
 UPDATE tasks t SET ready_time = clock_timestamp()
 FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 WHERE t.tenant_id = k.tenant_id AND t.task_id = k.id AND t.ready_time IS NULL AND t.end_time IS NULL
     AND (t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1))
 
 -- name: doctor_enqueue
--- Inserts the queue rows of locked tasks that can be claimed and have none. A statement behind the locks: it sees what a
--- claim or a report has done before. Primary keys.
+-- Inserts the missing queue rows of locked claimable tasks. It runs after the locks were acquired, so it sees the effects
+-- of earlier claims and reports. Primary keys.
 INSERT INTO queue (class_id, ready_time, priority, has_lease, tenant_id, pinned_runner, task_id)
 SELECT t.class_id, t.ready_time, t.priority, l.task_id IS NOT NULL, t.tenant_id, t.pinned_runner, t.task_id
 FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
@@ -36,14 +36,14 @@ JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.id
 WHERE t.slot IS NOT NULL
 
 -- name: doctor_logged_versions
--- Locks nothing: the newest versions that the log knows of tasks that the caller has locked; changes_by_resource.
+-- Locks nothing: the newest logged versions of tasks that the caller has locked; changes_by_resource.
 SELECT k.tenant_id, k.id, coalesce((
     SELECT max(c.version) FROM changes c
     WHERE c.tenant_id = k.tenant_id AND c.resource_id = k.id AND c.resource_kind = 1), 0)
 FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)
 
 -- name: doctor_raise_versions
--- Brings locked tasks and leases to the version that the log has told of; primary keys.
+-- Raises locked tasks and leases to their newest logged version; primary keys.
 WITH item AS (
     SELECT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[], %(versions)s::bigint[]) AS k (tenant_id, id, version)
 ), leased AS (
@@ -53,3 +53,29 @@ WITH item AS (
 UPDATE tasks t SET version = item.version FROM item
 WHERE t.tenant_id = item.tenant_id AND t.task_id = item.id AND t.version < item.version
     AND NOT EXISTS (SELECT FROM leases l WHERE l.tenant_id = t.tenant_id AND l.task_id = t.task_id)
+
+-- name: doctor_lock_webhooks
+-- Locks the late webhooks of tasks in the order of their ids; webhooks_by_task. Returns their
+-- attempts.
+SELECT w.id, w.attempt
+FROM (SELECT DISTINCT * FROM unnest(%(tenant_ids)s::text[], %(ids)s::text[]) AS k (tenant_id, id)) k
+JOIN webhooks w ON w.tenant_id = k.tenant_id AND w.task_id = k.id
+WHERE w.create_time < statement_timestamp() - interval '1 day'
+ORDER BY w.id
+FOR UPDATE OF w
+
+-- name: doctor_expedite_webhooks
+-- Makes locked webhooks due now; primary key.
+UPDATE webhooks SET due_time = statement_timestamp()
+WHERE id = ANY (%(ids)s::bigint[]) AND due_time > statement_timestamp()
+
+-- name: doctor_untried_webhooks
+-- Locks nothing: webhooks that were neither tried nor postponed since. Only the oldest of a task counts, since it is sent
+-- first. Primary key, webhooks_by_task.
+SELECT w.id
+FROM unnest(%(ids)s::bigint[], %(attempts)s::integer[]) AS k (id, attempt)
+JOIN webhooks w ON w.id = k.id
+WHERE w.attempt = k.attempt AND w.due_time <= statement_timestamp() AND NOT EXISTS (
+    SELECT FROM webhooks earlier
+    WHERE earlier.tenant_id = w.tenant_id AND earlier.task_id = w.task_id AND earlier.id < w.id)
+LIMIT 1

@@ -1,4 +1,4 @@
-"""The last run of each job of housekeeping, as everybody who asks can see it; one run of a job at a time."""
+"""The last run of each maintenance job; a job has at most one run at a time."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ MAX_ERROR = 500
 
 
 class Superseded(Exception):
-    """Another run of the job has begun: nothing of the transaction may be kept."""
+    """Another run of the job has begun; the transaction must be rolled back."""
 
 
 async def read(tx: Tx) -> tuple[dict[str, JobRun], datetime]:
-    """The last run of each job that ever ran, and the database's time."""
+    """Return the last run of each job, and the time of the database."""
     rows = await tx.fetch(statement("read_job_runs"))
     now: datetime = rows[0][-1] if rows else (await tx.fetch("SELECT statement_timestamp()"))[0][0]
     return {row[0]: JobRun(*row[:-1]) for row in rows}, now
 
 
 async def begin(tx: Tx, job: str) -> int | None:
-    """The number of a new run of the job; None while another is under way."""
+    """Begin a run of the job and return its number; None while another run is alive."""
     row = await tx.fetch_row(statement("begin_job_run"), {"job": job, "silence": SILENCE})
     return int(row[0]) if row else None
 
 
-async def keep(tx: Tx, job: str, run: int, items: int) -> None:
-    """Show a sign of life, and let nobody else begin until the transaction ends. Raises Superseded."""
-    if not await tx.execute(statement("keep_job_run"), {"job": job, "run": run, "items": items}):
-        raise Superseded(f"run {run} of job {job} counted as interrupted, and another has begun")
+async def heartbeat(tx: Tx, job: str, run: int, items: int) -> None:
+    """Renew a run; no other run can begin until the transaction ends. Raises Superseded."""
+    if not await tx.execute(statement("heartbeat_job_run"), {"job": job, "run": run, "items": items}):
+        raise Superseded(f"run {run} of job {job} was considered interrupted, and another has begun")
 
 
 async def end(tx: Tx, job: str, run: int, items: int, error: str | None = None) -> None:
-    """Note that a run has ended, and how."""
+    """Record the end of a run and its error, if any."""
     params = {"job": job, "run": run, "items": items, "error": error[:MAX_ERROR] if error else None}
     await tx.execute(statement("end_job_run"), params)

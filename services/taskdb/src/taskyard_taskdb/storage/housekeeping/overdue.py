@@ -1,4 +1,4 @@
-"""What the sweeps look for: leases, sessions, timers and slots whose time has come, read a page at a time."""
+"""Queries of the sweeps: overdue leases, sessions, timers and slots, a page at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BEFORE_ALL: Key = ("", "")
 
 
 class OverdueLease(NamedTuple):
-    """A lease that was found, by the generation that it had then."""
+    """An overdue lease, with the generation that it had when it was found."""
 
     key: Key
     generation: int
@@ -26,7 +26,7 @@ class OverdueLease(NamedTuple):
 async def leases(
     tx: Tx, name: str, after: Key, page: int, patience: timedelta | None = None
 ) -> list[OverdueLease]:
-    """A page of expired_leases, disconnected_leases, overdue_runs or overdue_actions."""
+    """Return a page of expired_leases, disconnected_leases, overdue_runs or overdue_actions."""
     params: dict[str, object] = {"after_tenant": after[0], "after_task": after[1], "page": page}
     if patience is not None:
         params["patience"] = patience
@@ -35,14 +35,14 @@ async def leases(
 
 
 async def lease_events(tx: Tx, patience: timedelta) -> tuple[bool, float | None]:
-    """Whether anything is due for a lease or session, and in how many seconds the next will be."""
+    """Return whether a lease or session is due, and in how many seconds the next one is."""
     row = await tx.fetch_row(statement("lease_events"), {"patience": patience})
     assert row is not None
     return row[0], row[1]
 
 
 async def next_timer(tx: Tx) -> float | None:
-    """In how many seconds the next timer is due."""
+    """Return in how many seconds the next timer is due."""
     row = await tx.fetch_row(statement("next_timer"))
     return row[0] if row else None
 
@@ -52,48 +52,50 @@ async def expire_sessions(tx: Tx, page: int) -> list[str]:
     return [row[0] for row in await tx.fetch(statement("expire_sessions"), {"page": page})]
 
 
-async def fired(tx: Tx, timers: Sequence[Timer]) -> None:
-    """Remove timers as they were read."""
+async def delete_timers(tx: Tx, timers: Sequence[Timer]) -> None:
+    """Delete timers that have not changed since they were read."""
     params = {
         "tenant_ids": arrays.texts([timer.tenant_id for timer in timers]),
         "task_ids": arrays.texts([timer.task_id for timer in timers]),
         "kinds": arrays.smallints([timer.kind for timer in timers]),
         "due_times": arrays.timestamps([timer.due_time for timer in timers]),
     }
-    await tx.execute(statement("fired_timers"), params)
+    await tx.execute(statement("delete_fired_timers"), params)
 
 
-async def doubtful_slots(tx: Tx, after: SlotKey, page: int) -> list[SlotKey]:
-    """Slots whose head does not hold them."""
+async def slots_without_holder(tx: Tx, after: SlotKey, page: int) -> list[SlotKey]:
+    """Return slots whose head does not hold them."""
     params = {"after_tenant": after[0], "after_task": after[1], "page": page}
-    return [(row[0], row[1]) for row in await tx.fetch(statement("doubtful_slots"), params)]
+    return [(row[0], row[1]) for row in await tx.fetch(statement("slots_without_holder"), params)]
 
 
-async def headless_waiters(tx: Tx, page: int) -> list[SlotKey]:
-    """Slots that are waited for and have no row."""
-    return [(row[0], row[1]) for row in await tx.fetch(statement("headless_waiters"), {"page": page})]
+async def awaited_slots_without_row(tx: Tx, page: int) -> list[SlotKey]:
+    """Return slots that tasks wait for and that have no row."""
+    return [
+        (row[0], row[1]) for row in await tx.fetch(statement("awaited_slots_without_row"), {"page": page})
+    ]
 
 
-async def forget_revocations(tx: Tx) -> int:
-    """Remove revocations that are not told any more."""
-    return await tx.execute(statement("forget_revocations"))
+async def delete_old_revocations(tx: Tx) -> int:
+    """Delete revocations that are too old to be sent."""
+    return await tx.execute(statement("delete_old_revocations"))
 
 
-async def forget_requests(tx: Tx, age: timedelta, page: int) -> int:
-    """Remove request ids of this age; returns how many those were."""
-    return await tx.execute(statement("forget_requests"), {"age": age, "page": page})
+async def delete_old_request_ids(tx: Tx, age: timedelta, page: int) -> int:
+    """Delete request ids older than `age`; returns how many."""
+    return await tx.execute(statement("delete_old_request_ids"), {"age": age, "page": page})
 
 
-async def crowded_checkpoints(tx: Tx, after: Key, page: int) -> tuple[list[Key], Key | None]:
-    """Of the next tasks with checkpoints those that have too many or are gone, and where to go on."""
+async def excess_checkpoints(tx: Tx, after: Key, page: int) -> tuple[list[Key], Key | None]:
+    """Return the next tasks that have too many checkpoints or are deleted, and the key to continue after."""
     params = {"after_tenant": after[0], "after_task": after[1], "page": page}
-    rows = await tx.fetch(statement("crowded_checkpoints"), params)
+    rows = await tx.fetch(statement("excess_checkpoints"), params)
     last = (rows[-1][0], rows[-1][1]) if len(rows) == page else None
     return [(row[0], row[1]) for row in rows if row[2]], last
 
 
 async def trim_checkpoints(tx: Tx, keys: Sequence[Key]) -> int:
-    """Delete what these tasks have too many; returns how many those were."""
+    """Delete the excess checkpoints of these tasks; returns how many."""
     params = {
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "task_ids": arrays.texts([key[1] for key in keys]),

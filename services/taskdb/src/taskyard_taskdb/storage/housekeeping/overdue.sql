@@ -1,6 +1,6 @@
 -- name: expired_leases
--- Locks nothing: active leases past their own expiry or that of their session, a page in key order. Whoever acts on one
--- locks it and looks again. Scans leases, which are few.
+-- Locks nothing: active leases past their own expiry or that of their session, a page in key order. The caller locks each
+-- lease and checks it again. Scans leases, which are few.
 SELECT l.tenant_id, l.task_id, l.generation
 FROM leases l LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch
 WHERE l.phase IN (2, 3) AND coalesce(l.expire_time, s.expire_time, '-infinity') <= statement_timestamp()
@@ -8,7 +8,7 @@ WHERE l.phase IN (2, 3) AND coalesce(l.expire_time, s.expire_time, '-infinity') 
 ORDER BY l.tenant_id, l.task_id LIMIT %(page)s
 
 -- name: disconnected_leases
--- Locks nothing: leases to redistribute because the stream of their session is gone for a while; sessions are scanned,
+-- Locks nothing: leases to redistribute because their session has been disconnected for too long. Scans sessions;
 -- leases_by_runner.
 SELECT l.tenant_id, l.task_id, l.generation
 FROM sessions s JOIN leases l ON l.runner_id = s.runner_id AND l.session_epoch = s.epoch
@@ -18,7 +18,7 @@ WHERE s.disconnect_time <= statement_timestamp() - %(patience)s::interval AND NO
 ORDER BY l.tenant_id, l.task_id LIMIT %(page)s
 
 -- name: overdue_runs
--- Locks nothing: runs past the backstop of their timeouts; scans leases.
+-- Locks nothing: runs past their deadline, the backstop of their timeouts; scans leases.
 SELECT tenant_id, task_id, generation FROM leases
 WHERE phase = 3 AND deadline_time <= statement_timestamp()
     AND (tenant_id, task_id) > (%(after_tenant)s, %(after_task)s)
@@ -46,7 +46,7 @@ FROM (
 ) events
 
 -- name: expire_sessions
--- Closes expired sessions, a page of them, skipping what a renewal has locked; sessions are few.
+-- Closes a page of expired sessions and skips those that a renewal has locked; scans sessions, which are few.
 WITH expired AS (
     SELECT runner_id, epoch FROM sessions
     WHERE NOT closed AND expire_time <= statement_timestamp()
@@ -57,8 +57,8 @@ UPDATE sessions s SET closed = true FROM expired
 WHERE s.runner_id = expired.runner_id AND s.epoch = expired.epoch AND s.expire_time <= statement_timestamp()
 RETURNING s.runner_id
 
--- name: fired_timers
--- Deletes timers of tasks that the caller has locked, unless they were moved meanwhile; primary key of timers.
+-- name: delete_fired_timers
+-- Deletes timers of tasks that the caller has locked, unless their due time has changed; primary key of timers.
 DELETE FROM timers t
 USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(kinds)s::smallint[], %(due_times)s::timestamptz[])
     AS c (tenant_id, task_id, kind, due_time)
@@ -68,9 +68,9 @@ WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id AND t.kind = c.kind AN
 -- Locks nothing: in how many seconds the next timer is due; the first entry of timers_by_due_time.
 SELECT extract(epoch FROM min(due_time) - statement_timestamp())::float8 FROM timers
 
--- name: doubtful_slots
--- Locks nothing: slots whose head does not hold them (ended, paused, gone, of another slot) or that have none, a page in
--- key order; primary keys.
+-- name: slots_without_holder
+-- Locks nothing: slots without a head, or whose head does not hold them (ended, paused, deleted, of another slot), a page
+-- in key order; primary keys.
 SELECT s.tenant_id, s.slot
 FROM slots s
 LEFT JOIN tasks t ON t.tenant_id = s.tenant_id AND t.task_id = s.head_task_id
@@ -80,20 +80,20 @@ WHERE (s.tenant_id, s.slot) > (%(after_tenant)s, %(after_task)s)
         AND (l.task_id IS NOT NULL OR t.phase = 5 OR (t.phase = 1 AND t.pending_reason = 1)), false)
 ORDER BY s.tenant_id, s.slot LIMIT %(page)s
 
--- name: headless_waiters
--- Locks nothing: slots that are waited for and have no row; tasks_by_slot is scanned, which holds live tasks only.
+-- name: awaited_slots_without_row
+-- Locks nothing: slots that tasks wait for and that have no row; scans tasks_by_slot, which holds live tasks only.
 SELECT DISTINCT t.tenant_id, t.live_slot
 FROM tasks t
 WHERE t.live_slot IS NOT NULL AND t.phase = 1 AND t.pending_reason = 4
     AND NOT EXISTS (SELECT FROM slots s WHERE s.tenant_id = t.tenant_id AND s.slot = t.live_slot)
 LIMIT %(page)s
 
--- name: forget_revocations
--- Deletes what every holder has been told or will never ask for; the table is small.
+-- name: delete_old_revocations
+-- Deletes revocations that every holder has received or will never ask for; the table is small.
 DELETE FROM revocations WHERE time < statement_timestamp() - interval '10 minutes'
 
--- name: forget_requests
--- Deletes a page of request ids that may be used again; idempotency_keys_by_time.
+-- name: delete_old_request_ids
+-- Deletes a page of expired request ids; idempotency_keys_by_time.
 DELETE FROM idempotency_keys k
 USING (
     SELECT tenant_id, method, request_id FROM idempotency_keys
@@ -102,8 +102,8 @@ USING (
 ) old
 WHERE k.tenant_id = old.tenant_id AND k.method = old.method AND k.request_id = old.request_id
 
--- name: crowded_checkpoints
--- Locks nothing: the next tasks that have checkpoints, and whether these are too many; primary keys.
+-- name: excess_checkpoints
+-- Locks nothing: the next tasks that have checkpoints, and whether they have too many; primary keys.
 SELECT c.tenant_id, c.task_id,
     count(*) > 10 OR NOT EXISTS (
         SELECT FROM tasks t WHERE t.tenant_id = c.tenant_id AND t.task_id = c.task_id)
@@ -113,8 +113,8 @@ GROUP BY c.tenant_id, c.task_id
 ORDER BY c.tenant_id, c.task_id LIMIT %(page)s
 
 -- name: trim_checkpoints
--- Deletes what lies beyond the newest 10 of each task, or all if it is gone; the task is not locked, since nothing older
--- than its newest checkpoints is ever written. Primary keys.
+-- Deletes all but the newest 10 checkpoints of each task, and all of a deleted task. The task need not be locked, since
+-- no checkpoint older than its newest is ever written. Primary keys.
 DELETE FROM checkpoints c
 USING unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
 CROSS JOIN LATERAL (

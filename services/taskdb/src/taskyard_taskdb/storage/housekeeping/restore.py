@@ -1,4 +1,4 @@
-"""What a restored backup needs before it serves: another history, and no lease of the time before."""
+"""Prepares a restored backup for service: starts a new restore epoch and revokes all leases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taskyard_taskdb.storage.statements import statement
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The new restore epoch, and how many sessions and leases were ended."""
+    """The new restore epoch, and the number of sessions closed and leases revoked."""
 
     epoch: int
     sessions: int
@@ -19,12 +19,12 @@ class Restored:
 
 
 async def mark_restored(tx: Tx, grace: timedelta) -> Restored:
-    """Begins another history: resume tokens of before are refused, and so are holders of leases.
+    """Start a new restore epoch: earlier resume tokens and leases are rejected from now on.
 
-    The tasks that were leased are given to others once `grace` has passed, as after the loss of a runner.
+    Leased tasks are redistributed after `grace`, as after the loss of a runner.
     """
     row = await tx.fetch_row(statement("bump_restore_epoch"))
-    assert row is not None, "the schema comes with a restore epoch"
-    sessions = await tx.execute(statement("end_sessions"))
-    leases = await tx.execute(statement("take_leases_away"), {"grace": grace})
+    assert row is not None, "the migrations insert a restore epoch"
+    sessions = await tx.execute(statement("close_all_sessions"))
+    leases = await tx.execute(statement("revoke_all_leases"), {"grace": grace})
     return Restored(row[0], sessions, leases)

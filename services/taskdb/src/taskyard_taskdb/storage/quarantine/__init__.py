@@ -1,4 +1,4 @@
-"""Quarantines: specs that cost too many runners, and the tasks that are held back because of them.
+"""Quarantines: specs that lost too many runners, and the tasks that are held because of them.
 
 Writes quarantines and quarantine_holds.
 """

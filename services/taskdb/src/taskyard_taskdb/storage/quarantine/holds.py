@@ -1,4 +1,4 @@
-"""Tasks of quarantined specs: paused while they wait, resumed when their spec is released."""
+"""Holds tasks of quarantined specs: pauses them in the queue, resumes them when the spec is released."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from taskyard_taskdb.storage.transition.write import write
 
 
 async def find_waiting(tx: Tx, quarantine: Quarantine, after: str, page: int) -> tuple[list[Key], str | None]:
-    """Of the next waiting tasks of its type those that run the same thing, and where to go on."""
+    """Return which of the next queued tasks have the quarantined spec, and the id to continue after."""
     params = {
         "tenant_id": quarantine.tenant_id,
         "task_type": quarantine.task_type,
@@ -40,7 +40,7 @@ async def find_waiting(tx: Tx, quarantine: Quarantine, after: str, page: int) ->
 
 
 async def find_held(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
-    """Those of the tasks whose specs are held back, with the digests of these."""
+    """Return those of the tasks whose specs are quarantined, with the digests."""
     params = {
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "task_ids": arrays.texts([key[1] for key in keys]),
@@ -51,10 +51,10 @@ async def find_held(tx: Tx, keys: Sequence[Key]) -> dict[Key, str]:
 
 
 async def hold(tx: Tx, tenant_id: str, digest: str, keys: Sequence[Key]) -> CommitNotice:
-    """Pause tasks that wait, if their spec is still held back: its release resumes what is paused before."""
+    """Pause queued tasks if their spec is still quarantined; its release resumes them."""
     loaded = await load_for_update(tx, keys)
     params: dict[str, object] = {"tenant_id": tenant_id, "digest": digest}
-    if not await tx.fetch(statement("keep_quarantine"), params):
+    if not await tx.fetch(statement("lock_quarantine"), params):
         return CommitNotice()
     reason = f"its spec is quarantined: quarantines/{digest}"
     event = PauseRequested(actor=SYSTEM, grace=timedelta(0), reason=reason)
@@ -65,7 +65,7 @@ async def hold(tx: Tx, tenant_id: str, digest: str, keys: Sequence[Key]) -> Comm
 
 
 async def release(tx: Tx, tenant_id: str, digest: str, actor: Actor) -> CommitNotice:
-    """Let a spec run again, and what was paused for it. Idempotent. Raises NotFound."""
+    """Release a spec and resume the tasks paused for it. Idempotent. Raises NotFound."""
     params = {"tenant_id": tenant_id, "digest": digest}
     row = await tx.fetch_row(statement("release_quarantine"), params)
     if row is None:
@@ -82,7 +82,7 @@ async def release(tx: Tx, tenant_id: str, digest: str, actor: Actor) -> CommitNo
 
 
 def _apply(loaded: Loaded, event: Event, phases: tuple[Phase, ...]) -> list[Transition]:
-    """What the event does to the tasks in these phases; one that refuses stays as it is."""
+    """Return the transitions of tasks in these phases; a task that rejects the event is skipped."""
     rng = Random()
     made: list[Transition] = []
     for task in loaded.tasks.values():

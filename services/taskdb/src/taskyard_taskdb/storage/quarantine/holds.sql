@@ -1,5 +1,5 @@
 -- name: release_quarantine
--- Lets a spec run again; primary key of quarantines. Whether it was held back comes back, nothing if there is none.
+-- Releases a spec; primary key of quarantines. Returns whether it was quarantined, and no row if it never was.
 WITH found AS (
     SELECT tenant_id, digest, release_time FROM quarantines
     WHERE tenant_id = %(tenant_id)s AND digest = %(digest)s FOR UPDATE
@@ -9,15 +9,15 @@ FROM found WHERE q.tenant_id = found.tenant_id AND q.digest = found.digest
 RETURNING found.release_time IS NULL
 
 -- name: queued_specs
--- Locks nothing: tasks of a type that wait to be claimed, a page by id; primary keys of queue (by tenant) and tasks.
+-- Locks nothing: queued tasks of a type, a page by id; primary keys of queue (by tenant) and tasks.
 SELECT q.task_id, t.spec
 FROM queue q JOIN tasks t ON t.tenant_id = q.tenant_id AND t.task_id = q.task_id
 WHERE q.tenant_id = %(tenant_id)s AND t.task_type = %(task_type)s AND q.task_id > %(after)s
 ORDER BY q.task_id LIMIT %(page)s
 
 -- name: suspect_specs
--- Locks nothing: those of the tasks whose type has specs that are held back, with the digests of these; primary key of
--- tasks, quarantines_open.
+-- Locks nothing: those of the tasks whose type has quarantined specs, with the digests of these; primary key of tasks,
+-- quarantines_open.
 SELECT t.tenant_id, t.task_id, t.spec, q.digests
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) AS k (tenant_id, task_id)
 CROSS JOIN LATERAL (
@@ -30,19 +30,19 @@ CROSS JOIN LATERAL (
 ) q
 WHERE q.digests IS NOT NULL
 
--- name: keep_quarantine
--- Share-locks the row of a spec that is held back, so that it is not released before this transaction ends; primary key
--- of quarantines.
+-- name: lock_quarantine
+-- Share-locks the row of a quarantined spec, so that it is not released before this transaction ends; primary key of
+-- quarantines.
 SELECT FROM quarantines
 WHERE tenant_id = %(tenant_id)s AND digest = %(digest)s AND release_time IS NULL
 FOR SHARE
 
 -- name: hold_tasks
--- Notes which tasks were paused for a quarantine; primary key of quarantine_holds.
+-- Records which tasks were paused for a quarantine; primary key of quarantine_holds.
 INSERT INTO quarantine_holds (tenant_id, digest, task_id)
 SELECT %(tenant_id)s, %(digest)s, task_id FROM unnest(%(task_ids)s::text[]) AS k (task_id)
 ON CONFLICT DO NOTHING
 
 -- name: release_holds
--- Forgets which tasks were paused for a quarantine, and returns them; primary key of quarantine_holds.
+-- Deletes and returns the tasks that were paused for a quarantine; primary key of quarantine_holds.
 DELETE FROM quarantine_holds WHERE tenant_id = %(tenant_id)s AND digest = %(digest)s RETURNING task_id

@@ -1,4 +1,4 @@
-"""Specs that cost too many runners: noted when a task of theirs is given up, until they are released."""
+"""Quarantined specs: added when a task of theirs has lost too many runners, kept until they are released."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SYSTEM = Actor(ActorType.SYSTEM, "quarantine")
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """A spec that is held back, in the order of the columns of list_quarantines."""
+    """A quarantined spec; fields in the column order of list_quarantines."""
 
     tenant_id: str
     digest: str
@@ -32,7 +32,7 @@ class Quarantine:
 
 
 async def note(tx: Tx, given_up: Sequence[TaskState]) -> None:
-    """Hold back the specs of tasks that this transaction gives up because they cost too many runners."""
+    """Quarantine the specs of tasks that this transaction ends because they lost too many runners."""
     params = {
         "tenant_ids": arrays.texts([task.tenant_id for task in given_up]),
         "task_ids": arrays.texts([task.task_id for task in given_up]),
@@ -60,6 +60,6 @@ async def note(tx: Tx, given_up: Sequence[TaskState]) -> None:
 
 
 async def page(tx: Tx, tenant_id: str | None, after: Key, size: int) -> list[Quarantine]:
-    """A page of specs that are held back, of one tenant or of all."""
+    """Return a page of quarantined specs, of one tenant or of all."""
     params = {"tenant_id": tenant_id, "after_tenant": after[0], "after_digest": after[1], "page": size}
     return [Quarantine(*row) for row in await tx.fetch(statement("list_quarantines"), params)]

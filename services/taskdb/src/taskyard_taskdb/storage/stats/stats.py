@@ -1,4 +1,4 @@
-"""Statistics of tasks: folded from the change log, or read from the tasks that a filter chooses."""
+"""Statistics of tasks: folded from the change log, or computed from the tasks that match a filter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RUN = 1
 
 @dataclass(frozen=True, slots=True)
 class StatsQuery:
-    """Of which tasks, by creation in [start, end), in which groups; no tenant means all of them."""
+    """Tasks created in [start, end), and how to group them; without a tenant those of all tenants."""
 
     tenant_id: str | None
     start: datetime
@@ -36,7 +36,7 @@ class StatsQuery:
 
 
 async def fold(pool: Pool, until: int, pages: int = 20) -> bool:
-    """Count the changes up to `until`, a decided id; False if there is more, or another is at it."""
+    """Fold the changes up to `until`, a decided id; False if more remain or another replica is folding."""
     for _ in range(pages):
         done = await pool.run(lambda tx: _fold_page(tx, until))
         if done is not None:
@@ -45,7 +45,7 @@ async def fold(pool: Pool, until: int, pages: int = 20) -> bool:
 
 
 async def _fold_page(tx: Tx, until: int) -> bool | None:
-    """Whether all is counted; None after a full page."""
+    """Return whether all changes are folded; None after a full page."""
     row = await tx.fetch_row(statement("lock_stats_place"))
     if row is None:
         return False
@@ -58,16 +58,16 @@ async def _fold_page(tx: Tx, until: int) -> bool | None:
     return True
 
 
-async def forget(tx: Tx, before: datetime) -> int:
-    """Forget counts of tasks created before this time."""
+async def delete_before(tx: Tx, before: datetime) -> int:
+    """Delete the statistics of tasks created before this time."""
     values = {"before": before}
-    return await tx.execute(statement("forget_stats"), values) + await tx.execute(
-        statement("forget_durations"), values
+    return await tx.execute(statement("delete_old_counts"), values) + await tx.execute(
+        statement("delete_old_durations"), values
     )
 
 
 async def read(tx: Tx, query: StatsQuery) -> list[Stats]:
-    """The groups, largest first; with neither dimension there is exactly one."""
+    """Return the groups, largest first; without grouping there is exactly one."""
     values = {
         "tenant": query.tenant_id,
         "start": query.start,
@@ -100,7 +100,7 @@ def _group(groups: dict[tuple[str, str], Stats], query: StatsQuery, tenant_id: s
 
 
 async def _oldest(tx: Tx, query: StatsQuery, stats: Stats) -> float | None:
-    """Asked for only where a task waits: the search ends at the first one."""
+    """Return the age of the oldest pending task; queried only if the group has one."""
     if not stats.phases.get(Phase.PENDING):
         return None
     tenant_id = stats.group.get("tenant", query.tenant_id)
@@ -111,9 +111,9 @@ async def _oldest(tx: Tx, query: StatsQuery, stats: Stats) -> float | None:
 
 
 async def folded_at(tx: Tx) -> datetime:
-    """How fresh the numbers are."""
+    """Return when the statistics were last folded."""
     row = await tx.fetch_row(statement("stats_time"))
-    assert row is not None, "the schema comes with a place"
+    assert row is not None, "the migrations insert this row"
     made: datetime = row[0]
     return made
 
@@ -147,7 +147,7 @@ GROUP BY tenant_id, task_type, runner_id, phase, run_step, queue_step
 async def scan(
     tx: Tx, query: StatsQuery, chosen: filters.Filter | None, *, by_runner: bool
 ) -> list[Stats] | None:
-    """The groups, largest first; None if there are more tasks than can be read for this."""
+    """Return the groups, largest first; None if more than MOST_TASKS tasks match."""
     compiled = _found(query, chosen).compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
     asked = {"tenant": query.by_tenant, "task_type": query.by_type, "runner": by_runner}
     flags = {f"by_{name}": str(word).lower() for name, word in asked.items()}
@@ -177,7 +177,7 @@ def _add(stats: Stats, row: tuple[Any, ...]) -> None:
 
 
 def _found(query: StatsQuery, chosen: filters.Filter | None) -> Select[Any]:
-    """The tasks, one more than may be; failed ones have an index by phase."""
+    """Return the query of the tasks, limited to MOST_TASKS + 1; failed tasks have an index by phase."""
     halves = sides(possible_phases(chosen.root if chosen else None))
     parts = [_part(query, chosen, half) for half in halves]
     if len(parts) == 1:

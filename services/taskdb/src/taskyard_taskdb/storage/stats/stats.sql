@@ -1,11 +1,11 @@
 -- name: lock_stats_place
--- Locks the one row; whoever finds it locked leaves the folding to the other.
+-- Locks the only row; returns no row if another replica has locked it.
 SELECT last_id FROM task_stats_place FOR UPDATE SKIP LOCKED;
 
 -- name: fold_changes
--- The caller holds the place. Range scan of changes_by_id, primary key of tasks; the tables of counts are written by the
--- holder of the place only. A task that several changes of the page move counts once, from its first phase to its last:
--- the phase beside the lowest and the highest id, in the lowest eight bits, which needs no sorting.
+-- The caller holds the lock of lock_stats_place, and only that holder writes the statistics. Range scan of changes_by_id,
+-- primary key of tasks. A task with several changes in the page counts once, from its first phase to its last: the phase
+-- is packed into the lowest eight bits beside the id, so that min and max find it without sorting.
 WITH page AS MATERIALIZED (
     SELECT id, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
     FROM change_log
@@ -14,7 +14,7 @@ WITH page AS MATERIALIZED (
     SELECT tenant_id, resource_id, (min(id << 8 | previous_phase) & 255)::smallint AS former,
         (max(id << 8 | phase) & 255)::smallint AS phase, count(*) FILTER (WHERE event = 19) AS retries
     FROM page WHERE phase <> previous_phase OR event = 19 GROUP BY tenant_id, resource_id
-), known AS MATERIALIZED (
+), task AS MATERIALIZED (
     SELECT m.former, m.phase, m.retries, t.tenant_id, t.task_type, t.attempt,
         to_timestamp(floor(extract(epoch FROM t.create_time) / 900) * 900) AS quarter,
         CASE WHEN m.phase = 10 AND m.former <> 10 THEN extract(epoch FROM t.end_time - t.start_time)::float8 END AS ran,
@@ -27,7 +27,7 @@ WITH page AS MATERIALIZED (
 ), counted AS (
     INSERT INTO task_counts AS c (quarter, phase, task_count, retry_count, tenant_id, task_type)
     SELECT k.quarter, step.phase, sum(step.step), sum(step.retries), k.tenant_id, k.task_type
-    FROM known k
+    FROM task k
     CROSS JOIN LATERAL (
         SELECT k.phase, 1 AS step, k.retries
         UNION ALL
@@ -39,7 +39,7 @@ WITH page AS MATERIALIZED (
     INSERT INTO task_durations AS d (quarter, kind, step, task_count, seconds, longest, tenant_id, task_type)
     SELECT k.quarter, took.kind, floor(4 * ln(greatest(took.seconds * 1000, 1)) / ln(2::float8)), count(*),
         sum(took.seconds), max(took.seconds), k.tenant_id, k.task_type
-    FROM known k
+    FROM task k
     CROSS JOIN LATERAL (VALUES (1, k.ran), (2, k.waited)) took (kind, seconds)
     WHERE took.seconds >= 0
     GROUP BY k.quarter, took.kind, 3, k.tenant_id, k.task_type
@@ -49,16 +49,16 @@ WITH page AS MATERIALIZED (
 )
 UPDATE task_stats_place SET last_id = %(until)s, fold_time = clock_timestamp();
 
--- name: forget_stats
+-- name: delete_old_counts
 -- Locks the rows that it deletes. task_counts_by_quarter.
 DELETE FROM task_counts WHERE quarter < %(before)s;
 
--- name: forget_durations
+-- name: delete_old_durations
 -- Locks the rows that it deletes. task_durations_by_quarter.
 DELETE FROM task_durations WHERE quarter < %(before)s;
 
 -- name: stats_time
--- No lock. The one row.
+-- No lock. The only row.
 SELECT fold_time FROM task_stats_place;
 
 -- name: read_counts
@@ -88,7 +88,7 @@ WHERE t.tenant_id = %(tenant)s AND t.create_time >= (SELECT oldest_live(%(tenant
 ORDER BY t.create_time LIMIT 1;
 
 -- name: oldest_pending_of_all
--- No lock. As oldest_pending, for each tenant.
+-- No lock. Like oldest_pending, for each tenant.
 SELECT extract(epoch FROM clock_timestamp() - min(o.create_time))::float8
 FROM tenants n
 CROSS JOIN LATERAL (SELECT oldest_live(n.tenant_id) AS time OFFSET 0) live

@@ -1,4 +1,4 @@
-"""The outbox of webhooks: filled with the transition that ends a task, emptied by the sender.
+"""The outbox of webhooks: written in the transaction that ends a task, deleted by the sender.
 
 Writes webhooks and webhook_secrets.
 """

@@ -1,4 +1,4 @@
-"""The outbox of webhooks: written with the transition that they tell of, emptied as receivers take them."""
+"""The outbox of webhooks: stored in the transaction that ends a task, deleted once delivered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SENDER = Actor(ActorType.SYSTEM, "webhooks")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call to be made: the task as it had ended, and how often it was tried."""
+    """A call to be made: the task as it was when it ended, and the number of attempts so far."""
 
     id: int
     attempt: int
@@ -36,26 +36,26 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """With what a tenant's calls are signed, the newest first."""
+    """The secrets that sign a tenant's calls, newest first."""
 
     values: tuple[bytes, ...]
     rotate_time: datetime
 
 
-# The stored document as a row of tasks, so that it is read like one; columns that came later are null.
+# The stored document is read as a row of tasks; columns added later are null.
 _DUE = f"""SELECT w.id, w.attempt, w.create_time, {tasks.COLUMNS}
     FROM webhooks w
     CROSS JOIN LATERAL jsonb_populate_record(NULL::tasks, w.task) t
     LEFT JOIN leases l ON false
     LEFT JOIN sessions s ON false
-    WHERE w.due_time <= statement_timestamp() AND w.id <> ALL (%(under_way)s::bigint[])
+    WHERE w.due_time <= statement_timestamp() AND w.id <> ALL (%(in_flight)s::bigint[])
         AND NOT EXISTS (SELECT FROM webhooks earlier
             WHERE earlier.tenant_id = w.tenant_id AND earlier.task_id = w.task_id AND earlier.id < w.id)
     ORDER BY w.due_time LIMIT %(page)s"""
 
 
 async def store(tx: Tx, keys: Sequence[Key]) -> None:
-    """Store the calls of tasks that have just ended, as they are in this transaction."""
+    """Store the calls of tasks that this transaction has ended."""
     params = {
         "tenant_ids": arrays.texts([key[0] for key in keys]),
         "task_ids": arrays.texts([key[1] for key in keys]),
@@ -63,32 +63,32 @@ async def store(tx: Tx, keys: Sequence[Key]) -> None:
     await tx.execute(statement("insert_webhooks"), params)
 
 
-async def due(tx: Tx, under_way: Sequence[int], page: int) -> list[Call]:
-    """A page of calls that are due, of each task the oldest only, without those that are under way."""
-    rows = await tx.fetch(_DUE, {"under_way": arrays.bigints(under_way), "page": page})
+async def read_due(tx: Tx, in_flight: Sequence[int], page: int) -> list[Call]:
+    """Return a page of due calls that are not in flight; of each task only the oldest."""
+    rows = await tx.fetch(_DUE, {"in_flight": arrays.bigints(in_flight), "page": page})
     return [Call(row[0], row[1], row[2], tasks.record(row[3:])) for row in rows]
 
 
 async def next_due(tx: Tx) -> float | None:
-    """In how many seconds a call is due; None without any."""
+    """Return in how many seconds the next call is due; None without calls."""
     row = await tx.fetch_row(statement("next_webhook"))
     return row[0] if row else None
 
 
 async def backlog(tx: Tx) -> tuple[int, float]:
-    """How many calls were not delivered, and the age of the oldest in seconds."""
+    """Return the number of undelivered calls, and the age of the oldest in seconds."""
     row = await tx.fetch_row(statement("webhook_backlog"))
     return (row[0], row[1] or 0.0) if row else (0, 0.0)
 
 
-async def done(tx: Tx, call: Call) -> bool:
-    """Forget a call; whether it was as it had been read."""
-    return bool(await tx.execute(statement("delivered_webhook"), {"id": call.id, "attempt": call.attempt}))
+async def delete_call(tx: Tx, call: Call) -> bool:
+    """Delete a call; returns False if it has changed since it was read."""
+    return bool(await tx.execute(statement("delete_webhook"), {"id": call.id, "attempt": call.attempt}))
 
 
 async def give_up(tx: Tx, call: Call, error: str) -> None:
-    """Forget a call that nobody took, and say so in the log, where its tenant finds it."""
-    if not await done(tx, call):
+    """Delete a call that cannot be delivered, and record that in the change log of its tenant."""
+    if not await delete_call(tx, call):
         return
     now = (await tx.fetch("SELECT clock_timestamp()"))[0][0]
     task = call.task
@@ -98,19 +98,19 @@ async def give_up(tx: Tx, call: Call, error: str) -> None:
     )
 
 
-async def failed(tx: Tx, call: Call, delay: timedelta, error: str) -> bool:
-    """Put a call off that has failed; whether it was as it had been read."""
+async def retry_later(tx: Tx, call: Call, delay: timedelta, error: str) -> bool:
+    """Postpone a failed call and count the attempt; returns False if it has changed since it was read."""
     params = {"id": call.id, "attempt": call.attempt, "delay": delay, "error": error[:MAX_ERROR]}
-    return bool(await tx.execute(statement("failed_webhook"), params))
+    return bool(await tx.execute(statement("retry_webhook_later"), params))
 
 
-async def put_off(tx: Tx, ids: Sequence[int], delay: timedelta) -> None:
-    """Put calls off that were not tried."""
-    await tx.execute(statement("put_off_webhooks"), {"ids": arrays.bigints(ids), "delay": delay})
+async def postpone(tx: Tx, ids: Sequence[int], delay: timedelta) -> None:
+    """Postpone calls that were not tried."""
+    await tx.execute(statement("postpone_webhooks"), {"ids": arrays.bigints(ids), "delay": delay})
 
 
 async def signing_secrets(tx: Tx, tenant_id: str, *, rotate: bool = False) -> Secrets:
-    """The secrets of a tenant; the first is made when it is first asked for. Raises NotFound."""
+    """Return the secrets of a tenant; the first call makes one. Raises NotFound."""
     made = {"tenant_id": tenant_id, "secret": secrets.token_bytes(SECRET_BYTES)}
     inserted = await tx.execute(statement("make_webhook_secret"), made)
     if rotate and not inserted:

@@ -1,5 +1,5 @@
 -- name: insert_webhooks
--- Stores the calls of tasks that the transaction has locked and ended, as they are now; primary key of tasks.
+-- Stores the calls of tasks that the transaction has locked and ended; primary key of tasks.
 INSERT INTO webhooks (tenant_id, task_id, task)
 SELECT t.tenant_id, t.task_id, to_jsonb(t)
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[]) WITH ORDINALITY AS k (tenant_id, task_id, n)
@@ -9,37 +9,37 @@ CROSS JOIN LATERAL (
 WHERE t.callback IS NOT NULL
 ORDER BY k.n
 
--- name: delivered_webhook
--- Deletes a call that its receiver has taken, or that is given up; primary key, guarded by the attempt.
+-- name: delete_webhook
+-- Deletes a call that was delivered or is given up; primary key, guarded by the attempt.
 DELETE FROM webhooks WHERE id = %(id)s AND attempt = %(attempt)s
 
--- name: failed_webhook
--- Puts a call off that has failed; primary key, guarded by the attempt.
+-- name: retry_webhook_later
+-- Postpones a failed call; primary key, guarded by the attempt.
 UPDATE webhooks SET attempt = attempt + 1, due_time = statement_timestamp() + %(delay)s::interval, last_error = %(error)s
 WHERE id = %(id)s AND attempt = %(attempt)s
 
--- name: put_off_webhooks
--- Puts calls off that nobody has tried, in the order of their ids; primary key.
+-- name: postpone_webhooks
+-- Postpones calls that were not tried, in the order of their ids; primary key.
 UPDATE webhooks w SET due_time = statement_timestamp() + %(delay)s::interval
 FROM (SELECT id FROM webhooks WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR UPDATE) x
 WHERE w.id = x.id
 
 -- name: next_webhook
--- Locks nothing: in how many seconds a call is due; the first entry of webhooks_by_due_time.
+-- Locks nothing: in how many seconds the next call is due; the first entry of webhooks_by_due_time.
 SELECT extract(epoch FROM min(due_time) - statement_timestamp())::float8 FROM webhooks
 
 -- name: webhook_backlog
--- Locks nothing; the table holds only what was not delivered.
+-- Locks nothing; the table holds only undelivered calls.
 SELECT count(*), extract(epoch FROM statement_timestamp() - min(create_time))::float8 FROM webhooks
 
 -- name: make_webhook_secret
--- Makes the secret of a tenant that has none; primary key.
+-- Inserts the secret of a tenant that has none; primary key.
 INSERT INTO webhook_secrets (tenant_id, secret)
 SELECT tenant_id, %(secret)s FROM tenants WHERE tenant_id = %(tenant_id)s
 ON CONFLICT (tenant_id) DO NOTHING
 
 -- name: rotate_webhook_secret
--- Replaces the secret of a tenant; primary key. The former one signs along for a day.
+-- Replaces the secret of a tenant; primary key. The former secret also signs for a day.
 UPDATE webhook_secrets SET former_secret = secret, secret = %(secret)s, rotate_time = statement_timestamp()
 WHERE tenant_id = %(tenant_id)s
 

@@ -1,5 +1,5 @@
 -- name: doctor_acknowledgements
--- Locks nothing: which ranges of the log were acknowledged as damaged, and what they were then; changes_audit.
+-- Locks nothing: the acknowledged ranges of the log, with the fingerprints they had then; changes_audit.
 SELECT resource_id, details ->> 'fingerprint' FROM changes
 WHERE tenant_id = 'system' AND event = %(event)s::smallint AND resource_id = ANY (%(ranges)s::text[])
 

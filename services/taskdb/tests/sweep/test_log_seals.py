@@ -1,4 +1,4 @@
-"""Seals of the change log: made by the leader behind the horizon; edits, deletions and truncations show."""
+"""Seals of the change log: the leader makes them, and they reveal edits, deletions and truncations."""
 
 import logging
 import subprocess
@@ -13,8 +13,8 @@ from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.audit.seals import Seal, SealFinding
 from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.seals import SealSweep
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.log_seals import SealSweep
 
 
 @pytest.fixture
@@ -26,10 +26,10 @@ async def pool(database_url: str) -> Any:
 
 
 @pytest.fixture
-async def office(pool: Pool) -> Office:
-    office = Office(pool, timedelta(0))
-    assert await office.seek()
-    return office
+async def leadership(pool: Pool) -> Leadership:
+    leadership = Leadership(pool, timedelta(0))
+    assert await leadership.acquire()
+    return leadership
 
 
 async def log(pool: Pool, *versions: int) -> None:
@@ -43,12 +43,12 @@ async def sealed(pool: Pool) -> list[Seal]:
         return [Seal(*row[:5], *row[6:]) for row in rows]
 
 
-async def three_seals(pool: Pool, office: Office) -> list[Seal]:
-    """A log of nine changes under three seals."""
+async def three_seals(pool: Pool, leadership: Leadership) -> list[Seal]:
+    """Make a log of nine changes with three seals."""
     sweep = SealSweep(pool)
     for start in (1, 4, 7):
         await log(pool, *range(start, start + 3))
-        await sweep.run(office)
+        await sweep.run(leadership)
     found = await sealed(pool)
     assert [seal.change_count for seal in found] == [3, 3, 3]
     return found
@@ -64,27 +64,29 @@ async def tamper(pool: Pool, statement: str, *params: object) -> None:
         await tx.execute(statement, params, prepare=False)
 
 
-async def test_an_untouched_log_is_as_it_was_sealed(pool: Pool, office: Office) -> None:
-    await three_seals(pool, office)
+async def test_an_unchanged_log_matches_its_seals(pool: Pool, leadership: Leadership) -> None:
+    await three_seals(pool, leadership)
     assert await verify(pool) == []
 
 
-async def test_a_seal_names_a_committed_change_and_none_that_is_undecided(pool: Pool, office: Office) -> None:
+async def test_a_seal_covers_committed_changes_and_no_undecided_one(
+    pool: Pool, leadership: Leadership
+) -> None:
     await log(pool, 1)
     async with pool.transaction() as writer:
         await insert_changes(writer, [change("b", 1)])
         await log(pool, 2)
         sweep = SealSweep(pool)
-        await sweep.run(office)
+        await sweep.run(leadership)
         assert await sealed(pool) == []
-    await sweep.run(office)
-    await sweep.run(office)
+    await sweep.run(leadership)
+    await sweep.run(leadership)
     assert [(s.after_id, s.last_id, s.change_count) for s in await sealed(pool)] == [(0, 3, 3)]
     with pytest.raises(RuntimeError):
         async with pool.transaction() as writer:
             await insert_changes(writer, [change("b", 2)])
             raise RuntimeError
-    await sweep.run(office)
+    await sweep.run(leadership)
     assert len(await sealed(pool)) == 1, "an id that was never committed is not sealed"
 
 
@@ -99,23 +101,23 @@ EDITS = (
 
 
 @pytest.mark.parametrize("edit", EDITS)
-async def test_an_edited_change_is_detected(pool: Pool, office: Office, edit: str) -> None:
-    made = await three_seals(pool, office)
+async def test_an_edited_change_is_detected(pool: Pool, leadership: Leadership, edit: str) -> None:
+    made = await three_seals(pool, leadership)
     await tamper(pool, f"UPDATE changes SET {edit} WHERE id = %s", made[1].last_id)
     [found] = await verify(pool)
     assert (found.after_id, found.last_id) == (made[1].after_id, made[1].last_id)
-    assert "is not as it was sealed" in found.message
+    assert "differs from its seal" in found.message
 
 
-async def test_a_deleted_change_is_detected(pool: Pool, office: Office) -> None:
-    made = await three_seals(pool, office)
+async def test_a_deleted_change_is_detected(pool: Pool, leadership: Leadership) -> None:
+    made = await three_seals(pool, leadership)
     await tamper(pool, "DELETE FROM changes WHERE id = %s", made[0].last_id)
     [found] = await verify(pool)
     assert "1 of 3 changes" in found.message and found.last_id == made[0].last_id
 
 
-async def test_an_inserted_change_is_detected(pool: Pool, office: Office) -> None:
-    made = await three_seals(pool, office)
+async def test_an_inserted_change_is_detected(pool: Pool, leadership: Leadership) -> None:
+    made = await three_seals(pool, leadership)
     await tamper(
         pool,
         "INSERT INTO changes (id, time, event, actor_type, tenant_id, resource_id)"
@@ -125,36 +127,36 @@ async def test_an_inserted_change_is_detected(pool: Pool, office: Office) -> Non
     assert "1 changes were added" in (await verify(pool))[0].message
 
 
-async def test_a_truncated_log_is_detected(pool: Pool, office: Office) -> None:
-    made = await three_seals(pool, office)
+async def test_a_truncated_log_is_detected(pool: Pool, leadership: Leadership) -> None:
+    made = await three_seals(pool, leadership)
     await tamper(pool, "TRUNCATE changes")
     found = await verify(pool)
     assert len(found) == len(made) and all("3 of 3 changes" in f.message for f in found)
 
 
-async def test_a_log_cut_off_with_its_seals_is_detected_by_a_noted_seal(
-    pool: Pool, office: Office, caplog: pytest.LogCaptureFixture
+async def test_a_log_truncated_with_its_seals_is_detected_by_a_recorded_seal(
+    pool: Pool, leadership: Leadership, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep = SealSweep(pool)
     await log(pool, 1)
-    await sweep.run(office)
+    await sweep.run(leadership)
     await log(pool, 2, 3)
     with caplog.at_level(logging.INFO):
-        await sweep.run(office)
-    noted = next(record.__dict__ for record in caplog.records if record.message == "audit.sealed")
+        await sweep.run(leadership)
+    recorded = next(record.__dict__ for record in caplog.records if record.message == "audit.sealed")
     await tamper(pool, "DELETE FROM changes WHERE id > 1")
     await tamper(pool, "DELETE FROM seals WHERE last_id > 1")
-    assert await verify(pool) == [], "what is left is consistent in itself"
+    assert await verify(pool) == [], "the remaining log is consistent"
     async with pool.reading() as tx:
-        [found] = await seals.check_known(tx, noted["last_id"], bytes.fromhex(noted["hash"]))
-    assert "is gone" in found.message
+        [found] = await seals.check_expected_seal(tx, recorded["last_id"], bytes.fromhex(recorded["hash"]))
+    assert "is missing" in found.message
     with caplog.at_level(logging.ERROR):
-        await sweep.run(office)
+        await sweep.run(leadership)
     assert "audit.truncated" in [record.message for record in caplog.records]
 
 
-async def test_an_edited_or_deleted_seal_is_detected(pool: Pool, office: Office) -> None:
-    made = await three_seals(pool, office)
+async def test_an_edited_or_deleted_seal_is_detected(pool: Pool, leadership: Leadership) -> None:
+    made = await three_seals(pool, leadership)
     await tamper(pool, "DELETE FROM seals WHERE last_id = %s", made[1].last_id)
     [found] = await verify(pool)
     assert "does not follow" in found.message
@@ -162,18 +164,18 @@ async def test_an_edited_or_deleted_seal_is_detected(pool: Pool, office: Office)
     assert "at least one" in (await verify(pool))[0].message
 
 
-async def test_rows_dropped_by_retention_are_not_missed(pool: Pool, office: Office) -> None:
-    made = await three_seals(pool, office)
+async def test_rows_dropped_by_retention_are_no_findings(pool: Pool, leadership: Leadership) -> None:
+    made = await three_seals(pool, leadership)
     await tamper(pool, "DELETE FROM changes WHERE id <= %s", made[1].last_id)
     assert len(await verify(pool)) == 2
     async with pool.transaction() as tx:
-        await seals.note_dropped(tx, made[2].first_time)
-        await seals.note_dropped(tx, datetime(2020, 1, 1, tzinfo=UTC))
+        await seals.record_dropped(tx, made[2].first_time)
+        await seals.record_dropped(tx, datetime(2020, 1, 1, tzinfo=UTC))
     assert await verify(pool) == []
 
 
-async def test_only_the_newest_seals_can_be_verified(pool: Pool, office: Office) -> None:
-    made = await three_seals(pool, office)
+async def test_only_the_newest_seals_can_be_verified(pool: Pool, leadership: Leadership) -> None:
+    made = await three_seals(pool, leadership)
     await tamper(pool, "DELETE FROM changes WHERE id = %s", made[0].last_id)
     async with pool.reading() as tx:
         assert await seals.verify_seals(tx, newest=2) == []
@@ -186,11 +188,13 @@ def audit_verify(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, timeout=60)
 
 
-async def test_the_command_tells_of_every_difference(pool: Pool, office: Office, database_url: str) -> None:
-    made = await three_seals(pool, office)
-    known = f"{made[2].last_id}:{made[2].hash.hex()}"
-    fine = audit_verify(database_url, "--seal", known)
-    assert (fine.returncode, fine.stdout) == (0, "the audit is as it was sealed\n")
+async def test_audit_verify_prints_every_difference(
+    pool: Pool, leadership: Leadership, database_url: str
+) -> None:
+    made = await three_seals(pool, leadership)
+    seal = f"{made[2].last_id}:{made[2].hash.hex()}"
+    fine = audit_verify(database_url, "--seal", seal)
+    assert (fine.returncode, fine.stdout) == (0, "the change log matches its seals\n")
     await tamper(pool, "UPDATE changes SET actor_id = 'x' WHERE id = %s", made[1].last_id)
     bad = audit_verify(database_url)
     assert bad.returncode == 1

@@ -1,4 +1,4 @@
-"""Timers that are due: delayed and retried tasks become ready, queue and total timeouts take effect."""
+"""Fires due timers: delayed and retried tasks become ready, queue and total timeouts end tasks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from taskyard_taskdb.storage.transition import timers
 from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.timers import Timer
 from taskyard_taskdb.storage.transition.write import write
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import Told, judge
+from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
@@ -39,57 +39,57 @@ _EVENTS: dict[TimerKind, type[Event]] = {
 
 
 class TimerSweep:
-    """Fires timers, the oldest first."""
+    """Fires timers, oldest first."""
 
     name = "timers"
-    # A timer that another replica sets is noticed this late at most.
+    # A timer set by another replica is noticed after this time at most.
     poll = 1.0
 
-    def __init__(self, pool: Pool, told: Told, page: int = PAGE) -> None:
+    def __init__(self, pool: Pool, on_commit: OnCommit, page: int = PAGE) -> None:
         self._pool = pool
-        self._told = told
+        self._on_commit = on_commit
         self._page = page
-        # Timers whose task cannot be written now: the others go on without them.
-        self._stuck: set[Timer] = set()
+        # Timers whose task cannot be written; they are skipped for the rest of this run.
+        self._failed: set[Timer] = set()
 
-    async def run(self, office: Office) -> float:
-        self._stuck.clear()
+    async def run(self, leadership: Leadership) -> float:
+        self._failed.clear()
         while True:
             async with self._pool.reading() as tx:
                 ahead = await overdue.next_timer(tx)
                 if ahead is None or ahead > 0:
                     return math.inf if ahead is None else ahead
-                found = await timers.due_page(tx, self._page + len(self._stuck))
-            fresh = [timer for timer in found if timer not in self._stuck]
+                found = await timers.due_page(tx, self._page + len(self._failed))
+            fresh = [timer for timer in found if timer not in self._failed]
             if not fresh:
                 return self.poll
             await failpoints.SWEEP_BETWEEN_SELECT_AND_UPDATE.reach()
-            await self._fire(office, fresh)
+            await self._fire(leadership, fresh)
 
-    async def _fire(self, office: Office, found: Sequence[Timer]) -> None:
+    async def _fire(self, leadership: Leadership, found: Sequence[Timer]) -> None:
         async def apply(part: Sequence[Timer]) -> None:
-            self._told(await self._pool.run(lambda tx: work(tx, part)))
+            self._on_commit(await self._pool.run(lambda tx: work(tx, part)))
 
         async def work(tx: Tx, part: Sequence[Timer]) -> CommitNotice:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await fire(tx, part)
 
-        await isolate(found, apply, self._give_up)
+        await isolate(found, apply, self._log_failure)
 
-    def _give_up(self, timer: Timer, error: Exception) -> None:
+    def _log_failure(self, timer: Timer, error: Exception) -> None:
         logger.error("timer %r cannot be fired: %r", timer, error)
-        self._stuck.add(timer)
+        self._failed.add(timer)
 
 
 async def fire(tx: Tx, found: Sequence[Timer]) -> CommitNotice:
-    """Apply timers that still stand as they were read; each of them is gone or moved afterwards."""
+    """Fire the timers that have not changed since they were read; each is deleted or replaced."""
     keys = sorted({timer.key for timer in found})
     loaded = await load_for_update(tx, keys)
     wanted = set(found)
-    standing = [timer for timer in await timers.of_tasks(tx, keys) if timer in wanted]
-    # Removed first: what the lifecycle sets anew stays.
-    await overdue.fired(tx, standing)
-    events = [(timer.key, _EVENTS[timer.kind]()) for timer in standing]
-    notice = await write(tx, judge(loaded, events))
+    unchanged = [timer for timer in await timers.of_tasks(tx, keys) if timer in wanted]
+    # Deleted before the write, which may set timers of the same kind again.
+    await overdue.delete_timers(tx, unchanged)
+    events = [(timer.key, _EVENTS[timer.kind]()) for timer in unchanged]
+    notice = await write(tx, apply_events(loaded, events))
     await failpoints.TIMER_BEFORE_COMMIT.reach()
     return notice

@@ -1,4 +1,4 @@
-"""Turns a presented key into a principal, by the key store in the database."""
+"""Verifies API keys against the database and returns their principals."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ KINDS = {
 
 
 class StoredKeyVerifier:
-    """The KeyVerifier of taskdb; the server around it remembers answers for a few seconds."""
+    """The KeyVerifier of taskdb; the server caches its results for a few seconds."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def verify(self, key: ApiKey) -> Principal | None:
-        """The principal of a key in force, None for any other."""
+        """Return the principal of a valid key, None for any other."""
         async with self._pool.reading() as tx:
             found = await api_keys.find_key(tx, key.id)
         return principal_of(found) if found is not None and key.matches(found.secret_hash) else None
 
 
 def principal_of(key: api_keys.StoredKey) -> Principal:
-    """Who holds this key."""
+    """Return the principal that a key authenticates."""
     scope = key.runner_scope
     is_runner = key.kind == api_keys.RUNNER
     return Principal(

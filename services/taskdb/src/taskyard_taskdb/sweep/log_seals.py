@@ -1,4 +1,4 @@
-"""Seals the change log: what is decided gets a hash, in the database and in the log of the process."""
+"""Seals the change log: writes a hash chain over committed changes to the database and the process log."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.audit.seals import Seal
 from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.sweep.leader import Office
+from taskyard_taskdb.sweep.leader_election import Leadership
 
 logger = logging.getLogger(__name__)
 
 SEAL_SECONDS = 10.0
-# What a full seal is followed by, as a part of the time it took: a log that has grown by a million changes is
-# sealed beside claims that do not feel it.
-REST = 2.0
+# The pause after a full seal, as a multiple of the time it took, so that sealing a large backlog does not
+# slow claims down.
+PAUSE_FACTOR = 2.0
 
 
 class SealSweep:
-    """One seal per look; a full one brings it back after a rest."""
+    """Makes one seal per run; after a full seal the next run follows a short pause."""
 
     name = "seals"
     poll = SEAL_SECONDS
@@ -31,7 +31,7 @@ class SealSweep:
         self._horizon = Horizon()
         self._made: Seal | None = None
 
-    async def run(self, office: Office) -> float:
+    async def run(self, leadership: Leadership) -> float:
         began = time.monotonic()
         async with self._pool.reading() as tx:
             horizon = await self._horizon.advance(tx)
@@ -42,21 +42,21 @@ class SealSweep:
             return math.inf
 
         async def work(tx: Tx) -> bool:
-            await office.stand(tx)
+            await leadership.check(tx)
             return await seals.store(tx, seal)
 
         if not await self._pool.run(work):
-            # A leader before this one has sealed the range after all.
+            # The former leader has already sealed the range.
             self._made = None
             return math.inf
         self._made = seal
-        # The copy outside the database: whoever cuts off the log's end, seals included, cannot reach it.
+        # A copy outside the database shows if the end of the log is deleted together with its seals.
         logger.info("audit.sealed", extra=_fields(seal))
         full = seal.change_count >= seals.MOST_CHANGES
-        return REST * (time.monotonic() - began) if full else math.inf
+        return PAUSE_FACTOR * (time.monotonic() - began) if full else math.inf
 
     def _compare(self, found: Seal | None) -> None:
-        """Say so if the seal that this process made last is not there any more."""
+        """Log an error if the seal that this process made last has disappeared."""
         made = self._made
         if made is not None and (found is None or found.last_id < made.last_id):
             logger.error("audit.truncated", extra=_fields(made))

@@ -1,4 +1,4 @@
-"""Small jobs: partitions, the end of the audit, request ids, old checkpoints, vacuum."""
+"""Maintenance jobs: partitions, retention of the audit, request ids, checkpoints, vacuum."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from taskyard_taskdb.domain.schedule import Every
 from taskyard_taskdb.storage.housekeeping.partitions import month_of
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, Tx
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep import chores
-from taskyard_taskdb.sweep.jobs import Job, by_hand, run_job
+from taskyard_taskdb.sweep import maintenance_jobs
+from taskyard_taskdb.sweep.jobs import Job, no_guard, run_job
 
 DAY = timedelta(days=1)
 
@@ -27,7 +27,7 @@ async def caller(quiet: RunningTaskDb) -> Caller:
 
 
 async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
-    """A running task with three lines of its log."""
+    """Make a running task with three log lines; returns its name."""
     yard = await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER, None), caller)
     (name,) = await yard.create()
     runner, _ = await yard.hello()
@@ -38,7 +38,7 @@ async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
 
 
 @pytest.mark.seed("S0.94")
-async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
+async def test_rows_of_a_missing_partition_are_kept_and_moved_when_it_is_made(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     month = month_of(datetime.now(UTC))
@@ -54,27 +54,27 @@ async def test_a_month_without_its_partition_loses_nothing_and_is_repaired(
     assert len(changes) >= 20
     assert await quiet.rows("SELECT DISTINCT tableoid::regclass::text FROM changes") == [("changes_default",)]
     # The change log's month, the logs' month.
-    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 2
+    assert await run_job(quiet.pool, jobs["partitions"], no_guard) == 2
     assert await quiet.rows("SELECT id, resource_id, version FROM changes ORDER BY id") == changes
     assert not await quiet.rows("SELECT FROM changes_default")
     assert await quiet.rows("SELECT task_id, first_sequence, last_sequence, entries FROM logs") == logs
     assert await quiet.rows("SELECT count(*) FROM logs_default") == [(0,)]
     page = await caller.tasks.ListTaskLogs(task_service_pb2.ListTaskLogsRequest(parent=written))
     assert [entry.message for entry in page.entries] == ["line 1", "line 2", "line 3"]
-    # What is written next goes where it belongs, and an older month has its turn as well.
+    # The next rows go to the new partition, and an older month gets its partition as well.
     await caller.create()
     await quiet.execute("INSERT INTO changes SELECT * FROM changes WHERE false")
     await quiet.execute(
         "INSERT INTO changes (time, event, actor_type, tenant_id, resource_id) "
         "VALUES ('2020-02-29T12:00:00Z', 1, 3, 'default', 'x')",
     )
-    assert await run_job(quiet.pool, jobs["partitions"], by_hand) == 1
+    assert await run_job(quiet.pool, jobs["partitions"], no_guard) == 1
     assert await quiet.rows("SELECT count(*) FROM changes_2020_02") == [(1,)]
     assert not await quiet.rows("SELECT FROM changes_default")
 
 
 @pytest.mark.seed("S2.140")
-async def test_the_audit_is_dropped_by_the_month_after_a_year(
+async def test_monthly_partitions_of_the_change_log_are_dropped_after_a_year(
     quiet: RunningTaskDb, jobs: dict[str, Job]
 ) -> None:
     for moment in ("2020-02-29T12:00:00Z", datetime.now(UTC) - 300 * DAY):
@@ -83,14 +83,14 @@ async def test_the_audit_is_dropped_by_the_month_after_a_year(
             "VALUES (%s, 1, 3, 'default', 'x')",
             moment,
         )
-    await run_job(quiet.pool, jobs["partitions"], by_hand)
-    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 1
+    await run_job(quiet.pool, jobs["partitions"], no_guard)
+    assert await run_job(quiet.pool, jobs["audit"], no_guard) == 1
     assert await quiet.rows("SELECT count(*) FROM changes WHERE resource_id = 'x'") == [(1,)]
-    assert await run_job(quiet.pool, jobs["audit"], by_hand) == 0
+    assert await run_job(quiet.pool, jobs["audit"], no_guard) == 0
 
 
 @pytest.mark.seed("S2.147-148")
-async def test_request_ids_are_forgotten_after_a_day(
+async def test_request_ids_are_deleted_after_a_day(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     first = await caller.create(request_id="r-1")
@@ -99,12 +99,12 @@ async def test_request_ids_are_forgotten_after_a_day(
     await quiet.execute(
         "UPDATE idempotency_keys SET create_time = now() - interval '25 h' WHERE request_id = 'r-1'"
     )
-    assert await run_job(quiet.pool, jobs["request-ids"], by_hand) == 1
+    assert await run_job(quiet.pool, jobs["request-ids"], no_guard) == 1
     assert (await caller.create(request_id="r-1")).name != first.name
 
 
 @pytest.mark.seed("S2.139")
-async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
+async def test_checkpoints_beyond_ten_and_of_deleted_tasks_are_deleted(
     quiet: RunningTaskDb, caller: Caller, jobs: dict[str, Job]
 ) -> None:
     task_id = (await caller.create()).metadata.id
@@ -114,15 +114,17 @@ async def test_checkpoints_beyond_ten_and_of_tasks_that_are_gone_are_deleted(
         "FROM generate_series(1, 13) n, unnest(ARRAY[%s, 'gone']) t",
         task_id,
     )
-    assert await run_job(quiet.pool, jobs["checkpoints"], by_hand) == 16
+    assert await run_job(quiet.pool, jobs["checkpoints"], no_guard) == 16
     kept = await quiet.rows("SELECT task_id, min(sequence), count(*) FROM checkpoints GROUP BY task_id")
     assert kept == [(task_id, 4, 10)]
 
 
 @pytest.mark.seed("S0.99")
-async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jobs: dict[str, Job]) -> None:
+async def test_tables_with_many_deletions_are_vacuumed_early(
+    quiet: RunningTaskDb, jobs: dict[str, Job]
+) -> None:
     before = await quiet.rows("SELECT statement_timestamp()")
-    assert await run_job(quiet.pool, jobs["vacuum"], by_hand) > 5
+    assert await run_job(quiet.pool, jobs["vacuum"], no_guard) > 5
     vacuumed = await quiet.rows("SELECT last_vacuum FROM pg_stat_user_tables WHERE relname = 'runners'")
     assert vacuumed[0][0] > before[0][0]
     settings = dict(
@@ -132,8 +134,8 @@ async def test_tables_that_lose_rows_are_vacuumed_early(quiet: RunningTaskDb, jo
         assert any(option.startswith("autovacuum_vacuum_scale_factor") for option in settings[table]), table
 
 
-# What ANALYZE asks of an index by an expression: waits for a lock, and fails where statements are cut short.
-PATIENT = """
+# ANALYZE evaluates this index expression: it waits for a lock, and fails under the usual statement_timeout.
+SLOW_INDEX = """
 CREATE FUNCTION patient(text) RETURNS text IMMUTABLE LANGUAGE plpgsql SET lock_timeout = 0 AS $$ BEGIN
     PERFORM pg_advisory_xact_lock_shared(7);
     IF current_setting('statement_timeout') = '30s' THEN RAISE 'cut short'; END IF;
@@ -143,32 +145,32 @@ CREATE INDEX ON runners (patient(runner_id));
 """
 
 
-async def test_a_long_vacuum_is_not_cut_short_and_shows_that_it_is_alive(
+async def test_a_long_vacuum_has_a_longer_timeout_and_sends_heartbeats(
     quiet: RunningTaskDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chores, "SIGN_SECONDS", 0.01)
-    signs, alive = 0, asyncio.Event()
+    monkeypatch.setattr(maintenance_jobs, "HEARTBEAT_SECONDS", 0.01)
+    heartbeats, alive = 0, asyncio.Event()
 
-    async def stand(tx: Tx) -> None:
-        nonlocal signs
-        signs += 1
-        if signs == 20:
+    async def guard(tx: Tx) -> None:
+        nonlocal heartbeats
+        heartbeats += 1
+        if heartbeats == 20:
             alive.set()
 
     pool = Pool(quiet.url, PoolOptions(size=2))
     await pool.open()
     with psycopg.connect(quiet.url, autocommit=True) as connection:
         connection.execute("INSERT INTO runners (runner_id, key_id, registration) VALUES ('r', 'k', '')")
-        connection.execute(PATIENT)
+        connection.execute(SLOW_INDEX)
         connection.execute("SELECT pg_advisory_lock(7)")
-        job = asyncio.create_task(run_job(pool, chores.VacuumJob(pool, Every(DAY)), stand))
+        job = asyncio.create_task(run_job(pool, maintenance_jobs.VacuumJob(pool, Every(DAY)), guard))
         async with asyncio.timeout(60):
             await alive.wait()
         assert not job.done()
         connection.execute("SELECT pg_advisory_unlock(7)")
         async with asyncio.timeout(60):
             assert await job > 5
-    # Whoever gets a connection next is cut short again.
+    # The connections of the pool have the ordinary timeout again.
     async with pool.reading() as one, pool.reading() as other:
         for tx in (one, other):
             assert await tx.fetch("SHOW statement_timeout") == [("30s",)]

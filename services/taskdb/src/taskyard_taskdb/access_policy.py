@@ -14,9 +14,9 @@ _READ = allow(*_USERS)
 _WRITE = allow(*_USERS, scope=WRITE)
 _ADMIN = allow(Kind.ADMIN)
 _INTERNAL = allow(Kind.SCHEDULER)
-# The scheduler has validated what runners sent; these handlers check what a mistake of its own could break.
+# The scheduler has validated the messages of runners; these handlers check what its own defects could break.
 _INTERNAL_HOT = allow(Kind.SCHEDULER, validate=False)
-# A handler that validates by itself: in slices, per item, or with a reason of its own.
+# The handler validates the request itself: in slices, per item, or with its own error reasons.
 _OWN_VALIDATION = allow(*_USERS, scope=WRITE, validate=False)
 _BATCH = allow(*_USERS, scope=WRITE, validate=False, deadline=timedelta(minutes=2))
 
@@ -31,7 +31,7 @@ POLICIES: Mapping[str, Policy] = {
         {
             "CreateTask": _OWN_VALIDATION,
             "BatchCreateTasks": _BATCH,
-            # The scheduler explains tasks, and a workload checks its own fence with its runner's key.
+            # The scheduler reads tasks to explain them.
             "GetTask": allow(*_USERS, Kind.SCHEDULER),
             "BatchGetTasks": allow(*_USERS, validate=False),
             "ListTasks": _READ,
@@ -45,6 +45,7 @@ POLICIES: Mapping[str, Policy] = {
             "BatchRetryTasks": _BATCH,
             "ReportTaskStatus": _WRITE,
             "WaitTask": allow(*_USERS, waits=True),
+            # A workload checks its own fence with its runner's key.
             "CheckFence": allow(*Kind),
             "WatchTasks": _READ,
             "ListTaskRuns": _READ,

@@ -1,4 +1,4 @@
-"""Housekeeping on a real database: leases, runners, deadlines. Time passes by moving what is stored."""
+"""Expiry of leases and sessions, and deadlines. The tests let time pass by changing stored times."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard
 from services.taskdb.tests.yard import Runner, Yard, started, succeeded
 from taskyard.v1 import lease_pb2, session_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.storage.housekeeping.leader import Deposed
+from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.tenant import api_keys
-from taskyard_taskdb.sweep.expiry import ExpirySweep
-from taskyard_taskdb.sweep.leader import Office
-from taskyard_taskdb.sweep.pages import LeasePages
+from taskyard_taskdb.sweep.leader_election import Leadership
+from taskyard_taskdb.sweep.lease_expiry import ExpirySweep, LeasePages
 
 NO_GRACE = timedelta(0)
 
@@ -25,10 +24,10 @@ async def yard(quiet: RunningTaskDb) -> Yard:
 
 
 @pytest.fixture
-async def office(quiet: RunningTaskDb) -> Office:
-    office = Office(quiet.pool, NO_GRACE)
-    assert await office.seek()
-    return office
+async def leadership(quiet: RunningTaskDb) -> Leadership:
+    leadership = Leadership(quiet.pool, NO_GRACE)
+    assert await leadership.acquire()
+    return leadership
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def expiry(quiet: RunningTaskDb) -> ExpirySweep:
 
 
 async def age(taskdb: RunningTaskDb, table: str, column: str) -> None:
-    """Let the time in a column have passed."""
+    """Set a time column to the past."""
     async with taskdb.pool.transaction() as tx:
         await tx.execute(f"UPDATE {table} SET {column} = now() - interval '1 second'")
 
@@ -45,7 +44,7 @@ async def age(taskdb: RunningTaskDb, table: str, column: str) -> None:
 async def hold(
     yard: Yard, count: int = 1, **spec: object
 ) -> tuple[list[str], Runner, list[lease_pb2.Assignment]]:
-    """Tasks that a runner has started."""
+    """Make tasks that a runner has started."""
     names = await yard.create(count, **spec)
     runner, _ = await yard.hello()
     assignments = list((await yard.pop(runner)).assignments)
@@ -57,21 +56,21 @@ async def phases(yard: Yard, names: list[str]) -> list[int]:
     return [(await yard.task(name)).status.phase for name in names]
 
 
-async def test_a_first_lease_that_runs_out_gives_the_task_back(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+async def test_a_lease_that_expires_before_the_start_requeues_the_task(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     names = await yard.create(3)
     runner, _ = await yard.hello()
     assert len((await yard.pop(runner)).assignments) == 3
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_SCHEDULED] * 3
     await age(quiet, "leases", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_PENDING] * 3
-    # Nothing was started: no attempt is counted and no loss.
+    # The tasks were not started, so neither an attempt nor a runner loss is counted.
     task = await yard.task(names[0])
     assert (task.status.attempt, task.status.runner_loss_count) == (0, 0)
-    # The runner's session lives: its next renewals say that the leases are gone.
+    # The session is alive; its next renewal reports that the leases are lost.
     verdicts = (await yard.renew(runner)).verdicts
     assert {verdict.action for verdict in verdicts} == {lease_pb2.LEASE_ACTION_ABORT}
     assert len((await yard.pop(runner)).assignments) == 3
@@ -79,17 +78,17 @@ async def test_a_first_lease_that_runs_out_gives_the_task_back(
 
 @pytest.mark.seed("S1.56-57")
 @pytest.mark.seed("S0.86")
-async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+async def test_started_tasks_of_an_expired_session_are_redistributed_and_late_outcomes_accepted(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     names, runner, assignments = await hold(yard, 3)
     await age(quiet, "sessions", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_REDISTRIBUTING] * 3
     words = {row[0] for row in await quiet.rows("SELECT event FROM changes WHERE resource_kind = 2")}
     assert ChangeEvent.RUNNER_MARKED_DEAD in words
     assert (await yard.renew(runner)).lost
-    # A late outcome counts until the next claim, and takes the task off the queue.
+    # A late outcome is accepted until the next claim, and removes the task from the queue.
     (result,) = await yard.report(runner, succeeded(assignments[0]))
     assert result.phase == task_pb2.TASK_PHASE_SUCCEEDED
     other, _ = await yard.hello("runner-2")
@@ -100,12 +99,12 @@ async def test_started_work_of_an_expired_session_is_redistributed_and_salvaged(
     assert (await yard.task(names[0])).status.runner_loss_count == 0
 
 
-async def test_a_runner_that_comes_back_keeps_what_was_not_claimed(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+async def test_a_runner_that_reconnects_keeps_the_tasks_that_were_not_claimed(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     _, runner, assignments = await hold(yard, 2)
     await age(quiet, "sessions", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     other, _ = await yard.hello("runner-2")
     (claimed,) = (await yard.pop(other, 1)).assignments
     _, opened = await yard.hello(runner, held=[a.lease for a in assignments])
@@ -118,43 +117,43 @@ async def test_a_runner_that_comes_back_keeps_what_was_not_claimed(
     assert result.phase == task_pb2.TASK_PHASE_SUCCEEDED
 
 
-async def test_nobody_is_reaped_in_the_first_time_of_a_term(
+async def test_no_lease_is_expired_during_the_grace_period_of_a_new_leader(
     yard: Yard, quiet: RunningTaskDb, expiry: ExpirySweep
 ) -> None:
     names, _, _ = await hold(yard)
     await age(quiet, "sessions", "expire_time")
-    fresh = Office(quiet.pool, timedelta(hours=1))
-    assert await fresh.seek()
+    fresh = Leadership(quiet.pool, timedelta(hours=1))
+    assert await fresh.acquire()
     await expiry.run(fresh)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_RUNNING]
-    # A renewal goes on with the term; a term that had run out begins anew.
-    assert await fresh.seek()
+    # A renewal keeps the term; after an expiry a new term begins.
+    assert await fresh.acquire()
     term = fresh.term
     await age(quiet, "coordinator_state", "expires_at")
-    assert await fresh.seek()
+    assert await fresh.acquire()
     assert term is not None and fresh.term is not None
     assert fresh.term.epoch == term.epoch + 1
     assert not fresh.may_reap
 
 
-async def test_a_superseded_leader_writes_nothing(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+async def test_a_former_leader_writes_nothing(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     names, _, _ = await hold(yard)
     await age(quiet, "sessions", "expire_time")
     await age(quiet, "coordinator_state", "expires_at")
-    other = Office(quiet.pool, NO_GRACE)
-    assert await other.seek()
-    assert not await Office(quiet.pool, NO_GRACE).seek()
-    with pytest.raises(Deposed):
-        await expiry.run(office)
+    other = Leadership(quiet.pool, NO_GRACE)
+    assert await other.acquire()
+    assert not await Leadership(quiet.pool, NO_GRACE).acquire()
+    with pytest.raises(LeadershipLost):
+        await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_RUNNING]
     await expiry.run(other)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_REDISTRIBUTING]
 
 
-async def test_a_broken_stream_redistributes_only_what_asks_for_it(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+async def test_a_disconnect_redistributes_only_tasks_with_that_policy(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     prompt = await yard.create(on_runner_lost=task_pb2.RUNNER_LOST_POLICY_REDISTRIBUTE)
     forbid = await yard.create(
@@ -166,12 +165,12 @@ async def test_a_broken_stream_redistributes_only_what_asks_for_it(
             runner_id=runner.id, session_epoch=runner.epoch, disconnected=True
         )
     )
-    await expiry.run(office)
+    await expiry.run(leadership)
     running = task_pb2.TASK_PHASE_RUNNING
     assert await phases(yard, prompt + forbid + waits) == [running] * 3
     async with quiet.pool.transaction() as tx:
         await tx.execute("UPDATE sessions SET disconnect_time = now() - interval '11 seconds'")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, prompt + forbid + waits) == [
         task_pb2.TASK_PHASE_REDISTRIBUTING,
         running,
@@ -186,25 +185,25 @@ async def test_a_broken_stream_redistributes_only_what_asks_for_it(
         (task_pb2.RUNNER_LOST_POLICY_HOLD, task_pb2.TASK_PHASE_PAUSED),
     ],
 )
-async def test_a_lost_runner_fails_or_holds_its_tasks_as_they_ask(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep, policy: int, phase: int
+async def test_a_lost_runner_fails_or_pauses_its_tasks_by_their_policy(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep, policy: int, phase: int
 ) -> None:
     names, _, _ = await hold(yard, on_runner_lost=policy)
     await age(quiet, "sessions", "expire_time")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, names) == [phase]
     assert not await quiet.rows("SELECT FROM queue")
 
 
-async def test_a_cancel_that_nobody_follows_is_forced_and_the_holder_told(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+async def test_an_ignored_cancel_is_forced_and_the_holder_is_notified(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     (name,), runner, (assignment,) = await hold(yard)
     await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, [name]) == [task_pb2.TASK_PHASE_RUNNING]
     await age(quiet, "leases", "action_deadline")
-    await expiry.run(office)
+    await expiry.run(leadership)
     assert await phases(yard, [name]) == [task_pb2.TASK_PHASE_CANCELLED]
     (verdict,) = (await yard.renew(runner)).verdicts
     assert (verdict.lease, verdict.action) == (assignment.lease, lease_pb2.LEASE_ACTION_ABORT)
@@ -212,8 +211,8 @@ async def test_a_cancel_that_nobody_follows_is_forced_and_the_holder_told(
     assert "TASK_TERMINAL" in str(late.error)
 
 
-async def test_the_backstop_ends_a_run_whose_holder_says_nothing(
-    yard: Yard, quiet: RunningTaskDb, office: Office, expiry: ExpirySweep
+async def test_a_run_past_its_deadline_times_out_without_a_report(
+    yard: Yard, quiet: RunningTaskDb, leadership: Leadership, expiry: ExpirySweep
 ) -> None:
     from google.protobuf.duration_pb2 import Duration
 
@@ -223,7 +222,7 @@ async def test_the_backstop_ends_a_run_whose_holder_says_nothing(
             "UPDATE leases SET deadline_time = now(), schedule_time = now() - interval '2 hours', "
             "start_time = now() - interval '1 hour'"
         )
-    await expiry.run(office)
+    await expiry.run(leadership)
     task = await yard.task(name)
     assert task.status.phase == task_pb2.TASK_PHASE_TIMED_OUT
     assert task.status.error.code == "ATTEMPT_TIMEOUT"

@@ -1,0 +1,37 @@
+"""What sweeps share: lifecycle events applied to loaded tasks, and the callback after a commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+
+from taskyard_taskdb.domain import lifecycle
+from taskyard_taskdb.domain.event import Event
+from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.transition.load import Loaded
+from taskyard_taskdb.storage.transition.task_rows import Key
+
+logger = logging.getLogger(__name__)
+
+OnCommit = Callable[[CommitNotice], None]
+"""Called with what a transaction has written, after its commit."""
+
+
+def apply_events(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Transition]:
+    """Return the transitions of events on loaded tasks; an event that raises is logged and skipped."""
+    rng = Random()
+    transitions: list[Transition] = []
+    tasks = dict(loaded.tasks)
+    for key, event in events:
+        if key not in tasks:
+            continue
+        try:
+            transition = lifecycle.apply(tasks[key], event, loaded.now, rng)
+        except Exception:
+            logger.exception("%s of task %s/%s cannot be applied", type(event).__name__, *key)
+            continue
+        tasks[key] = transition.task
+        transitions.append(transition)
+    return transitions
