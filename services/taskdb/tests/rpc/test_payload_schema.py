@@ -19,19 +19,19 @@ from services.taskdb.tests.rpc.type_calls import (
 from taskyard import errors
 from taskyard.status import from_status
 from taskyard.v1 import common_pb2, task_service_pb2, task_type_pb2, task_type_service_pb2
-from taskyard_taskdb.rpc import payload_schema
+from taskyard_taskdb.rpc import json_schema
 
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
 
 
-def compiled(schema: Any) -> payload_schema.PayloadSchema:
-    return payload_schema.compile_schema(json.dumps(schema).encode(), "f")
+def compiled(schema: Any) -> json_schema.PayloadSchema:
+    return json_schema.compile_schema(json.dumps(schema).encode(), "f")
 
 
 def findings(schema: Any, document: Any) -> list[errors.FieldViolation]:
     payload = common_pb2.Payload(raw=json.dumps(document).encode())
-    return list(payload_schema.check(compiled(schema), payload, "f"))
+    return list(json_schema.check(compiled(schema), payload, "f"))
 
 
 def nested(depth: int, leaf: Any) -> Any:
@@ -74,7 +74,7 @@ def test_schemas_that_would_multiply_are_refused_and_the_message_says_why(schema
 
 def test_schemas_that_are_nested_too_deeply_are_refused() -> None:
     with pytest.raises(errors.FieldInvalid, match="deeper"):
-        payload_schema.compile_schema(b'{"items":' * 200 + b"{}" + b"}" * 200, "f")
+        json_schema.compile_schema(b'{"items":' * 200 + b"{}" + b"}" * 200, "f")
 
 
 def test_references_are_followed_however_they_are_spelled() -> None:

@@ -202,7 +202,7 @@ async def test_suspended_tenant_does_not_retry(taskdb: Any, tenant: Any) -> None
     task = await tenant.create()
     await ask(tenant, "CancelTask", task.name)
     await taskdb.rows("UPDATE tenants SET suspended = true WHERE tenant_id = 'default' RETURNING 1")
-    taskdb.taskdb.tasks._tenants.forget("default")
+    taskdb.taskdb.tenants.forget("default")
     with pytest.raises(errors.TenantSuspended):
         await ask(tenant, "RetryTask", task.name)
 

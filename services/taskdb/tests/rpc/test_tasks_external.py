@@ -142,8 +142,7 @@ async def test_stored_report_that_is_no_transition_is_dropped_and_audited(taskdb
     for task in (done, ordinary, deleted):
         await store_report(taskdb, task.name, FAILED)
     await taskdb.rows("DELETE FROM tasks WHERE task_id = %s RETURNING 1", deleted.metadata.id)
-    inbox = taskdb.taskdb.tasks._inbox
-    assert await inbox.apply_all() == 3
+    assert await taskdb.taskdb.inbox.apply_all() == 3
     assert await taskdb.rows("SELECT * FROM inbox") == []
     rows = await taskdb.rows(
         "SELECT resource_id, details ->> 'reason' FROM changes WHERE event = 23 ORDER BY id"

@@ -23,7 +23,7 @@ from taskyard_taskdb.domain.event import RetryRequested
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.rpc.callbacks import letter
+from taskyard_taskdb.rpc.webhooks import webhook_request
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.sweep.leader import Office
 from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
@@ -60,7 +60,7 @@ async def office(quiet: RunningTaskDb) -> Office:
 @pytest.fixture
 async def sender(quiet: RunningTaskDb) -> AsyncIterator[WebhookSender]:
     client = WebhookClient(Egress.parse("127.0.0.0/8"), 2.0)
-    yield WebhookSender(quiet.pool, lambda record: Letter(*letter(record)), client)
+    yield WebhookSender(quiet.pool, lambda record: Letter(*webhook_request(record)), client)
     await client.close()
 
 

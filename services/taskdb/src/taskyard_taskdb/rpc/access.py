@@ -1,8 +1,7 @@
-"""Names in requests: taken apart, and hidden where the caller does not see the tenant."""
+"""Resource names in requests: parsed, and not found where the caller does not see the tenant."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from taskyard.errors import FieldInvalid
@@ -34,11 +33,6 @@ def visible_scope(parent: str) -> str | None:
         return visible_tenant(parent)
     principal = current_principal()
     return principal.tenant if principal.kind is Kind.TENANT else None
-
-
-def page_binding(*parts: str) -> str:
-    """What a page token is bound to: the caller's tenant, and what it asks for."""
-    return json.dumps([current_principal().tenant, *parts])
 
 
 def tasks_of(parent: str, names: Sequence[str], field: str = "names") -> list[tuple[str, str]]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
-from taskyard.errors import FieldInvalid, PageTokenInvalid
-from taskyard.v1 import admin_service_pb2, admin_service_pb2_grpc
+from taskyard.errors import FieldInvalid
+from taskyard.v1 import admin_service_pb2
 from taskyard_taskdb.domain import page
 from taskyard_taskdb.domain.names import parse_tenant_name
 from taskyard_taskdb.domain.webhook import show_secret
-from taskyard_taskdb.rpc import access
-from taskyard_taskdb.rpc.durations import set_time
+from taskyard_taskdb.rpc import access, pages
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import CHECKS, Check, Finding
 from taskyard_taskdb.storage.doctor.repairs import Hands
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs
-from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
@@ -27,7 +25,7 @@ Examined = Callable[[str, int, int], None]
 """Hears of each check: its name, how many are left, how many were repaired."""
 
 
-class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
+class AdminHandler:
     """AdminService."""
 
     def __init__(
@@ -59,8 +57,8 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         self, request: admin_service_pb2.ListQuarantinesRequest, context: Any
     ) -> admin_service_pb2.ListQuarantinesResponse:
         tenant = parse_tenant_name(request.parent)
-        bound, size = f"quarantines|{tenant}", page.page_size(request.page_size)
-        after = _after(request.page_token, bound)
+        bound, size = pages.binding("quarantines", tenant), page.page_size(request.page_size)
+        after = pages.decode(request.page_token, bound, str, str) or ("", "")
         async with self._pool.reading() as tx:
             found = await quarantined_specs.page(tx, None if tenant == "-" else tenant, after, size + 1)
         response = admin_service_pb2.ListQuarantinesResponse()
@@ -74,8 +72,7 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
             set_time(told.create_time, quarantine.create_time)
         if len(found) > size:
             last = found[size - 1]
-            values = (last.tenant_id, last.digest)
-            response.next_page_token = page.encode_page(values, bound, datetime.now(UTC))
+            response.next_page_token = pages.encode((last.tenant_id, last.digest), bound)
         return response
 
     async def ReleaseQuarantine(
@@ -132,12 +129,3 @@ def _sentence(found: Finding) -> str:
     elif found.left and check.named:
         told += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
     return told
-
-
-def _after(token: str, bound: str) -> Key:
-    if not token:
-        return "", ""
-    match page.decode_page(token, bound, datetime.now(UTC)):
-        case (str() as tenant_id, str() as digest):
-            return tenant_id, digest
-    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")

@@ -9,16 +9,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
-from taskyard.v1 import api_key_pb2, api_key_service_pb2, api_key_service_pb2_grpc
+from taskyard.v1 import api_key_pb2, api_key_service_pb2
 from taskyard_kit.auth import Kind, Principal, current_principal
 from taskyard_kit.keys import ApiKey
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.names import check_id
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.rpc import access
-from taskyard_taskdb.rpc.durations import to_datetime
-from taskyard_taskdb.rpc.key_messages import fill_key
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.times import set_time, to_datetime
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -38,7 +37,7 @@ _KIND_NAMES = {
 }
 
 
-class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
+class ApiKeyHandler:
     """ApiKeyService. `forget` makes this replica ask again about a key; the others do within 5 s."""
 
     def __init__(self, pool: Pool, forget: Callable[[str], None]) -> None:
@@ -81,8 +80,8 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
             found, token = await read_page(
                 read,
                 lambda key: (key.key_id,),
-                asked_size=request.page_size,
-                token=request.page_token,
+                page_size=request.page_size,
+                page_token=request.page_token,
                 query=("ListApiKeys",),
             )
         response = api_key_service_pb2.ListApiKeysResponse(next_page_token=token)
@@ -173,3 +172,23 @@ async def _log(tx: Tx, event: ChangeEvent, key: StoredKey, actor: Actor, time: d
     if key.expire_time is not None:
         details["expire_time"] = key.expire_time.isoformat()
     await append_change(tx, event, key.tenant_id or _SYSTEM, key.key_id, actor, time, details=details)
+
+
+def fill_key(message: api_key_pb2.ApiKey, key: api_keys.StoredKey) -> None:
+    """Fill in all but the secret, of which only a digest is stored."""
+    message.name = f"apiKeys/{key.key_id}"
+    message.kind = api_key_pb2.PrincipalKind.ValueType(key.kind)
+    message.tenant = key.tenant_id or ""
+    message.read_only = key.read_only
+    message.description = key.description
+    if key.kind == api_keys.RUNNER:
+        scope = key.runner_scope
+        message.runner_scope.runner_id = scope.runner_id
+        message.runner_scope.tenants.extend(scope.tenants)
+        message.runner_scope.labels.update(scope.labels)
+    if key.create_time is not None:
+        set_time(message.create_time, key.create_time)
+    if key.expire_time is not None:
+        set_time(message.expire_time, key.expire_time)
+    if key.revoke_time is not None:
+        set_time(message.revoke_time, key.revoke_time)

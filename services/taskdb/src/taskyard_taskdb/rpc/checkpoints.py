@@ -11,8 +11,8 @@ from taskyard_kit.auth import require_tenant
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain.names import checkpoint_name, parse_checkpoint_name, parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
-from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_task
+from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report import checkpoints, run_logs
 from taskyard_taskdb.storage.report.checkpoints import NewCheckpoint, StoredCheckpoint
@@ -20,11 +20,12 @@ from taskyard_taskdb.storage.report.run_logs import LATEST, RunRef
 from taskyard_taskdb.watch.hub import Hub
 
 
-class CheckpointHolding:
+class LeasedCheckpointHandler:
     """LeaseService.WriteCheckpoint and ReadLeasedCheckpoint."""
 
-    _pool: Pool
-    _hub: Hub
+    def __init__(self, pool: Pool, hub: Hub) -> None:
+        self._pool = pool
+        self._hub = hub
 
     async def WriteCheckpoint(
         self, requests: AsyncIterator[lease_service_pb2.WriteCheckpointRequest], context: Any
@@ -80,10 +81,11 @@ class CheckpointHolding:
             )
 
 
-class CheckpointReading:
+class CheckpointReadHandler:
     """TaskService.ListCheckpoints and ReadCheckpoint."""
 
-    _pool: Pool
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def ListCheckpoints(
         self, request: task_service_pb2.ListCheckpointsRequest, context: Any
@@ -175,5 +177,5 @@ def _message(tenant_id: str, task_id: str, stored: StoredCheckpoint) -> checkpoi
         sha256=stored.sha256,
         content_type=stored.content_type,
         progress_percent=stored.progress_percent,
-        create_time=convert.timestamp(stored.create_time),
+        create_time=timestamp(stored.create_time),
     )

@@ -1,46 +1,34 @@
-"""Stored tasks and runs as messages."""
+"""Stored tasks, runs, leases and runners as messages, and messages as stored values."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf import json_format
 
-from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
-from taskyard_taskdb.domain.names import run_name
-from taskyard_taskdb.domain.words import ActorType, PendingReason
+from taskyard.v1 import common_pb2, lease_pb2, runner_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.names import parse_task_name, run_name, runner_name
+from taskyard_taskdb.domain.words import Action, ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
+from taskyard_taskdb.rpc.times import set_duration, set_time
 from taskyard_taskdb.storage.create.new_task import Created
+from taskyard_taskdb.storage.lease.lease import Lease, Verdict
 from taskyard_taskdb.storage.read.runs import RunRecord
 from taskyard_taskdb.storage.read.tasks import TaskRecord
+from taskyard_taskdb.storage.runner.runners import Registration, RunnerRecord
 
 View = task_service_pb2.TaskView
 NAME = task_service_pb2.TASK_VIEW_NAME
 BASIC = task_service_pb2.TASK_VIEW_BASIC
 FULL = task_service_pb2.TASK_VIEW_FULL
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def chosen_view(given: int, default: int) -> int:
     """The view that was asked for, or the method's default."""
     return given or default
-
-
-def set_time(field: Timestamp, value: datetime | None) -> None:
-    """Fills in a timestamp; None leaves it unset."""
-    if value is not None:
-        since = value - _EPOCH
-        field.seconds = since.days * 86400 + since.seconds
-        field.nanos = since.microseconds * 1000
-
-
-def timestamp(value: datetime) -> Timestamp:
-    """The time as a message of its own."""
-    made = Timestamp()
-    set_time(made, value)
-    return made
 
 
 def task_message(record: TaskRecord, view: int) -> task_pb2.Task:
@@ -249,3 +237,131 @@ def filter_fields(record: TaskRecord) -> dict[str, object]:
         "metadata.parent_task": None if parent is None else f"tenants/{record.tenant_id}/tasks/{parent}",
         "metadata.labels": record.labels or {},
     }
+
+
+_ACTIONS = {
+    Action.CANCEL: lease_pb2.LEASE_ACTION_CANCEL,
+    Action.PAUSE: lease_pb2.LEASE_ACTION_PAUSE,
+    None: lease_pb2.LEASE_ACTION_ABORT,
+}
+
+
+def read_lease(message: lease_pb2.LeaseRef, field: str) -> Lease:
+    """The lease that a message names. Raises FieldInvalid."""
+    tenant_id, task_id = parse_task_name(message.task, f"{field}.task")
+    return Lease(tenant_id, task_id, message.generation, message.lease_id)
+
+
+def read_leases(messages: Iterable[lease_pb2.LeaseRef], field: str) -> tuple[Lease, ...]:
+    """The leases that messages name, in order. Raises FieldInvalid."""
+    return tuple(read_lease(message, f"{field}[{n}]") for n, message in enumerate(messages))
+
+
+def fill_verdict(told: lease_pb2.LeaseVerdict, verdict: Verdict) -> None:
+    """Fills in a verdict."""
+    told.lease.task = verdict.lease.name
+    told.lease.generation = verdict.lease.generation
+    told.lease.lease_id = verdict.lease.lease_id
+    told.action = _ACTIONS[verdict.action]
+    told.reason = verdict.reason
+    if verdict.grace is not None:
+        set_duration(told.grace_period, verdict.grace)
+
+
+def read_registration(message: runner_pb2.RunnerRegistration) -> Registration:
+    """What an agent says about itself."""
+    return Registration(message.SerializeToString(), dict(message.labels), message.backend_type)
+
+
+def fill_runner(told: runner_pb2.Runner, runner: RunnerRecord) -> None:
+    """Fills in a runner, in force and as far as it is known."""
+    told.name = runner_name(runner.runner_id)
+    told.registration.MergeFromString(runner.registration)
+    told.state = _state(runner)
+    told.occupancy = _occupancy(runner, told.registration.capacity)
+    if runner.drain is not None:
+        told.drain.MergeFromString(runner.drain)
+    told.admin_labels.update(runner.admin_labels)
+    told.labels.update(runner.labels)
+    told.scope_labels.update(runner.scope.labels)
+    told.tenants.extend(runner.scope.tenants)
+    told.completed_count = runner.completed_count
+    told.failed_count = runner.failed_count
+    told.resource_version = runner.version
+    set_time(told.register_time, runner.register_time)
+    set_time(told.update_time, runner.update_time)
+    if runner.delete_time is not None:
+        set_time(told.delete_time, runner.delete_time)
+    _fill_session(told, runner)
+
+
+def _fill_session(told: runner_pb2.Runner, runner: RunnerRecord) -> None:
+    told.used_capacity = runner.used_capacity or 0
+    told.session_id = str(runner.session_id) if runner.session_id else ""
+    told.scheduler_id = runner.scheduler_id or ""
+    if runner.heartbeat_time is not None:
+        set_time(told.heartbeat_time, runner.heartbeat_time)
+
+
+def _state(runner: RunnerRecord) -> runner_pb2.RunnerState.ValueType:
+    if not runner.alive:
+        return runner_pb2.RUNNER_STATE_DEAD
+    if runner.draining or runner.drain is not None:
+        return runner_pb2.RUNNER_STATE_DRAINING
+    return runner_pb2.RUNNER_STATE_HEALTHY
+
+
+def _occupancy(runner: RunnerRecord, capacity: int) -> runner_pb2.RunnerOccupancy.ValueType:
+    if not runner.alive:
+        return runner_pb2.RUNNER_OCCUPANCY_OFFLINE
+    if (runner.used_capacity or 0) >= capacity:
+        return runner_pb2.RUNNER_OCCUPANCY_BUSY
+    return runner_pb2.RUNNER_OCCUPANCY_IDLE
+
+
+def fill_held(told: runner_pb2.Runner, tasks: list[str]) -> None:
+    """Fills in what the runner holds by record, which its last heartbeat may not know yet."""
+    told.tasks.extend(tasks)
+    told.used_capacity = len(tasks)
+    if told.occupancy != runner_pb2.RUNNER_OCCUPANCY_OFFLINE:
+        full = len(tasks) >= told.registration.capacity
+        told.occupancy = runner_pb2.RUNNER_OCCUPANCY_BUSY if full else runner_pb2.RUNNER_OCCUPANCY_IDLE
+
+
+def shorten_runner(told: runner_pb2.Runner) -> None:
+    """Removes what view BASIC leaves out."""
+    told.ClearField("tasks")
+    told.registration.ClearField("env")
+    told.registration.ClearField("metadata")
+
+
+def runner_filter_fields(told: runner_pb2.Runner) -> dict[str, object]:
+    """What filters of runners compare, by path."""
+    registration = told.registration
+    heartbeat = told.heartbeat_time.ToDatetime(UTC) if told.HasField("heartbeat_time") else None
+    return {
+        "id": told.name.removeprefix("runners/"),
+        "state": told.state,
+        "occupancy": told.occupancy,
+        "registration.backend_type": registration.backend_type,
+        "registration.version": registration.version,
+        "registration.task_types": {name: name for name in registration.task_types},
+        "heartbeat_time": heartbeat,
+        "labels": dict(told.labels),
+    }
+
+
+def make_raw(payload: common_pb2.Payload) -> None:
+    """Turn a structured payload into its raw form, in place."""
+    if payload.WhichOneof("value") == "json":
+        document = json_format.MessageToDict(payload.json)
+        payload.raw = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        payload.content_type = "application/json"
+
+
+def raw_payload(payload: common_pb2.Payload) -> common_pb2.Payload:
+    """A copy in raw form."""
+    made = common_pb2.Payload()
+    made.CopyFrom(payload)
+    make_raw(made)
+    return made

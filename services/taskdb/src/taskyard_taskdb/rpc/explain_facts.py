@@ -10,9 +10,9 @@ from taskyard.v1 import lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType, Kind
-from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.rpc.runner_messages import fill_runner
+from taskyard_taskdb.rpc.convert import fill_runner
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.claim import shares
@@ -25,12 +25,13 @@ Request = lease_service_pb2.ReadExplainFactsRequest
 Response = lease_service_pb2.ReadExplainFactsResponse
 
 
-class ExplainMethods:
+class ExplainHandler:
     """LeaseService.ReadExplainFacts."""
 
-    _pool: Pool
-    _specs: SpecReader
-    _types: TypeCache
+    def __init__(self, pool: Pool, specs: SpecReader, types: TypeCache) -> None:
+        self._pool = pool
+        self._specs = specs
+        self._types = types
 
     async def ReadExplainFacts(self, request: Request, context: Any) -> Response:
         """Read what ExplainTask needs; the scheduler has authorised the tenant."""

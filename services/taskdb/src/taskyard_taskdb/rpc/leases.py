@@ -1,43 +1,32 @@
-"""LeaseService, put together from its parts, and the renewal of leases that follow no session."""
+"""LeaseService.RenewLeases: the renewal of leases that belong to no session."""
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
 from taskyard.errors import FieldInvalid
-from taskyard.v1 import lease_service_pb2, lease_service_pb2_grpc
-from taskyard_taskdb.rpc.checkpoints import CheckpointHolding
-from taskyard_taskdb.rpc.children import ChildCreation
-from taskyard_taskdb.rpc.create import CreateMethods
-from taskyard_taskdb.rpc.durations import to_timedelta
-from taskyard_taskdb.rpc.explain_facts import ExplainMethods
-from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_leases
-from taskyard_taskdb.rpc.logs import LogAppending
-from taskyard_taskdb.rpc.pop import FIRST_LEASE, PopMethods
-from taskyard_taskdb.rpc.queue_watch import QueueWatchMethods
-from taskyard_taskdb.rpc.reports import ReportBatch, ReportMethods
-from taskyard_taskdb.rpc.spec import SpecReader
-from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard.v1 import lease_service_pb2
+from taskyard_taskdb.rpc.convert import fill_verdict, read_leases
+from taskyard_taskdb.rpc.pop import FIRST_LEASE
+from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.lease import renewals
 from taskyard_taskdb.storage.lease.lease import Lease, Verdict
 from taskyard_taskdb.storage.lease.renewals import Return
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_LEASES = 5000
 
 
-class RenewMethods:
+class RenewHandler:
     """LeaseService.RenewLeases."""
 
-    _pool: Pool
-    _lanes: Lanes
-    _hub: Hub
+    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub) -> None:
+        self._pool = pool
+        self._lanes = lanes
+        self._hub = hub
 
     async def RenewLeases(
         self, request: lease_service_pb2.RenewLeasesRequest, context: Any
@@ -72,41 +61,3 @@ class RenewMethods:
         self._lanes.committed(written)
         self._hub.wake()
         return verdicts
-
-
-class LeaseServicer(
-    PopMethods,
-    ReportMethods,
-    RenewMethods,
-    QueueWatchMethods,
-    LogAppending,
-    CheckpointHolding,
-    ChildCreation,
-    ExplainMethods,
-    lease_service_pb2_grpc.LeaseServiceServicer,
-):
-    """LeaseService. `draining` is set when the server wants streams to end."""
-
-    def __init__(
-        self,
-        pool: Pool,
-        lanes: Lanes,
-        hub: Hub,
-        followers: LogFollowers,
-        reports: ReportBatch,
-        tasks: CreateMethods,
-        types: TypeCache,
-        draining: asyncio.Event,
-        specs: SpecReader,
-    ) -> None:
-        self._pool = pool
-        self._lanes = lanes
-        self._hub = hub
-        self._followers = followers
-        self._batch = reports
-        self._tasks = tasks
-        self._types = types
-        self._draining = draining
-        self._specs = specs
-        self._watches = set()
-        self._queue = Queue(pool, lanes)

@@ -29,11 +29,12 @@ FOLLOW_POLL_SECONDS = 1.0
 Cursor = tuple[int, int]
 
 
-class LogAppending:
+class LogAppendHandler:
     """LeaseService.AppendLogs."""
 
-    _pool: Pool
-    _followers: LogFollowers
+    def __init__(self, pool: Pool, followers: LogFollowers) -> None:
+        self._pool = pool
+        self._followers = followers
 
     async def AppendLogs(
         self, request: lease_service_pb2.AppendLogsRequest, context: Any
@@ -60,12 +61,13 @@ class LogAppending:
         return lease_service_pb2.AppendLogsResponse(results=results)
 
 
-class LogReading:
+class LogReadHandler:
     """TaskService.ListTaskLogs and TailTaskLogs."""
 
-    _pool: Pool
-    _hub: Hub
-    _followers: LogFollowers
+    def __init__(self, pool: Pool, hub: Hub, followers: LogFollowers) -> None:
+        self._pool = pool
+        self._hub = hub
+        self._followers = followers
 
     async def ListTaskLogs(
         self, request: task_service_pb2.ListTaskLogsRequest, context: Any

@@ -10,8 +10,8 @@ from taskyard import status
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
 from taskyard_taskdb import failpoints
-from taskyard_taskdb.rpc.durations import set_duration, set_time, to_timedelta
-from taskyard_taskdb.rpc.payloads import make_raw
+from taskyard_taskdb.rpc.convert import make_raw
+from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.claimer import Queue
 from taskyard_taskdb.storage.claim.lane import LaneKey
@@ -27,13 +27,14 @@ _MAX_RUNNERS = 1000
 _MAX_TASKS = 10_000
 
 
-class PopMethods:
+class ClaimHandler:
     """LeaseService.PopTasks."""
 
-    _pool: Pool
-    _queue: Queue
-    _types: TypeCache
-    _hub: Hub
+    def __init__(self, pool: Pool, queue: Queue, types: TypeCache, hub: Hub) -> None:
+        self._pool = pool
+        self._queue = queue
+        self._types = types
+        self._hub = hub
 
     async def PopTasks(
         self, request: lease_service_pb2.PopTasksRequest, context: Any

@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from typing import Any
 
 from taskyard.v1 import lease_service_pb2
-from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.rpc.lease_messages import fill_verdict
-from taskyard_taskdb.rpc.runner_messages import fill_runner
+from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.claim import lanes as lane_reads
 from taskyard_taskdb.storage.claim import shares
 from taskyard_taskdb.storage.claim.lane import Filling, LaneKey
@@ -45,16 +44,17 @@ USES_PER_SECOND = 1000
 Response = lease_service_pb2.WatchQueueResponse
 
 
-class QueueWatchMethods:
-    """LeaseService.WatchQueue."""
+class QueueWatchHandler:
+    """LeaseService.WatchQueue. Streams end when `draining` is set."""
 
-    _pool: Pool
-    _lanes: Lanes
-    _draining: asyncio.Event
-    _watches: set[asyncio.Future[None]]
+    def __init__(self, pool: Pool, lanes: Lanes, draining: asyncio.Event) -> None:
+        self._pool = pool
+        self._lanes = lanes
+        self._draining = draining
+        self._watches: set[asyncio.Future[None]] = set()
 
-    async def close_watches(self) -> None:
-        """Wait until every open watch has said that it is closing; for the time of a drain."""
+    async def close(self) -> None:
+        """Wait until every open stream has sent that it is closing; for the time of a drain."""
         if self._watches:
             await asyncio.wait(self._watches, timeout=GOODBYE_SECONDS)
 

@@ -10,9 +10,10 @@ from google.protobuf.struct_pb2 import Struct
 
 from taskyard import status
 from taskyard.errors import FieldInvalid, TaskyardError
-from taskyard.v1 import lease_pb2, lease_service_pb2, task_pb2
+from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.event import (
     CancelledByHolder,
+    ExternalReported,
     Failed,
     HolderEvent,
     ProgressReported,
@@ -20,15 +21,19 @@ from taskyard_taskdb.domain.event import (
     TimedOut,
     runner,
 )
-from taskyard_taskdb.domain.task import RunError
-from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
-from taskyard_taskdb.rpc.durations import to_datetime, to_timedelta
+from taskyard_taskdb.domain.task import Actor, RunError, TaskState
+from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason
+from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.actions import repeatable_request
+from taskyard_taskdb.rpc.reads import read_current
 from taskyard_taskdb.rpc.result_schema import ResultChecks
-from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.rpc.times import to_datetime, to_timedelta
+from taskyard_taskdb.rpc.validate import check_payload, check_struct
 from taskyard_taskdb.storage.batch import Batcher
-from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.report.external_inbox import ReportInbox
 from taskyard_taskdb.storage.report.reports import Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000
@@ -38,9 +43,9 @@ _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1
 class ReportBatch:
     """Reports of concurrent calls, in flushes of up to a thousand, one at a time: order is kept."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, types: TypeCache) -> None:
-        self._checks = ResultChecks(pool, types)
-        self._reports = Reports(pool, lanes, merge_details)
+    def __init__(self, reports: Reports, checks: ResultChecks, hub: Hub) -> None:
+        self._reports = reports
+        self._checks = checks
         self._hub = hub
         self._calls: Batcher[list[Report], list[Outcome]] = Batcher(
             self._flush, max_items=MAX_REPORTS, max_weight=MAX_REPORTS, weigh=len
@@ -61,10 +66,11 @@ class ReportBatch:
         return [[next(outcomes) for _ in call] for call in calls]
 
 
-class ReportMethods:
+class RunReportHandler:
     """LeaseService.ReportRuns."""
 
-    _batch: ReportBatch
+    def __init__(self, batch: ReportBatch) -> None:
+        self._batch = batch
 
     async def ReportRuns(
         self, request: lease_service_pb2.ReportRunsRequest, context: Any
@@ -211,3 +217,72 @@ def merge_details(stored: bytes | None, reported: bytes) -> bytes:
     for name, value in news.fields.items():
         merged.fields[name].CopyFrom(value)
     return merged.SerializeToString(deterministic=True)
+
+
+StatusRequest = task_service_pb2.ReportTaskStatusRequest
+
+
+class ExternalReportHandler:
+    """TaskService.ReportTaskStatus, for tasks that no runner executes."""
+
+    def __init__(self, pool: Pool, inbox: ReportInbox, checks: ResultChecks) -> None:
+        self._pool = pool
+        self._inbox = inbox
+        self._checks = checks
+
+    async def ReportTaskStatus(
+        self, request: StatusRequest, context: Any
+    ) -> task_service_pb2.ReportTaskStatusResponse:
+        key = access.visible_task(request.name)
+        _check_status(request)
+        repeatable = repeatable_request(request, request.request_id, key)
+        report = (await self._judged(request, key)).SerializeToString()
+        if request.enqueue:
+            task = await read_current(self._pool, key, convert.NAME)
+            await self._inbox.store(key, report, access.caller(), repeatable)
+        else:
+            await self._inbox.apply(key, report, access.caller(), request.resource_version, repeatable)
+            task = await read_current(self._pool, key, convert.NAME)
+        return task_service_pb2.ReportTaskStatusResponse(task=task)
+
+    async def _judged(self, request: StatusRequest, key: Key) -> StatusRequest:
+        """The report, or a failure in place of a success whose result does not match its type's schema."""
+        if request.phase != task_pb2.TASK_PHASE_SUCCEEDED:
+            return request
+        error = await self._checks.judge_one(key, request.result)
+        if error is None:
+            return request
+        judged = StatusRequest()
+        judged.CopyFrom(request)
+        judged.ClearField("result")
+        judged.phase = task_pb2.TASK_PHASE_FAILED
+        wrong = common_pb2.TaskError(code=error.code, message=error.message)
+        wrong.error_class = common_pb2.ERROR_CLASS_PERMANENT
+        judged.error.CopyFrom(wrong)
+        return judged
+
+
+def _check_status(request: StatusRequest) -> None:
+    if request.HasField("details"):
+        check_struct(request.details, "details")
+    if request.result.HasField("output"):
+        check_payload(request.result.output, "result.output")
+    if request.result.HasField("metrics"):
+        check_struct(request.result.metrics, "result.metrics")
+    if request.error.HasField("details"):
+        check_struct(request.error.details, "error.details")
+
+
+def read_external_report(encoded: bytes, task: TaskState, actor: Actor) -> ExternalReported:
+    """The event of a stored request for a task as it is now."""
+    request = StatusRequest.FromString(encoded)
+    details = request.details.SerializeToString(deterministic=True) if request.HasField("details") else None
+    return ExternalReported(
+        actor=actor,
+        request_id=request.request_id or None,
+        phase=Phase(request.phase) if request.phase else None,
+        details=None if details is None else merge_details(task.details, details),
+        progress=request.progress.SerializeToString() if request.HasField("progress") else None,
+        result=request.result.SerializeToString() if request.HasField("result") else None,
+        error=read_error(request.error) if request.HasField("error") else None,
+    )

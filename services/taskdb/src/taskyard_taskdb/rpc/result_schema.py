@@ -11,8 +11,8 @@ from taskyard.v1 import task_pb2
 from taskyard_taskdb.domain.event import Failed, runner
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass
-from taskyard_taskdb.rpc import payload_schema
-from taskyard_taskdb.rpc.payload_schema import PayloadSchema
+from taskyard_taskdb.rpc import json_schema
+from taskyard_taskdb.rpc.json_schema import PayloadSchema
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.reports import Report, Said
@@ -94,7 +94,7 @@ def _judged(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
 def _error(schema: PayloadSchema, result: task_pb2.TaskResult) -> RunError | None:
     output = result.output if result.HasField("output") else None
     try:
-        found = payload_schema.check(schema, output, "result.output")
+        found = json_schema.check(schema, output, "result.output")
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         found = (FieldViolation("result.output.raw", f"is not JSON: {error}"[:200], "json_schema"),)
     if not found:

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from taskyard.errors import FieldImmutable, FieldInvalid, NotFound, PageTokenInvalid
-from taskyard.v1 import runner_pb2, runner_service_pb2, runner_service_pb2_grpc
+from taskyard.errors import FieldImmutable, FieldInvalid, NotFound
+from taskyard.v1 import runner_pb2, runner_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.filter_fields import RUNNER_FIELDS
 from taskyard_taskdb.domain.names import parse_runner_name
-from taskyard_taskdb.rpc import access
-from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.rpc.runner_messages import fill_held, fill_runner, filter_fields, shorten
+from taskyard_taskdb.rpc import access, pages
+from taskyard_taskdb.rpc.convert import fill_held, fill_runner, runner_filter_fields, shorten_runner
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -30,7 +30,7 @@ FULL = runner_service_pb2.RUNNER_VIEW_FULL
 SCAN = 500
 
 
-class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
+class RunnerHandler:
     """RunnerService. What changes is stored; schedulers are told and tell the runner."""
 
     def __init__(self, pool: Pool, lanes: Lanes, hub: Hub) -> None:
@@ -48,19 +48,20 @@ class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
         self, request: runner_service_pb2.ListRunnersRequest, context: Any
     ) -> runner_service_pb2.ListRunnersResponse:
         wanted = filters.parse(request.filter, RUNNER_FIELDS) if request.filter else None
-        bound = f"runners|{request.filter}|{request.show_deleted}"
-        after = _after(request.page_token, bound)
+        bound = pages.binding("runners", request.filter, str(request.show_deleted))
+        position = pages.decode(request.page_token, bound, str)
+        after = position[0] if position else ""
         size = page.page_size(request.page_size)
         response = runner_service_pb2.ListRunnersResponse()
         async with self._pool.reading() as tx:
             while True:
                 ids = await runner_admin.list_ids(tx, after, SCAN, deleted=request.show_deleted)
                 for runner in await _read(tx, ids, request.view or BASIC) if ids else ():
-                    if wanted is not None and not wanted.matches(filter_fields(runner)):
+                    if wanted is not None and not wanted.matches(runner_filter_fields(runner)):
                         continue
                     if len(response.runners) == size:
                         last = parse_runner_name(response.runners[-1].name)
-                        response.next_page_token = page.encode_page((last,), bound, datetime.now(UTC))
+                        response.next_page_token = pages.encode((last,), bound)
                         return response
                     response.runners.append(runner)
                 if len(ids) < SCAN:
@@ -157,18 +158,9 @@ async def _read(tx: Tx, runner_ids: list[str], view: int) -> list[runner_pb2.Run
         fill_runner(runner, record)
         fill_held(runner, held[record.runner_id])
         if view == BASIC:
-            shorten(runner)
+            shorten_runner(runner)
         made.append(runner)
     return made
-
-
-def _after(token: str, bound: str) -> str:
-    if not token:
-        return ""
-    match page.decode_page(token, bound, datetime.now(UTC)):
-        case (str() as runner_id,):
-            return runner_id
-    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
 
 
 def _same_drain(stored: bytes, wanted: runner_pb2.DrainRequest) -> bool:

@@ -9,16 +9,15 @@ from typing import Any
 from uuid import UUID
 
 from taskyard.errors import FieldInvalid, TaskyardError, Unauthenticated
-from taskyard.v1 import session_service_pb2, session_service_pb2_grpc
+from taskyard.v1 import session_service_pb2
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.event import ProgressReported, runner
 from taskyard_taskdb.domain.names import task_name
-from taskyard_taskdb.rpc.durations import set_duration, to_datetime, to_timedelta
-from taskyard_taskdb.rpc.key_messages import fill_key
-from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_leases
+from taskyard_taskdb.rpc.api_keys import fill_key
+from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict, read_lease, read_leases, read_registration
 from taskyard_taskdb.rpc.reports import ReportBatch
-from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
+from taskyard_taskdb.rpc.times import set_duration, to_datetime, to_timedelta
 from taskyard_taskdb.storage.claim.lanes import Lanes, News
 from taskyard_taskdb.storage.lease import renewals, sessions
 from taskyard_taskdb.storage.lease.lease import Verdict
@@ -37,7 +36,7 @@ KEY_TTL = timedelta(seconds=5)
 MAX_SESSIONS = 1000
 
 
-class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
+class SessionHandler:
     """SessionService. Heartbeats use the reserved connections, so that they never wait behind work."""
 
     def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, reports: ReportBatch) -> None:

@@ -21,11 +21,11 @@ from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
-from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
+from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.create.new_task import NewTask
 from taskyard_taskdb.storage.tenant.tenants import Tenant
 

@@ -12,8 +12,9 @@ from taskyard.errors import FieldInvalid, FilterInvalid
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.stats import Durations, Stats
-from taskyard_taskdb.rpc import convert
-from taskyard_taskdb.rpc.access import page_binding, visible_scope
+from taskyard_taskdb.rpc import pages
+from taskyard_taskdb.rpc.access import visible_scope
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.stats import stats as task_stats
@@ -50,26 +51,25 @@ class StatsCache:
         self._answers[key] = (now, answer)
 
 
-class StatsMethods:
+class StatsHandler:
     """TaskService.GetTaskStats."""
 
-    _pool: Pool
-    _stats: StatsCache
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._responses = StatsCache()
 
     async def GetTaskStats(self, request: Request, context: Any) -> Response:
         """Numbers of the tasks created in a span of time."""
         chosen = filters.parse(request.filter) if request.filter else None
         tenant_id = visible_scope(request.parent)
-        key = page_binding(request.SerializeToString(deterministic=True).hex())
-        answer = self._stats.find(key)
-        if answer is None:
-            answer = await self._answer(request, tenant_id, chosen)
-            self._stats.keep(key, answer)
-        return answer
+        key = pages.binding(request.SerializeToString(deterministic=True).hex())
+        response = self._responses.find(key)
+        if response is None:
+            response = await self._read(request, tenant_id, chosen)
+            self._responses.keep(key, response)
+        return response
 
-    async def _answer(
-        self, request: Request, tenant_id: str | None, chosen: filters.Filter | None
-    ) -> Response:
+    async def _read(self, request: Request, tenant_id: str | None, chosen: filters.Filter | None) -> Response:
         by_runner = task_service_pb2.STATS_DIMENSION_RUNNER in request.group_by
         exact = chosen is not None or by_runner
         if not exact:
@@ -85,7 +85,7 @@ class StatsMethods:
             if found is None:
                 found, as_of = await _counted(tx, query)
         response = Response(groups=map(_message, found))
-        convert.set_time(response.as_of_time, as_of)
+        set_time(response.as_of_time, as_of)
         return response
 
     async def _catch_up(self) -> None:

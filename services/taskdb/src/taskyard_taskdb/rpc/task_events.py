@@ -11,6 +11,7 @@ from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -166,7 +167,7 @@ def _message(change: LoggedChange, record: TaskRecord | None, kind: EventType.Va
         event_type=ChangeEvent(change.event).word,
         actor=common_pb2.Actor(type=common_pb2.ActorType.ValueType(change.actor_type), id=change.actor_id),
     )
-    convert.set_time(event.time, change.time)
+    set_time(event.time, change.time)
     if change.previous_phase != change.phase:
         event.previous_phase = task_pb2.TaskPhase.ValueType(change.previous_phase)
     if record is not None:
@@ -219,7 +220,7 @@ def _status(change: LoggedChange) -> task_pb2.TaskStatus:
         status.runner = f"runners/{change.runner_id}"
     if change.error_code:
         status.error.code = change.error_code
-    convert.set_time(status.next_attempt_time, change.next_attempt_time)
+    set_time(status.next_attempt_time, change.next_attempt_time)
     if change.phase >= Phase.SUCCEEDED:
-        convert.set_time(status.end_time, change.time)
+        set_time(status.end_time, change.time)
     return status

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskyard.errors import AlreadyExists, NotEmpty, NotFound, ResourceVersionMismatch
-from taskyard.v1 import task_pb2, task_type_pb2, task_type_service_pb2, task_type_service_pb2_grpc
+from taskyard.v1 import task_pb2, task_type_pb2, task_type_service_pb2
 from taskyard_kit.auth import require_tenant
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.filter_fields import TASK_TYPE_FIELDS
 from taskyard_taskdb.domain.names import parse_task_type_name, task_type_name
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.rpc import access, masks, payload_schema
+from taskyard_taskdb.rpc import access, json_schema, masks
 from taskyard_taskdb.rpc.access import visible_scope
-from taskyard_taskdb.rpc.callbacks import check_callback
-from taskyard_taskdb.rpc.durations import set_time, to_timedelta
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.times import set_time, to_timedelta
 from taskyard_taskdb.rpc.type_rules import check_definition
 from taskyard_taskdb.rpc.validate import check_payload, check_spec, check_text
+from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.create import request_ids
@@ -38,7 +38,7 @@ _OUTPUT = ("name", "revision", "resource_version", "create_time", "update_time")
 _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not in _OUTPUT)
 
 
-class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
+class TaskTypeHandler:
     """TaskTypeService. Changes are told to every replica; one that has not heard knows them within 2 s."""
 
     def __init__(self, pool: Pool, lanes: Lanes, egress: Egress) -> None:
@@ -85,9 +85,10 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
             found, token = await read_page(
                 read,
                 lambda row: row.key,
-                asked_size=request.page_size,
-                token=request.page_token,
+                page_size=request.page_size,
+                page_token=request.page_token,
                 query=("ListTaskTypes", request.parent),
+                key_size=2,
                 filter_text=request.filter,
                 fields=TASK_TYPE_FIELDS,
                 values=_values,
@@ -172,8 +173,8 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
         check_payload(request.payload, "payload")
         response = Service.ValidatePayloadResponse(valid=True)
         if definition.payload_schema:
-            schema = payload_schema.compile_schema(definition.payload_schema, "payload_schema")
-            for finding in payload_schema.check(schema, request.payload, "payload"):
+            schema = json_schema.compile_schema(definition.payload_schema, "payload_schema")
+            for finding in json_schema.check(schema, request.payload, "payload"):
                 response.valid = False
                 response.violations.add(field=finding.field, description=finding.description)
         return response

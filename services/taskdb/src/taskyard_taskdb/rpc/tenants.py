@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from taskyard.errors import AlreadyExists, FieldInvalid, NotEmpty, NotFound, ResourceVersionMismatch
-from taskyard.v1 import tenant_pb2, tenant_service_pb2, tenant_service_pb2_grpc
+from taskyard.v1 import tenant_pb2, tenant_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.filter_fields import TENANT_FIELDS
 from taskyard_taskdb.domain.names import tenant_name
 from taskyard_taskdb.domain.quota import Quota, QuotaOverrides, Tier
 from taskyard_taskdb.rpc import access, masks
-from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.claim.lanes import Lanes
@@ -35,7 +35,7 @@ _MUTABLE = ("display_name", "tier", "quota", "suspended", "queue_paused")
 _LIMITS = ("max_concurrent_tasks", "max_queue_depth", "rate_limit_per_sec", "rate_burst", "weight")
 
 
-class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
+class TenantHandler:
     """TenantService. Changes are told to every replica; one that has not heard knows them within 2 s."""
 
     def __init__(self, pool: Pool, lanes: Lanes) -> None:
@@ -102,8 +102,8 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
             found, token = await read_page(
                 read,
                 lambda tenant: (tenant.tenant_id,),
-                asked_size=request.page_size,
-                token=request.page_token,
+                page_size=request.page_size,
+                page_token=request.page_token,
                 query=("ListTenants",),
                 filter_text=request.filter,
                 fields=TENANT_FIELDS,

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from taskyard.v1 import common_pb2, task_type_pb2
 from taskyard_taskdb.domain.names import is_id
-from taskyard_taskdb.rpc.payload_schema import PayloadSchema, compile_schema
-from taskyard_taskdb.rpc.payloads import raw_payload
+from taskyard_taskdb.rpc.convert import raw_payload
+from taskyard_taskdb.rpc.json_schema import PayloadSchema, compile_schema
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant import task_types

@@ -13,9 +13,9 @@ from taskyard.errors import FieldInvalid, FieldViolation, PayloadSchemaViolation
 from taskyard.v1 import common_pb2, task_pb2, task_type_pb2
 from taskyard_kit import patterns
 from taskyard_taskdb.domain.names import LENGTHS, task_type_name
-from taskyard_taskdb.rpc import payload_schema
-from taskyard_taskdb.rpc.durations import to_timedelta
+from taskyard_taskdb.rpc import json_schema
 from taskyard_taskdb.rpc.ids import uuid_text
+from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.tenant.task_types import TypeRow
 
 # Fields that a task takes over whole, by presence; the type calls them by the same names.
@@ -66,9 +66,9 @@ class TypeRules:
         return self.definition.runner_id_pattern
 
     @cached_property
-    def _payload_schema(self) -> payload_schema.PayloadSchema | None:
+    def _payload_schema(self) -> json_schema.PayloadSchema | None:
         text = self.definition.payload_schema
-        return payload_schema.compile_schema(text, "payload_schema") if text else None
+        return json_schema.compile_schema(text, "payload_schema") if text else None
 
     @property
     def checks_payload(self) -> bool:
@@ -83,7 +83,7 @@ class TypeRules:
     def check_payload(self, payload: common_pb2.Payload | None, path: str) -> None:
         """Raises PayloadSchemaViolation with every finding."""
         if self._payload_schema is not None:
-            found = payload_schema.check(self._payload_schema, payload, path)
+            found = json_schema.check(self._payload_schema, payload, path)
             if found:
                 raise PayloadSchemaViolation(found, self.name)
 
@@ -262,7 +262,7 @@ def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
             raise FieldInvalid.of(f"{path}.{field}", error.reason, "re2") from None
     for field in ("payload_schema", "result_schema"):
         if text := getattr(definition, field):
-            payload_schema.compile_schema(text, f"{path}.{field}")
+            json_schema.compile_schema(text, f"{path}.{field}")
     _check_order(definition, path)
     spec = task_pb2.TaskSpec()
     fill_in(spec, definition)

@@ -14,14 +14,15 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Kind
 from taskyard_taskdb.rpc import access, convert, masks
 from taskyard_taskdb.rpc.actions import repeatable_request
-from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.masks import Path
-from taskyard_taskdb.rpc.show import ShowMethods
+from taskyard_taskdb.rpc.reads import read_current
 from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_task, validate
+from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.action.edit import Edit, Editor
+from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
 
@@ -29,12 +30,14 @@ _METADATA = ("labels", "annotations")
 _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
 
 
-class UpdateMethods(ShowMethods):
+class UpdateHandler:
     """TaskService.UpdateTask."""
 
-    _specs: SpecReader
-    _editor: Editor
-    _types: TypeCache
+    def __init__(self, pool: Pool, specs: SpecReader, editor: Editor, types: TypeCache) -> None:
+        self._pool = pool
+        self._specs = specs
+        self._editor = editor
+        self._types = types
 
     async def UpdateTask(
         self, request: task_service_pb2.UpdateTaskRequest, context: Any
@@ -56,7 +59,7 @@ class UpdateMethods(ShowMethods):
             await self._editor.edit(key, request.task.metadata.resource_version, decide, repeatable)
         except TaskTerminal as error:
             raise PhaseConflict(error.subject, error.phase, "a task that has not ended") from None
-        return task_service_pb2.UpdateTaskResponse(task=await self._show(key, convert.FULL))
+        return task_service_pb2.UpdateTaskResponse(task=await read_current(self._pool, key, convert.FULL))
 
     async def _rules(self, key: Key) -> TypeRules | None:
         """The rules of the type that the task took when it was created."""

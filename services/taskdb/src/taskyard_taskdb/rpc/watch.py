@@ -16,6 +16,7 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_scope, visible_task
 from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
+from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.change_log.read import LoggedChange
@@ -46,12 +47,13 @@ class Watch:
     coalesce: bool
 
 
-class WatchMethods:
+class WatchHandler:
     """TaskService.WatchTasks and WaitTask."""
 
-    _pool: Pool
-    _hub: Hub
-    _events: TaskEvents
+    def __init__(self, pool: Pool, hub: Hub, events: TaskEvents) -> None:
+        self._pool = pool
+        self._hub = hub
+        self._events = events
 
     async def WatchTasks(
         self, request: task_service_pb2.WatchTasksRequest, context: Any
@@ -156,7 +158,7 @@ class WatchMethods:
                     task=convert.task_message(record, watch.view),
                     resource_version=record.version,
                     status=convert.status_message(record),
-                    time=convert.timestamp(record.update_time),
+                    time=timestamp(record.update_time),
                 )
                 for record in page
                 if watch.condition is None or watch.condition.matches(tasks.filter_fields(record))

@@ -1,4 +1,4 @@
-"""Callbacks: what a spec may ask for, and the letter that a task's end makes of it."""
+"""Webhooks: the check of a callback in a spec, and the HTTP request that is sent when the task ends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_callback(callback: task_pb2.Callback, path: str, egress: Egress) -> No
             )
 
 
-def letter(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
+def webhook_request(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
     """URL, headers and body for a task that has ended: its JSON, without what could be secret or large."""
     task = convert.task_message(record, convert.FULL)
     callback = task_pb2.Callback()

@@ -1,4 +1,4 @@
-"""Durations and times of messages as Python's, and back."""
+"""Durations and timestamps of messages as Python values, and back."""
 
 from __future__ import annotations
 
@@ -29,8 +29,16 @@ def to_datetime(value: Timestamp) -> datetime:
         return (datetime.max if value.seconds > 0 else datetime.min).replace(tzinfo=UTC)
 
 
-def set_time(field: Timestamp, value: datetime) -> None:
-    """Fills in a time."""
-    since = value - _EPOCH
-    field.seconds = since.days * 86400 + since.seconds
-    field.nanos = since.microseconds * 1000
+def set_time(field: Timestamp, value: datetime | None) -> None:
+    """Fill in a timestamp; None leaves it unset."""
+    if value is not None:
+        since = value - _EPOCH
+        field.seconds = since.days * 86400 + since.seconds
+        field.nanos = since.microseconds * 1000
+
+
+def timestamp(value: datetime) -> Timestamp:
+    """The time as a new message."""
+    message = Timestamp()
+    set_time(message, value)
+    return message
