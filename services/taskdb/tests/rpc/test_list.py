@@ -11,7 +11,6 @@ import pytest
 from taskyard import errors
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
-from taskyard_taskdb.rpc.convert import filter_fields
 from taskyard_taskdb.storage.read import listing, tasks
 
 MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
@@ -106,7 +105,7 @@ async def test_sql_and_evaluation_of_every_filter_agree(population: Any, tenant:
     seen: set[str] = set()
     for text in FILTERS:
         condition = filters.parse(text)
-        expected = [r.task_id for r in records if condition.matches(filter_fields(r))]
+        expected = [r.task_id for r in records if condition.matches(tasks.filter_fields(r))]
         page = await listed(tenant, text, order_by="metadata.create_time", count_total=True)
         assert ids(page) == expected, text
         assert page.total_size == len(expected), text

@@ -129,6 +129,18 @@ async def test_a_filter_tells_what_enters_and_what_leaves(taskdb: Any) -> None:
     assert [(event.type, event.task.metadata.id) for event in events] == [(ENTERED, "mine"), (EXITED, "mine")]
 
 
+async def test_watch_filtered_by_parent_task_delivers_its_children(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    parent = await create(caller, "parent")
+    stream = Stream(caller, filter=f'metadata.parent_task = "{parent}"')
+    await stream.begin()
+    for task_id, parent_task in (("orphan", ""), ("child", parent)):
+        request = task_service_pb2.CreateTaskRequest(parent=PARENT, task=spec(), task_id=task_id)
+        request.task.metadata.parent_task = parent_task
+        await caller.tasks.CreateTask(request)
+    assert [event.task.metadata.id for event in await stream.events(1)] == ["child"]
+
+
 async def test_a_watch_of_named_tasks_ends_when_all_have_ended(taskdb: Any) -> None:
     caller = await taskdb.caller()
     names = [await create(caller, "a"), await create(caller, "b")]

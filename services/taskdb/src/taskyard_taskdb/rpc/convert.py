@@ -214,31 +214,6 @@ def run_message(key: tuple[str, str], run: RunRecord) -> task_pb2.TaskRun:
     return message
 
 
-def filter_fields(record: TaskRecord) -> dict[str, object]:
-    """What filters of tasks compare, by path."""
-    parent = record.parent_task_id
-    return {
-        "id": record.task_id,
-        "spec.task_type": record.task_type,
-        "spec.slot": record.slot,
-        "spec.entity.type": record.entity_type,
-        "spec.entity.id": record.entity_id,
-        "spec.priority": record.priority,
-        "status.phase": record.phase,
-        "status.runner": record.runner_id,
-        "status.attempt": record.attempt,
-        "status.retry_count": record.retry_count,
-        "status.error.code": record.error_code,
-        "status.start_time": record.start_time,
-        "status.end_time": record.end_time,
-        "metadata.create_time": record.create_time,
-        "metadata.update_time": record.update_time,
-        "metadata.creator.id": record.creator_id,
-        "metadata.parent_task": None if parent is None else f"tenants/{record.tenant_id}/tasks/{parent}",
-        "metadata.labels": record.labels or {},
-    }
-
-
 _ACTIONS = {
     Action.CANCEL: lease_pb2.LEASE_ACTION_CANCEL,
     Action.PAUSE: lease_pb2.LEASE_ACTION_PAUSE,

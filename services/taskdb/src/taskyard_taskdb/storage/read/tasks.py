@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Row, Tx
 
@@ -143,6 +144,7 @@ async def scan(tx: Tx, tenant_id: str | None, after: Key | None, limit: int) -> 
 
 def filter_fields(task: TaskRecord) -> dict[str, Any]:
     """The values that a filter on tasks may ask for, by the paths of domain.filter_fields."""
+    parent = task.parent_task_id
     return {
         "id": task.task_id,
         "spec.task_type": task.task_type,
@@ -160,6 +162,6 @@ def filter_fields(task: TaskRecord) -> dict[str, Any]:
         "metadata.create_time": task.create_time,
         "metadata.update_time": task.update_time,
         "metadata.creator.id": task.creator_id,
-        "metadata.parent_task": task.parent_task_id,
-        "metadata.labels": task.labels,
+        "metadata.parent_task": None if parent is None else task_name(task.tenant_id, parent),
+        "metadata.labels": task.labels or {},
     }
