@@ -31,23 +31,23 @@ class AdminHandler:
     def __init__(
         self,
         pool: Pool,
-        told: Callable[[Written], None],
+        after_commit: Callable[[Written], None],
         examined: Examined,
         run_job: Callable[[str], Awaitable[None]],
     ) -> None:
         self._pool = pool
-        self._told = told
+        self._after_commit = after_commit
         self._examined = examined
         self._run_job = run_job
 
     async def RunDoctor(
         self, request: admin_service_pb2.RunDoctorRequest, context: Any
     ) -> admin_service_pb2.RunDoctorResponse:
-        hands = Hands(self._pool, self._told, access.caller(), self._run_job)
+        hands = Hands(self._pool, self._after_commit, access.caller(), self._run_job)
         response = admin_service_pb2.RunDoctorResponse(healthy=True)
         for check in _chosen(request):
-            asked = request.repair and (not check.named or check.name in request.checks)
-            found = await doctor_checks.examine(self._pool, check, hands if asked else None)
+            repair = request.repair and (not check.named or check.name in request.checks)
+            found = await doctor_checks.examine(self._pool, check, hands if repair else None)
             self._examined(check.name, found.left, found.repaired)
             response.findings.append(_message(found))
             response.healthy &= not found.left
@@ -63,13 +63,13 @@ class AdminHandler:
             found = await quarantined_specs.page(tx, None if tenant == "-" else tenant, after, size + 1)
         response = admin_service_pb2.ListQuarantinesResponse()
         for quarantine in found[:size]:
-            told = response.quarantines.add(
+            message = response.quarantines.add(
                 name=f"tenants/{quarantine.tenant_id}/quarantines/{quarantine.digest}",
                 task_type=quarantine.task_type,
                 runner_loss_count=quarantine.runner_loss_count,
                 example_task=f"tenants/{quarantine.tenant_id}/tasks/{quarantine.example_task_id}",
             )
-            set_time(told.create_time, quarantine.create_time)
+            set_time(message.create_time, quarantine.create_time)
         if len(found) > size:
             last = found[size - 1]
             response.next_page_token = pages.encode((last.tenant_id, last.digest), bound)
@@ -80,7 +80,9 @@ class AdminHandler:
     ) -> admin_service_pb2.ReleaseQuarantineResponse:
         _, tenant_id, _, digest = request.name.split("/")
         actor = access.caller()
-        self._told(await self._pool.run(lambda tx: quarantine_holds.release(tx, tenant_id, digest, actor)))
+        self._after_commit(
+            await self._pool.run(lambda tx: quarantine_holds.release(tx, tenant_id, digest, actor))
+        )
         return admin_service_pb2.ReleaseQuarantineResponse()
 
     async def GetWebhookSecret(
@@ -96,10 +98,10 @@ class AdminHandler:
 
 
 def _chosen(request: admin_service_pb2.RunDoctorRequest) -> list[Check]:
-    for place, name in enumerate(request.checks):
+    for index, name in enumerate(request.checks):
         if name not in doctor_checks.NAMES:
-            known = ", ".join(doctor_checks.NAMES)
-            raise FieldInvalid.of(f"checks[{place}]", f"{name[:80]!r} is no check; choose among {known}")
+            names = ", ".join(doctor_checks.NAMES)
+            raise FieldInvalid.of(f"checks[{index}]", f"{name[:80]!r} is no check; choose among {names}")
     return [check for check in CHECKS if not request.checks or check.name in request.checks]
 
 
@@ -119,13 +121,13 @@ def _sentence(found: Finding) -> str:
     check = found.check
     if not found.count:
         return f"no {check.about}"
-    told = f"{found.count} {check.about}"
+    text = f"{found.count} {check.about}"
     if found.known:
-        told += f", {found.known} known and acknowledged"
+        text += f", {found.known} known and acknowledged"
     if found.repaired:
-        told += f", {found.repaired} {'acknowledged' if check.named else 'repaired'}"
+        text += f", {found.repaired} {'acknowledged' if check.named else 'repaired'}"
     if found.left and found.note:
-        told += f"; {found.note}"
+        text += f"; {found.note}"
     elif found.left and check.named:
-        told += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
-    return told
+        text += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
+    return text

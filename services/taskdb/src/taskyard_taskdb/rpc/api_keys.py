@@ -118,10 +118,10 @@ def _read(given: api_key_pb2.ApiKey) -> StoredKey:
     """The key that is asked for. Raises FieldInvalid for what does not fit its kind."""
     kind = int(given.kind)
     if (kind == api_keys.TENANT) != bool(given.tenant):
-        told = (
+        problem = (
             "must name the tenant that it acts for" if kind == api_keys.TENANT else "is for TENANT keys only"
         )
-        raise FieldInvalid.of("api_key.tenant", told)
+        raise FieldInvalid.of("api_key.tenant", problem)
     if given.read_only and kind != api_keys.TENANT:
         raise FieldInvalid.of("api_key.read_only", "is for TENANT keys only")
     if given.HasField("runner_scope") and kind != api_keys.RUNNER:

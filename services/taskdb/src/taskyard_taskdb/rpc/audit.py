@@ -63,17 +63,17 @@ def event_message(change: LoggedChange) -> audit_pb2.AuditEvent:
 
 
 def _fill_details(details: struct_pb2.Struct, change: LoggedChange) -> None:
-    told: dict[str, Any] = dict(change.details or {})
+    values: dict[str, Any] = dict(change.details or {})
     if change.phase:
-        told["to_phase"] = Phase(change.phase).name
+        values["to_phase"] = Phase(change.phase).name
         if change.previous_phase not in (0, change.phase):
-            told["from_phase"] = Phase(change.previous_phase).name
+            values["from_phase"] = Phase(change.previous_phase).name
         if change.generation:
-            told |= {"generation": change.generation, "attempt": change.attempt}
+            values |= {"generation": change.generation, "attempt": change.attempt}
         if change.runner_id:
-            told["runner"] = f"runners/{change.runner_id}"
+            values["runner"] = f"runners/{change.runner_id}"
     for name in ("error_code", "exit_code"):
         if getattr(change, name) is not None:
-            told[name] = getattr(change, name)
-    if told:
-        details.update(told)
+            values[name] = getattr(change, name)
+    if values:
+        details.update(values)

@@ -136,8 +136,10 @@ async def _gather(
         if header is None:
             runner_id, header = request.runner_id, chunk.header
         if chunk.offset != len(data) or not header.task:
-            told = f"{chunk.offset} where {len(data)} is next; send pieces in order, the first with a header"
-            raise FieldInvalid.of("chunk.offset", told)
+            problem = (
+                f"{chunk.offset} where {len(data)} is next; send pieces in order, the first with a header"
+            )
+            raise FieldInvalid.of("chunk.offset", problem)
         data += chunk.data
         if len(data) > header.size_bytes:
             raise TooLarge.sized("chunk.data", len(data), header.size_bytes)

@@ -181,14 +181,14 @@ def _fill_documents(status: task_pb2.TaskStatus, record: TaskRecord) -> None:
 
 
 def _fill_action(action: task_pb2.RequestedAction, record: TaskRecord) -> None:
-    told: dict[str, Any] = record.action or {}
+    details: dict[str, Any] = record.action or {}
     action.action = task_pb2.TaskAction.ValueType(record.requested_action)
     set_time(action.deadline, record.action_deadline)
-    if "request_time" in told:
-        set_time(action.request_time, datetime.fromisoformat(told["request_time"]))
-    action.reason = told.get("reason", "")
-    action.actor.type = common_pb2.ActorType.ValueType(told.get("actor_type", ActorType.USER))
-    action.actor.id = told.get("actor_id", "")
+    if "request_time" in details:
+        set_time(action.request_time, datetime.fromisoformat(details["request_time"]))
+    action.reason = details.get("reason", "")
+    action.actor.type = common_pb2.ActorType.ValueType(details.get("actor_type", ActorType.USER))
+    action.actor.id = details.get("actor_id", "")
 
 
 def run_message(key: tuple[str, str], run: RunRecord) -> task_pb2.TaskRun:
@@ -232,15 +232,15 @@ def read_leases(messages: Iterable[lease_pb2.LeaseRef], field: str) -> tuple[Lea
     return tuple(read_lease(message, f"{field}[{n}]") for n, message in enumerate(messages))
 
 
-def fill_verdict(told: lease_pb2.LeaseVerdict, verdict: Verdict) -> None:
+def fill_verdict(message: lease_pb2.LeaseVerdict, verdict: Verdict) -> None:
     """Fills in a verdict."""
-    told.lease.task = verdict.lease.name
-    told.lease.generation = verdict.lease.generation
-    told.lease.lease_id = verdict.lease.lease_id
-    told.action = _ACTIONS[verdict.action]
-    told.reason = verdict.reason
+    message.lease.task = verdict.lease.name
+    message.lease.generation = verdict.lease.generation
+    message.lease.lease_id = verdict.lease.lease_id
+    message.action = _ACTIONS[verdict.action]
+    message.reason = verdict.reason
     if verdict.grace is not None:
-        set_duration(told.grace_period, verdict.grace)
+        set_duration(message.grace_period, verdict.grace)
 
 
 def read_registration(message: runner_pb2.RunnerRegistration) -> Registration:
@@ -248,34 +248,34 @@ def read_registration(message: runner_pb2.RunnerRegistration) -> Registration:
     return Registration(message.SerializeToString(), dict(message.labels), message.backend_type)
 
 
-def fill_runner(told: runner_pb2.Runner, runner: RunnerRecord) -> None:
+def fill_runner(message: runner_pb2.Runner, runner: RunnerRecord) -> None:
     """Fills in a runner, in force and as far as it is known."""
-    told.name = runner_name(runner.runner_id)
-    told.registration.MergeFromString(runner.registration)
-    told.state = _state(runner)
-    told.occupancy = _occupancy(runner, told.registration.capacity)
+    message.name = runner_name(runner.runner_id)
+    message.registration.MergeFromString(runner.registration)
+    message.state = _state(runner)
+    message.occupancy = _occupancy(runner, message.registration.capacity)
     if runner.drain is not None:
-        told.drain.MergeFromString(runner.drain)
-    told.admin_labels.update(runner.admin_labels)
-    told.labels.update(runner.labels)
-    told.scope_labels.update(runner.scope.labels)
-    told.tenants.extend(runner.scope.tenants)
-    told.completed_count = runner.completed_count
-    told.failed_count = runner.failed_count
-    told.resource_version = runner.version
-    set_time(told.register_time, runner.register_time)
-    set_time(told.update_time, runner.update_time)
+        message.drain.MergeFromString(runner.drain)
+    message.admin_labels.update(runner.admin_labels)
+    message.labels.update(runner.labels)
+    message.scope_labels.update(runner.scope.labels)
+    message.tenants.extend(runner.scope.tenants)
+    message.completed_count = runner.completed_count
+    message.failed_count = runner.failed_count
+    message.resource_version = runner.version
+    set_time(message.register_time, runner.register_time)
+    set_time(message.update_time, runner.update_time)
     if runner.delete_time is not None:
-        set_time(told.delete_time, runner.delete_time)
-    _fill_session(told, runner)
+        set_time(message.delete_time, runner.delete_time)
+    _fill_session(message, runner)
 
 
-def _fill_session(told: runner_pb2.Runner, runner: RunnerRecord) -> None:
-    told.used_capacity = runner.used_capacity or 0
-    told.session_id = str(runner.session_id) if runner.session_id else ""
-    told.scheduler_id = runner.scheduler_id or ""
+def _fill_session(message: runner_pb2.Runner, runner: RunnerRecord) -> None:
+    message.used_capacity = runner.used_capacity or 0
+    message.session_id = str(runner.session_id) if runner.session_id else ""
+    message.scheduler_id = runner.scheduler_id or ""
     if runner.heartbeat_time is not None:
-        set_time(told.heartbeat_time, runner.heartbeat_time)
+        set_time(message.heartbeat_time, runner.heartbeat_time)
 
 
 def _state(runner: RunnerRecord) -> runner_pb2.RunnerState.ValueType:
@@ -294,35 +294,35 @@ def _occupancy(runner: RunnerRecord, capacity: int) -> runner_pb2.RunnerOccupanc
     return runner_pb2.RUNNER_OCCUPANCY_IDLE
 
 
-def fill_held(told: runner_pb2.Runner, tasks: list[str]) -> None:
+def fill_held(message: runner_pb2.Runner, tasks: list[str]) -> None:
     """Fills in what the runner holds by record, which its last heartbeat may not know yet."""
-    told.tasks.extend(tasks)
-    told.used_capacity = len(tasks)
-    if told.occupancy != runner_pb2.RUNNER_OCCUPANCY_OFFLINE:
-        full = len(tasks) >= told.registration.capacity
-        told.occupancy = runner_pb2.RUNNER_OCCUPANCY_BUSY if full else runner_pb2.RUNNER_OCCUPANCY_IDLE
+    message.tasks.extend(tasks)
+    message.used_capacity = len(tasks)
+    if message.occupancy != runner_pb2.RUNNER_OCCUPANCY_OFFLINE:
+        full = len(tasks) >= message.registration.capacity
+        message.occupancy = runner_pb2.RUNNER_OCCUPANCY_BUSY if full else runner_pb2.RUNNER_OCCUPANCY_IDLE
 
 
-def shorten_runner(told: runner_pb2.Runner) -> None:
+def shorten_runner(message: runner_pb2.Runner) -> None:
     """Removes what view BASIC leaves out."""
-    told.ClearField("tasks")
-    told.registration.ClearField("env")
-    told.registration.ClearField("metadata")
+    message.ClearField("tasks")
+    message.registration.ClearField("env")
+    message.registration.ClearField("metadata")
 
 
-def runner_filter_fields(told: runner_pb2.Runner) -> dict[str, object]:
+def runner_filter_fields(message: runner_pb2.Runner) -> dict[str, object]:
     """What filters of runners compare, by path."""
-    registration = told.registration
-    heartbeat = told.heartbeat_time.ToDatetime(UTC) if told.HasField("heartbeat_time") else None
+    registration = message.registration
+    heartbeat = message.heartbeat_time.ToDatetime(UTC) if message.HasField("heartbeat_time") else None
     return {
-        "id": told.name.removeprefix("runners/"),
-        "state": told.state,
-        "occupancy": told.occupancy,
+        "id": message.name.removeprefix("runners/"),
+        "state": message.state,
+        "occupancy": message.occupancy,
         "registration.backend_type": registration.backend_type,
         "registration.version": registration.version,
         "registration.task_types": {name: name for name in registration.task_types},
         "heartbeat_time": heartbeat,
-        "labels": dict(told.labels),
+        "labels": dict(message.labels),
     }
 
 

@@ -280,7 +280,7 @@ async def _batch_response(
             await asyncio.sleep(0)
         item = response.results.add()
         if isinstance(result, Exception):
-            item.error.CopyFrom(wire.to_status(known(result)))
+            item.error.CopyFrom(wire.to_status(public_error(result)))
             response.failed_count += 1
         else:
             _fill(item.created, result, view, records)
@@ -371,7 +371,7 @@ def at_index(error: Exception, index: int) -> Exception:
     return error
 
 
-def known(error: Exception) -> TaskyardError:
+def public_error(error: Exception) -> TaskyardError:
     """The error as a caller may see it; the detail of an unknown one goes to the log."""
     if isinstance(error, TaskyardError):
         return error

@@ -21,7 +21,7 @@ from taskyard.v1 import common_pb2
 # Bytes of a document times the subschemas that each of its values may be compared with: about a second.
 MAX_WORK = 100_000_000
 # The same for a list of what does not match: the library makes one of everything, at some µs each.
-MAX_TOLD_WORK = 1_000_000
+MAX_LIST_WORK = 1_000_000
 MAX_FINDINGS = 20
 _JSON_TYPES = ("", "application/json")
 
@@ -33,22 +33,22 @@ class PayloadSchema:
         self._validator = validator
         self._weight = cost.weight
         # A list is made without a memory of what was compared: alternatives that recur multiply with depth.
-        self._most_told = 0 if cost.recursive else MAX_TOLD_WORK
+        self._max_list_work = 0 if cost.recursive else MAX_LIST_WORK
 
     def findings(self, document: Any, size: int, path: str) -> tuple[FieldViolation, ...]:
         """What does not match in a document of so many bytes, with the path into it; empty if all does."""
         work = size * self._weight
         if work > MAX_WORK:
             most = MAX_WORK // self._weight
-            told = (
+            problem = (
                 f"has {size} bytes; its schema is too costly for more than {most}: send less, or simplify it"
             )
-            return (FieldViolation(path, told, "json_schema.work"),)
+            return (FieldViolation(path, problem, "json_schema.work"),)
         if self._validator.is_valid(document):
             return ()
-        if work > self._most_told:
-            told = "does not match the schema; where cannot be told of a large document or a recursive schema"
-            return (FieldViolation(path, told, "json_schema"),)
+        if work > self._max_list_work:
+            problem = "does not match the schema; violations are not listed for large documents or recursive schemas"
+            return (FieldViolation(path, problem, "json_schema"),)
         return self._differences(document, path)
 
     def _differences(self, document: Any, path: str) -> tuple[FieldViolation, ...]:
@@ -76,8 +76,10 @@ def compile_schema(text: bytes, field: str) -> PayloadSchema:
     try:
         return _compile(text)
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
-        told = next((line for line in str(error).splitlines() if line.strip()), "it cannot be read")
-        raise FieldInvalid.of(field, f"is not a JSON Schema (2020-12): {told[:200]}", "json_schema") from None
+        problem = next((line for line in str(error).splitlines() if line.strip()), "it cannot be read")
+        raise FieldInvalid.of(
+            field, f"is not a JSON Schema (2020-12): {problem[:200]}", "json_schema"
+        ) from None
 
 
 def document_of(payload: common_pb2.Payload) -> tuple[str, Any, int] | None:
@@ -96,8 +98,8 @@ def check(schema: PayloadSchema, payload: common_pb2.Payload | None, path: str) 
         return schema.findings({}, 0, path)
     found = document_of(payload)
     if found is None:
-        told = f"must be JSON, which its type has a schema for, not {payload.content_type!r}"
-        return (FieldViolation(f"{path}.content_type", told, "json_schema"),)
+        problem = f"must be JSON, which its type has a schema for, not {payload.content_type!r}"
+        return (FieldViolation(f"{path}.content_type", problem, "json_schema"),)
     form, document, size = found
     return schema.findings(document, size, f"{path}.{form}")
 
@@ -156,21 +158,21 @@ class SchemaCost:
         self.recursive = False
         self._schema = schema
         self._anchors = _find_anchors(schema)
-        self._known: dict[int, Cost] = {}
-        self._open: set[int] = set()
+        self._costs: dict[int, Cost] = {}
+        self._entered: set[int] = set()
         self.weight = max(1, self._target(schema, 0).weight)
 
     def _target(self, node: Any, depth: int) -> Cost:
         """Of what something refers to."""
-        if id(node) in self._open:
+        if id(node) in self._entered:
             # The library remembers which values it has compared with what refers to itself.
             self.recursive = True
             return _SUBSCHEMA
-        if id(node) not in self._known:
-            self._open.add(id(node))
-            self._known[id(node)] = self._of(node, depth)
-            self._open.discard(id(node))
-        return self._known[id(node)]
+        if id(node) not in self._costs:
+            self._entered.add(id(node))
+            self._costs[id(node)] = self._of(node, depth)
+            self._entered.discard(id(node))
+        return self._costs[id(node)]
 
     def _of(self, node: Any, depth: int) -> Cost:
         if depth > MAX_DEPTH:
@@ -214,8 +216,8 @@ class SchemaCost:
 
     def _pointed(self, reference: str) -> Any:
         if not reference.startswith("#"):
-            told = 'leads out of the schema; refer to its own parts, as in "#/$defs/name"'
-            raise ValueError(f'"$ref" {reference[:80]!r} {told}')
+            problem = 'leads out of the schema; refer to its own parts, as in "#/$defs/name"'
+            raise ValueError(f'"$ref" {reference[:80]!r} {problem}')
         start, *parts = unquote(reference[1:]).split("/")
         found = self._anchors.get(start) if start else self._schema
         for part in parts:

@@ -24,7 +24,7 @@ class PlacementClasses:
     """Finds the class of a spec."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, str, str, str, bytes, bytes], PlacedClass] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, str, str, str, bytes, bytes], PlacedClass] = OrderedDict()
 
     def of(self, spec: task_pb2.TaskSpec, kind: Kind, runner_id_pattern: str = "") -> PlacedClass:
         """The class of a spec whose defaults are filled in, and whose type asks for runners of such ids."""
@@ -36,11 +36,11 @@ class PlacementClasses:
             spec.resources.SerializeToString(deterministic=True) if spec.HasField("resources") else b""
         )
         key = (kind, spec.task_type, function, runner_id_pattern, placement, resources)
-        found = self._known.get(key)
+        found = self._cache.get(key)
         if found is None:
-            found = self._known[key] = _define(spec, kind, function, runner_id_pattern)
-            if len(self._known) > _CACHE_SIZE:
-                self._known.popitem(last=False)
+            found = self._cache[key] = _define(spec, kind, function, runner_id_pattern)
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.popitem(last=False)
         return found
 
 

@@ -58,8 +58,8 @@ class ClaimHandler:
         """Hand out the configuration of the revision that each run names."""
         found = [
             ((grant.task_type_tenant or "", grant.task_type, grant.task_type_revision), assignment)
-            for result, told in zip(results, response.results, strict=True)
-            for grant, assignment in zip(result.grants, told.assignments, strict=True)
+            for result, message in zip(results, response.results, strict=True)
+            for grant, assignment in zip(result.grants, message.assignments, strict=True)
             if grant.task_type_revision
         ]
         if not found:
@@ -76,8 +76,8 @@ class ClaimHandler:
         """Name the newest checkpoint of each task that has one; it can only be newer than at the claim."""
         found = [
             (grant, assignment)
-            for result, told in zip(results, response.results, strict=True)
-            for grant, assignment in zip(result.grants, told.assignments, strict=True)
+            for result, message in zip(results, response.results, strict=True)
+            for grant, assignment in zip(result.grants, message.assignments, strict=True)
             if grant.checkpoint_sequence
         ]
         if not found:
@@ -147,13 +147,13 @@ def _amounts(resources: common_pb2.Resources) -> dict[str, int]:
     }
 
 
-def _fill_result(told: lease_service_pb2.PopResult, result: RunnerGrants) -> None:
+def _fill_result(message: lease_service_pb2.PopResult, result: RunnerGrants) -> None:
     if result.error is not None:
-        told.error.CopyFrom(status.to_status(result.error))
+        message.error.CopyFrom(status.to_status(result.error))
     for grant in result.grants:
-        _fill_assignment(told.assignments.add(), grant)
+        _fill_assignment(message.assignments.add(), grant)
     for lane in result.drained:
-        told.drained_lanes.add(
+        message.drained_lanes.add(
             class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned_runner
         )
 
@@ -177,12 +177,12 @@ def _fill_assignment(assignment: lease_pb2.Assignment, grant: Grant) -> None:
 
 
 def _fill_checkpoint(assignment: lease_pb2.Assignment, stored: checkpoints.StoredCheckpoint) -> None:
-    told = assignment.checkpoint
-    told.name = f"{assignment.lease.task}/checkpoints/{stored.sequence}"
-    told.sequence = stored.sequence
-    told.generation = stored.generation
-    told.size_bytes = stored.size_bytes
-    told.sha256 = stored.sha256
-    told.content_type = stored.content_type
-    told.progress_percent = stored.progress_percent
-    set_time(told.create_time, stored.create_time)
+    checkpoint = assignment.checkpoint
+    checkpoint.name = f"{assignment.lease.task}/checkpoints/{stored.sequence}"
+    checkpoint.sequence = stored.sequence
+    checkpoint.generation = stored.generation
+    checkpoint.size_bytes = stored.size_bytes
+    checkpoint.sha256 = stored.sha256
+    checkpoint.content_type = stored.content_type
+    checkpoint.progress_percent = stored.progress_percent
+    set_time(checkpoint.create_time, stored.create_time)

@@ -137,8 +137,8 @@ class ReadHandler:
 def _query(request: task_service_pb2.ListTasksRequest) -> Query:
     order = _ORDERS.get(" ".join(request.order_by.split()))
     if order is None:
-        known = ", ".join(filter(None, _ORDERS))
-        raise OrderByInvalid.of("order_by", f"{request.order_by!r} is not supported; use one of {known}")
+        supported = ", ".join(filter(None, _ORDERS))
+        raise OrderByInvalid.of("order_by", f"{request.order_by!r} is not supported; use one of {supported}")
     condition = filters.parse(request.filter) if request.filter else None
     return Query(access.visible_scope(request.parent), condition, order)
 

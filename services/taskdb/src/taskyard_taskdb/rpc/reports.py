@@ -60,7 +60,7 @@ class ReportBatch:
         await self._calls.close()
 
     async def _flush(self, calls: list[list[Report]]) -> list[list[Outcome]]:
-        reports = await self._checks.judge([report for call in calls for report in call])
+        reports = await self._checks.checked([report for call in calls for report in call])
         outcomes = iter(await self._reports.apply(reports))
         self._hub.wake()
         return [[next(outcomes) for _ in call] for call in calls]
@@ -77,8 +77,8 @@ class RunReportHandler:
     ) -> lease_service_pb2.ReportRunsResponse:
         """Apply reports; each has its own result."""
         if not 1 <= len(request.reports) <= MAX_REPORTS:
-            told = f"must have 1 to {MAX_REPORTS} items, not {len(request.reports)}"
-            raise FieldInvalid.of("reports", told)
+            problem = f"must have 1 to {MAX_REPORTS} items, not {len(request.reports)}"
+            raise FieldInvalid.of("reports", problem)
         reports = [read_report(held.runner_id, held.report, n) for n, held in enumerate(request.reports)]
         outcomes = await self._batch.apply(reports)
         response = lease_service_pb2.ReportRunsResponse()
@@ -113,7 +113,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
             key, runner_id, lease.generation, lease.lease_id, Said.STARTED, time, begun, details=details
         )
     if kind == "succeeded":
-        told = message.succeeded
+        succeeded = message.succeeded
         return Report(
             key,
             runner_id,
@@ -122,8 +122,8 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
             Said.SUCCEEDED,
             time,
             0,
-            told.result.SerializeToString() if told.HasField("result") else None,
-            told.exit_code if told.HasField("exit_code") else None,
+            succeeded.result.SerializeToString() if succeeded.HasField("result") else None,
+            succeeded.exit_code if succeeded.HasField("exit_code") else None,
             details,
             log_sequence,
         )
@@ -153,40 +153,40 @@ def _invalid(runner_id: str, message: lease_pb2.RunReport, kind: str | None, ind
         return FieldInvalid.of(f"{field}.runner_id", "must not be empty")
     if kind is None:
         return FieldInvalid.of(f"{field}.report.report", "must have one of its kinds")
-    told = f"must be tenants/{{tenant}}/tasks/{{task}}, not {message.lease.task[:80]!r}"
-    return FieldInvalid.of(f"{field}.report.lease.task", told)
+    problem = f"must be tenants/{{tenant}}/tasks/{{task}}, not {message.lease.task[:80]!r}"
+    return FieldInvalid.of(f"{field}.report.lease.task", problem)
 
 
-def _progress(told: Any, common: Mapping[str, Any], field: str) -> HolderEvent:
-    observed = {"time": to_datetime(told.observe_time)} if told.HasField("observe_time") else {}
-    return ProgressReported(progress=told.SerializeToString(), **{**common, **observed})
+def _progress(message: Any, common: Mapping[str, Any], field: str) -> HolderEvent:
+    observed = {"time": to_datetime(message.observe_time)} if message.HasField("observe_time") else {}
+    return ProgressReported(progress=message.SerializeToString(), **{**common, **observed})
 
 
-def _failed(told: lease_pb2.RunFailed, common: Mapping[str, Any], field: str) -> HolderEvent:
-    if not told.HasField("error"):
+def _failed(message: lease_pb2.RunFailed, common: Mapping[str, Any], field: str) -> HolderEvent:
+    if not message.HasField("error"):
         raise FieldInvalid.of(f"{field}.error", "must be set")
-    retry_after = to_timedelta(told.retry_after) if told.HasField("retry_after") else None
-    error = read_error(told.error)
-    return Failed(error=error, exit_code=_exit_code(told), retry_after=retry_after, **common)
+    retry_after = to_timedelta(message.retry_after) if message.HasField("retry_after") else None
+    error = read_error(message.error)
+    return Failed(error=error, exit_code=_exit_code(message), retry_after=retry_after, **common)
 
 
-def _timed_out(told: lease_pb2.RunTimedOut, common: Mapping[str, Any], field: str) -> HolderEvent:
-    if told.code not in ("ATTEMPT_TIMEOUT", "SILENCE_TIMEOUT", "TOTAL_TIMEOUT"):
-        known = "ATTEMPT_TIMEOUT, SILENCE_TIMEOUT or TOTAL_TIMEOUT"
-        raise FieldInvalid.of(f"{field}.code", f"must be {known}, not {told.code!r}")
-    return TimedOut(code=told.code, exit_code=_exit_code(told), **common)
+def _timed_out(message: lease_pb2.RunTimedOut, common: Mapping[str, Any], field: str) -> HolderEvent:
+    if message.code not in ("ATTEMPT_TIMEOUT", "SILENCE_TIMEOUT", "TOTAL_TIMEOUT"):
+        allowed = "ATTEMPT_TIMEOUT, SILENCE_TIMEOUT or TOTAL_TIMEOUT"
+        raise FieldInvalid.of(f"{field}.code", f"must be {allowed}, not {message.code!r}")
+    return TimedOut(code=message.code, exit_code=_exit_code(message), **common)
 
 
-def _cancelled(told: lease_pb2.RunCancelled, common: Mapping[str, Any], field: str) -> HolderEvent:
-    return CancelledByHolder(exit_code=_exit_code(told), **common)
+def _cancelled(message: lease_pb2.RunCancelled, common: Mapping[str, Any], field: str) -> HolderEvent:
+    return CancelledByHolder(exit_code=_exit_code(message), **common)
 
 
-def _released(told: lease_pb2.RunReleased, common: Mapping[str, Any], field: str) -> HolderEvent:
+def _released(message: lease_pb2.RunReleased, common: Mapping[str, Any], field: str) -> HolderEvent:
     try:
-        reason = ReleaseReason(told.reason)
+        reason = ReleaseReason(message.reason)
     except ValueError:
-        raise FieldInvalid.of(f"{field}.reason", f"must be a known reason, not {told.reason}") from None
-    return Released(reason=reason, message=told.message, **common)
+        raise FieldInvalid.of(f"{field}.reason", f"must be a known reason, not {message.reason}") from None
+    return Released(reason=reason, message=message.message, **common)
 
 
 _EVENTS: Mapping[str, Callable[[Any, Mapping[str, Any], str], HolderEvent]] = {
@@ -198,8 +198,8 @@ _EVENTS: Mapping[str, Callable[[Any, Mapping[str, Any], str], HolderEvent]] = {
 }
 
 
-def _exit_code(told: Any) -> int | None:
-    return told.exit_code if told.HasField("exit_code") else None
+def _exit_code(message: Any) -> int | None:
+    return message.exit_code if message.HasField("exit_code") else None
 
 
 def read_error(error: Any) -> RunError:
@@ -236,7 +236,7 @@ class ExternalReportHandler:
         key = access.visible_task(request.name)
         _check_status(request)
         repeatable = repeatable_request(request, request.request_id, key)
-        report = (await self._judged(request, key)).SerializeToString()
+        report = (await self._checked(request, key)).SerializeToString()
         if request.enqueue:
             task = await read_current(self._pool, key, convert.NAME)
             await self._inbox.store(key, report, access.caller(), repeatable)
@@ -245,21 +245,21 @@ class ExternalReportHandler:
             task = await read_current(self._pool, key, convert.NAME)
         return task_service_pb2.ReportTaskStatusResponse(task=task)
 
-    async def _judged(self, request: StatusRequest, key: Key) -> StatusRequest:
+    async def _checked(self, request: StatusRequest, key: Key) -> StatusRequest:
         """The report, or a failure in place of a success whose result does not match its type's schema."""
         if request.phase != task_pb2.TASK_PHASE_SUCCEEDED:
             return request
-        error = await self._checks.judge_one(key, request.result)
+        error = await self._checks.check_result(key, request.result)
         if error is None:
             return request
-        judged = StatusRequest()
-        judged.CopyFrom(request)
-        judged.ClearField("result")
-        judged.phase = task_pb2.TASK_PHASE_FAILED
+        failure = StatusRequest()
+        failure.CopyFrom(request)
+        failure.ClearField("result")
+        failure.phase = task_pb2.TASK_PHASE_FAILED
         wrong = common_pb2.TaskError(code=error.code, message=error.message)
         wrong.error_class = common_pb2.ERROR_CLASS_PERMANENT
-        judged.error.CopyFrom(wrong)
-        return judged
+        failure.error.CopyFrom(wrong)
+        return failure
 
 
 def _check_status(request: StatusRequest) -> None:

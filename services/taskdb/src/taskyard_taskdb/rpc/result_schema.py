@@ -21,7 +21,7 @@ from taskyard_taskdb.storage.transition.task_rows import Key
 
 CODE = "RESULT_SCHEMA_VIOLATION"
 # Of what does not match, as much as a message can hold.
-TOLD = 5
+MAX_REPORTED = 5
 
 Run = tuple[str, str, int]
 """Tenant, task and generation."""
@@ -34,7 +34,7 @@ class ResultChecks:
         self._pool = pool
         self._types = types
 
-    async def judge(self, reports: Sequence[Report]) -> Sequence[Report]:
+    async def checked(self, reports: Sequence[Report]) -> Sequence[Report]:
         """The reports, with a failure in place of each success whose result does not match."""
         checking = await self._types.checking()
         if not checking:
@@ -44,9 +44,9 @@ class ResultChecks:
         schemas = await self._schemas(runs)
         if not schemas:
             return reports
-        return await asyncio.to_thread(_judge, reports, schemas)
+        return await asyncio.to_thread(_checked_all, reports, schemas)
 
-    async def judge_one(self, key: Key, result: task_pb2.TaskResult) -> RunError | None:
+    async def check_result(self, key: Key, result: task_pb2.TaskResult) -> RunError | None:
         """What is wrong with the result of a task that no runner holds."""
         if key[0] not in await self._types.checking():
             return None
@@ -68,11 +68,11 @@ def _run(report: Report) -> Run:
     return (*report.key, report.generation)
 
 
-def _judge(reports: Sequence[Report], schemas: Mapping[Run, PayloadSchema]) -> list[Report]:
-    return [_judged(report, schemas) for report in reports]
+def _checked_all(reports: Sequence[Report], schemas: Mapping[Run, PayloadSchema]) -> list[Report]:
+    return [_checked(report, schemas) for report in reports]
 
 
-def _judged(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
+def _checked(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
     schema = schemas.get(_run(report)) if report.said is Said.SUCCEEDED else None
     if schema is None:
         return report
@@ -99,5 +99,7 @@ def _error(schema: PayloadSchema, result: task_pb2.TaskResult) -> RunError | Non
         found = (FieldViolation("result.output.raw", f"is not JSON: {error}"[:200], "json_schema"),)
     if not found:
         return None
-    told = "; ".join(f"{finding.field}: {finding.description}" for finding in found[:TOLD])
-    return RunError(CODE, ErrorClass.PERMANENT, f"the result does not match the schema of its type: {told}")
+    problems = "; ".join(f"{finding.field}: {finding.description}" for finding in found[:MAX_REPORTED])
+    return RunError(
+        CODE, ErrorClass.PERMANENT, f"the result does not match the schema of its type: {problems}"
+    )

@@ -99,8 +99,8 @@ class RunnerHandler:
             stored.CopyFrom(wanted)
             set_time(stored.request_time, datetime.now(UTC))
             settings = runner_admin.drained(found, stored.SerializeToString())
-            told = {"mode": runner_pb2.DrainMode.Name(wanted.mode), "reason": wanted.reason}
-            return Edit(settings, ChangeEvent.RUNNER_DRAIN_REQUESTED, {k: v for k, v in told.items() if v})
+            details = {"mode": runner_pb2.DrainMode.Name(wanted.mode), "reason": wanted.reason}
+            return Edit(settings, ChangeEvent.RUNNER_DRAIN_REQUESTED, {k: v for k, v in details.items() if v})
 
         await self._change(runner_id, decide)
         return runner_service_pb2.DrainRunnerResponse(runner=await self._show(runner_id, FULL))
@@ -126,7 +126,7 @@ class RunnerHandler:
             lambda tx: runner_admin.delete(tx, runner_id, actor, force=request.force)
         )
         self._lanes.committed(written)
-        self._tell(runner_id)
+        self._notify(runner_id)
         return runner_service_pb2.DeleteRunnerResponse()
 
     async def _change(
@@ -136,9 +136,9 @@ class RunnerHandler:
         if await self._pool.run(
             lambda tx: runner_admin.change(tx, runner_id, decide, actor, resource_version)
         ):
-            self._tell(runner_id)
+            self._notify(runner_id)
 
-    def _tell(self, runner_id: str) -> None:
+    def _notify(self, runner_id: str) -> None:
         self._lanes.touch_runners([runner_id])
         self._hub.wake()
 

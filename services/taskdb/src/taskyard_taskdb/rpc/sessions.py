@@ -74,28 +74,28 @@ class SessionHandler:
         self, request: session_service_pb2.RenewSessionsRequest, context: Any
     ) -> session_service_pb2.RenewSessionsResponse:
         """Renew sessions in one statement; only leases in doubt are looked at one by one."""
-        wanted = _renewals(request)
-        single = not any(renewal.listed for renewal in wanted)
+        requested = _renewals(request)
+        single = not any(renewal.listed for renewal in requested)
         results = await self._pool.run(
-            lambda tx: renewals.renew_sessions(tx, wanted), reserve=True, single=single
+            lambda tx: renewals.renew_sessions(tx, requested), reserve=True, single=single
         )
         await self._register(request, results)
-        judged = await self._judge(wanted, results)
+        verdicts = await self._verdicts(requested, results)
         self._store_progress(request, results)
         response = session_service_pb2.RenewSessionsResponse()
         for result in results:
-            told = response.results.add(lost=result.lost)
+            message = response.results.add(lost=result.lost)
             for verdict in result.verdicts:
-                fill_verdict(told.verdicts.add(), verdict)
+                fill_verdict(message.verdicts.add(), verdict)
             for lease in result.doubtful:
-                if lease in judged:
-                    fill_verdict(told.verdicts.add(), judged[lease])
+                if lease in verdicts:
+                    fill_verdict(message.verdicts.add(), verdicts[lease])
         return response
 
-    async def _judge(self, wanted: Sequence[Renewal], results: Sequence[Renewed]) -> dict[Any, Verdict]:
+    async def _verdicts(self, requested: Sequence[Renewal], results: Sequence[Renewed]) -> dict[Any, Verdict]:
         returns = [
             Return(lease, renewal.runner_id, renewal.epoch, renewal.lease_duration)
-            for renewal, result in zip(wanted, results, strict=True)
+            for renewal, result in zip(requested, results, strict=True)
             for lease in result.doubtful
         ]
         if not returns:
@@ -109,9 +109,9 @@ class SessionHandler:
         self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
     ) -> None:
         changed = {
-            told.runner_id: read_registration(told.registration)
-            for told, result in zip(request.sessions, results, strict=True)
-            if told.HasField("registration") and not result.lost
+            renewal.runner_id: read_registration(renewal.registration)
+            for renewal, result in zip(request.sessions, results, strict=True)
+            if renewal.HasField("registration") and not result.lost
         }
         if changed:
             await self._pool.run(lambda tx: runners.register(tx, changed))
@@ -122,10 +122,10 @@ class SessionHandler:
     ) -> None:
         """Store progress behind the heartbeat's back: only the newest matters."""
         reports = [
-            _progress(told.runner_id, item, f"sessions[{n}].progress[{m}]")
-            for n, (told, result) in enumerate(zip(request.sessions, results, strict=True))
+            _progress(renewal.runner_id, item, f"sessions[{n}].progress[{m}]")
+            for n, (renewal, result) in enumerate(zip(request.sessions, results, strict=True))
             if not result.lost
-            for m, item in enumerate(told.progress)
+            for m, item in enumerate(renewal.progress)
         ]
         if reports:
             task = asyncio.create_task(self._apply(reports))
@@ -188,27 +188,29 @@ def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
 
 def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[Renewal]:
     if len(request.sessions) > MAX_SESSIONS:
-        told = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
-        raise FieldInvalid.of("sessions", told)
-    return [_renewal(told, f"sessions[{n}]") for n, told in enumerate(request.sessions)]
+        problem = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
+        raise FieldInvalid.of("sessions", problem)
+    return [_renewal(message, f"sessions[{n}]") for n, message in enumerate(request.sessions)]
 
 
-def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> Renewal:
-    if not told.runner_id:
+def _renewal(message: session_service_pb2.SessionRenewal, field: str) -> Renewal:
+    if not message.runner_id:
         raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
-    if told.session_epoch < 1:
-        raise FieldInvalid.of(f"{field}.session_epoch", f"must be 1 or more, not {told.session_epoch}")
-    duration = to_timedelta(told.lease_duration) if told.HasField("lease_duration") else SESSION_LEASE
+    if message.session_epoch < 1:
+        raise FieldInvalid.of(f"{field}.session_epoch", f"must be 1 or more, not {message.session_epoch}")
+    duration = to_timedelta(message.lease_duration) if message.HasField("lease_duration") else SESSION_LEASE
     if not timedelta(seconds=1) <= duration <= timedelta(hours=1):
         raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
     return Renewal(
-        runner_id=told.runner_id,
-        epoch=told.session_epoch,
+        runner_id=message.runner_id,
+        epoch=message.session_epoch,
         lease_duration=duration,
-        listed=read_leases(told.listed, f"{field}.listed"),
-        used_capacity=told.used_capacity,
-        free_resources=told.free_resources.SerializeToString() if told.HasField("free_resources") else None,
-        draining=told.draining,
+        listed=read_leases(message.listed, f"{field}.listed"),
+        used_capacity=message.used_capacity,
+        free_resources=message.free_resources.SerializeToString()
+        if message.HasField("free_resources")
+        else None,
+        draining=message.draining,
     )
 
 

@@ -41,8 +41,8 @@ _DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
 _BACKOFF_DURATIONS: Final = ("initial", "max")
 _ORPHAN_TIMEOUT = timedelta(hours=1)
 # Specs that are remembered, and how large one may be for that.
-_REMEMBERED = 2000
-_REMEMBERED_BYTES = 4096
+_CACHE_SIZE = 2000
+_CACHED_BYTES = 4096
 _SMALL_PAYLOAD = 1024 * 1024
 # Of TaskSpec.payload and .execution: fields 2 and 3, messages.
 _PAYLOAD_TAG = b"\x12"
@@ -117,7 +117,7 @@ class SpecReader:
         self.egress = egress or Egress()
         self._ids = Uuid7()
         self._templates: OrderedDict[bytes, _Template] = OrderedDict()
-        self._rests: OrderedDict[bytes, None] = OrderedDict()
+        self._valid_rests: OrderedDict[bytes, None] = OrderedDict()
 
     def read(
         self,
@@ -182,7 +182,7 @@ class SpecReader:
         found = self._templates.get(key)
         if found is None:
             found = self._make_template(spec, rules, without_execution=without_execution)
-            _remember(self._templates, key, found)
+            _cache(self._templates, key, found)
         return found
 
     def _validate_rest(self, request: task_service_pb2.CreateTaskRequest) -> None:
@@ -193,12 +193,12 @@ class SpecReader:
             request.task.ClearField("spec")
         # Most requests have nothing else, and so no rule left to break; many have the same labels.
         rest = request.task.SerializeToString(deterministic=True)
-        if plain and (not rest or rest in self._rests):
+        if plain and (not rest or rest in self._valid_rests):
             return
         validate(request)
         check_metadata(request.task.metadata, "task.metadata")
         if plain:
-            _remember(self._rests, rest, None)
+            _cache(self._valid_rests, rest, None)
 
     def _make_template(
         self, given: task_pb2.TaskSpec, rules: TypeRules | None, *, without_execution: bool
@@ -237,11 +237,11 @@ class SpecReader:
 V = TypeVar("V")
 
 
-def _remember(known: OrderedDict[bytes, V], key: bytes, value: V) -> None:
-    if len(key) <= _REMEMBERED_BYTES:
-        known[key] = value
-    if len(known) > _REMEMBERED:
-        known.popitem(last=False)
+def _cache(cache: OrderedDict[bytes, V], key: bytes, value: V) -> None:
+    if len(key) <= _CACHED_BYTES:
+        cache[key] = value
+    if len(cache) > _CACHE_SIZE:
+        cache.popitem(last=False)
 
 
 def _is_plain_id(request_id: str) -> bool:

@@ -34,21 +34,21 @@ Response = task_service_pb2.GetTaskStatsResponse
 
 
 class StatsCache:
-    """Answers of the last second, by what was asked."""
+    """Responses of the last second, by request."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, tuple[float, Response]] = {}
+        self._responses: dict[str, tuple[float, Response]] = {}
 
     def find(self, key: str) -> Response | None:
-        """The answer to this question, if there is a fresh one."""
-        found = self._answers.get(key)
+        """The fresh response to a request, if there is one."""
+        found = self._responses.get(key)
         return found[1] if found and time.monotonic() - found[0] < FRESH_SECONDS else None
 
-    def keep(self, key: str, answer: Response) -> None:
-        """Remember an answer, and forget those that are not fresh any more."""
+    def keep(self, key: str, response: Response) -> None:
+        """Store a response and evict those that are no longer fresh."""
         now = time.monotonic()
-        self._answers = {k: v for k, v in self._answers.items() if now - v[0] < FRESH_SECONDS}
-        self._answers[key] = (now, answer)
+        self._responses = {k: v for k, v in self._responses.items() if now - v[0] < FRESH_SECONDS}
+        self._responses[key] = (now, response)
 
 
 class StatsHandler:
@@ -118,11 +118,11 @@ def _query(request: Request, tenant_id: str | None, now: datetime) -> StatsQuery
     )
 
 
-def _span(asked: common_pb2.TimeRange, now: datetime) -> tuple[datetime, datetime]:
-    end = asked.end_time.ToDatetime(UTC) if asked.HasField("end_time") else now + QUARTER
-    if asked.HasField("start_time"):
-        return asked.start_time.ToDatetime(UTC), end
-    window = asked.window.ToTimedelta() if asked.HasField("window") else WINDOW
+def _span(requested: common_pb2.TimeRange, now: datetime) -> tuple[datetime, datetime]:
+    end = requested.end_time.ToDatetime(UTC) if requested.HasField("end_time") else now + QUARTER
+    if requested.HasField("start_time"):
+        return requested.start_time.ToDatetime(UTC), end
+    window = requested.window.ToTimedelta() if requested.HasField("window") else WINDOW
     return now - window, end
 
 
@@ -132,8 +132,8 @@ def _floor(moment: datetime) -> datetime:
 
 
 def _too_many(chosen: filters.Filter | None) -> FilterInvalid | FieldInvalid:
-    told = f"more than {task_stats.MOST_TASKS:,} tasks would have to be read; choose a shorter time_range"
-    return FilterInvalid.of("filter", told) if chosen else FieldInvalid.of("group_by", told)
+    problem = f"more than {task_stats.MOST_TASKS:,} tasks would have to be read; choose a shorter time_range"
+    return FilterInvalid.of("filter", problem) if chosen else FieldInvalid.of("group_by", problem)
 
 
 def _message(stats: Stats) -> task_service_pb2.TaskStats:

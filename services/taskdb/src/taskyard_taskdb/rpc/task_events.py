@@ -37,7 +37,7 @@ EventType = task_service_pb2.TaskEventType
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedChange:
     """A change with its task as it was when the first stream asked, and the events made of both.
 
     An event is kept as the bytes of a response that holds it alone: such responses put one behind the other
@@ -57,7 +57,7 @@ class TaskEvents:
         self._records: Batcher[TaskKey, TaskRecord | None] = Batcher(
             self._read, max_items=SLICE, in_flight=2, max_waiting=1_000_000
         )
-        self._known: dict[int, _Known] = {}
+        self._cache: dict[int, _CachedChange] = {}
         self._kept_bytes = 0
 
     async def slices(
@@ -67,10 +67,10 @@ class TaskEvents:
         changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
         for start in range(0, len(changes), SLICE):
             part = changes[start : start + SLICE]
-            known = await self._find(part)
+            cached = await self._find(part)
             events: list[bytes] = []
             size = 0
-            for change, found in zip(part, known, strict=True):
+            for change, found in zip(part, cached, strict=True):
                 event = _event(change, found, condition, view)
                 if event is None:
                     continue
@@ -87,7 +87,7 @@ class TaskEvents:
         wanted = [
             change
             for change in changes
-            if change.resource_kind == ResourceKind.TASK and change.id not in self._known
+            if change.resource_kind == ResourceKind.TASK and change.id not in self._cache
         ]
         size = 0
         for start in range(0, len(wanted), SLICE):
@@ -98,15 +98,15 @@ class TaskEvents:
                 # The rest would push these out again; streams read it when they come to it.
                 return
 
-    async def _find(self, changes: Sequence[LoggedChange]) -> list[_Known]:
-        found = {change.id: self._known.get(change.id) for change in changes}
+    async def _find(self, changes: Sequence[LoggedChange]) -> list[_CachedChange]:
+        found = {change.id: self._cache.get(change.id) for change in changes}
         wanted = {_key(change) for change in changes if found[change.id] is None}
         if wanted:
             records = await self._read_shared(sorted(wanted))
             for change in changes:
                 if found[change.id] is None:
                     found[change.id] = self._keep(change.id, records[_key(change)])
-        return [known for known in found.values() if known is not None]
+        return [cached for cached in found.values() if cached is not None]
 
     async def _read_shared(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskRecord | None]:
         results = await self._records.submit_all(keys)
@@ -120,15 +120,15 @@ class TaskEvents:
             records = await tasks.read_many(tx, set(keys))
         return [records.get(key) for key in keys]
 
-    def _keep(self, change_id: int, record: TaskRecord | None) -> _Known:
+    def _keep(self, change_id: int, record: TaskRecord | None) -> _CachedChange:
         # Twice: as it was read, and encoded.
         size = 1000 if record is None else 1000 + 2 * (len(record.spec) + len(record.result or b""))
-        known = self._known[change_id] = _Known(record, size)
+        cached = self._cache[change_id] = _CachedChange(record, size)
         self._kept_bytes += size
-        while len(self._known) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
-            oldest = next(iter(self._known))
-            self._kept_bytes -= self._known.pop(oldest).size
-        return known
+        while len(self._cache) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
+            oldest = next(iter(self._cache))
+            self._kept_bytes -= self._cache.pop(oldest).size
+        return cached
 
 
 def coalesced(changes: Sequence[LoggedChange]) -> list[LoggedChange]:
@@ -146,16 +146,18 @@ def _key(change: LoggedChange) -> TaskKey:
     return (change.tenant_id, change.resource_id)
 
 
-def _event(change: LoggedChange, known: _Known, condition: filters.Filter | None, view: int) -> bytes | None:
+def _event(
+    change: LoggedChange, cached: _CachedChange, condition: filters.Filter | None, view: int
+) -> bytes | None:
     """Return the event that a change is for a watch, encoded; None if it does not concern it."""
-    kind = _event_type(change, known.record, condition)
+    kind = _event_type(change, cached.record, condition)
     if kind is None:
         return None
     view = convert.NAME if kind == EXITED else view
-    event = known.events.get((kind, view))
+    event = cached.events.get((kind, view))
     if event is None:
-        response = Response(events=[_message(change, known.record, kind, view)])
-        event = known.events[kind, view] = response.SerializeToString()
+        response = Response(events=[_message(change, cached.record, kind, view)])
+        event = cached.events[kind, view] = response.SerializeToString()
     return event
 
 

@@ -156,8 +156,8 @@ class TaskTypeHandler:
                 raise ResourceVersionMismatch(found.name, str(request.resource_version), str(found.version))
             used = await task_types.count_live_tasks(tx, key)
             if used:
-                told = f'"{request.name}" is used by {used} live tasks; let them end, or disable the type'
-                raise NotEmpty(request.name, used, message=told)
+                problem = f'"{request.name}" is used by {used} live tasks; let them end, or disable the type'
+                raise NotEmpty(request.name, used, message=problem)
             await task_types.delete(tx, key)
             gone = found._replace(version=found.version + 1, update_time=await database_time(tx))
             await _log(tx, ChangeEvent.TASK_TYPE_DELETED, gone, actor)
@@ -248,8 +248,8 @@ def _values(row: TypeRow) -> Mapping[str, Any]:
 
 async def _is_repeat(tx: Tx, request: Service.CreateTaskTypeRequest, key: TypeKey) -> bool:
     body = hashlib.sha256(request.SerializeToString(deterministic=True)).digest()[:16]
-    asked = Request(key[0], request.request_id, body, key[1])
-    found = (await request_ids.claim(tx, Method.CREATE_TASK_TYPE, [asked])).get(asked.key)
+    repeatable = Request(key[0], request.request_id, body, key[1])
+    found = (await request_ids.claim(tx, Method.CREATE_TASK_TYPE, [repeatable])).get(repeatable.key)
     if isinstance(found, Exception):
         raise AlreadyExists("task type", task_type_name(*key))
     return found is not None

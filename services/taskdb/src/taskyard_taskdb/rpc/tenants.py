@@ -77,7 +77,7 @@ class TenantHandler:
                 made.create_time,
                 version=made.version,
                 request_id=request.request_id or None,
-                details=_told(made),
+                details=_audit_details(made),
             )
             return made
 
@@ -224,8 +224,8 @@ class TenantHandler:
 
 async def _is_repeat(tx: Tx, request: tenant_service_pb2.CreateTenantRequest) -> bool:
     body = hashlib.sha256(request.SerializeToString(deterministic=True)).digest()[:16]
-    asked = Request(request.tenant_id, request.request_id, body, request.tenant_id)
-    found = (await request_ids.claim(tx, Method.CREATE_TENANT, [asked])).get(asked.key)
+    repeatable = Request(request.tenant_id, request.request_id, body, request.tenant_id)
+    found = (await request_ids.claim(tx, Method.CREATE_TENANT, [repeatable])).get(repeatable.key)
     if isinstance(found, Exception):
         raise AlreadyExists("tenant", tenant_name(request.tenant_id))
     return found is not None
@@ -255,8 +255,8 @@ def _display_name(given: tenant_pb2.Tenant) -> str:
 def _tier(given: tenant_pb2.Tenant) -> Tier:
     # Left out of a new tenant, or named by the mask of a change and not given.
     if given.tier == tenant_pb2.TENANT_TIER_UNSPECIFIED:
-        known = ", ".join(tier.name for tier in Tier)
-        raise FieldInvalid.of("tenant.tier", f"must be one of {known}, not unspecified")
+        tiers = ", ".join(tier.name for tier in Tier)
+        raise FieldInvalid.of("tenant.tier", f"must be one of {tiers}, not unspecified")
     return Tier(given.tier)
 
 
@@ -269,15 +269,15 @@ def _values(tenant: TenantRow) -> Mapping[str, Any]:
     return {"tier": int(tenant.tier), "suspended": tenant.suspended, "create_time": tenant.create_time}
 
 
-def _told(tenant: TenantRow) -> dict[str, object]:
+def _audit_details(tenant: TenantRow) -> dict[str, object]:
     """What the audit says of a tenant."""
     own = {name: value for name in _LIMITS if (value := getattr(tenant.own, name)) is not None}
-    told: dict[str, object] = {"display_name": tenant.display_name, "tier": tenant.tier.name, **own}
-    return told | {"suspended": tenant.suspended, "queue_paused": tenant.queue_paused}
+    details: dict[str, object] = {"display_name": tenant.display_name, "tier": tenant.tier.name, **own}
+    return details | {"suspended": tenant.suspended, "queue_paused": tenant.queue_paused}
 
 
 def _differences(before: TenantRow, after: TenantRow) -> dict[str, object]:
-    old, new = _told(before), _told(after)
+    old, new = _audit_details(before), _audit_details(after)
     return {name: new.get(name) for name in {**old, **new} if old.get(name) != new.get(name)}
 
 

@@ -1,4 +1,4 @@
-"""Task types as tasks take them: of the tenant, else of "system", remembered for a short while."""
+"""Task types as tasks take them: of the tenant, else of "system", cached for a short while."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TypeCache:
     def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
         self._ttl = ttl.total_seconds()
-        self._known: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
+        self._rules: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
         self._configs: OrderedDict[Revision, tuple[float, common_pb2.Payload | None]] = OrderedDict()
         self._results: OrderedDict[Revision, tuple[float, PayloadSchema | None]] = OrderedDict()
         self._checking: tuple[float, Container[str]] = (0.0, ())
@@ -39,7 +39,7 @@ class TypeCache:
     async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
         """The rules for a task of this tenant that names this type; None for a mere classification."""
         key = (tenant_id, task_type)
-        found = self._known.get(key)
+        found = self._rules.get(key)
         if found is not None and found[0] > time.monotonic():
             return found[1]
         async with self._pool.reading() as tx:
@@ -49,39 +49,39 @@ class TypeCache:
         if row is not None:
             # What is compiled stays as long as the type does.
             rules = old if old is not None and old.is_of(row) else TypeRules(row)
-        self._known[key] = (time.monotonic() + self._ttl, rules)
-        _trim(self._known)
+        self._rules[key] = (time.monotonic() + self._ttl, rules)
+        _trim(self._rules)
         return rules
 
     async def find_all(self, tenant_id: str, types: Iterable[str]) -> dict[str, TypeRules | None]:
         """The rules for each of these types that is well-formed; the empty one has none."""
         return {name: await self.find(tenant_id, name) for name in set(types) if is_id(name, "taskTypes")}
 
-    async def configs(self, wanted: Iterable[Revision]) -> dict[Revision, common_pb2.Payload | None]:
+    async def configs(self, revisions: Iterable[Revision]) -> dict[Revision, common_pb2.Payload | None]:
         """The configurations of these revisions as runners get them, raw; None where there is none."""
-        return await self._of_revisions(self._configs, wanted, _config)
+        return await self._of_revisions(self._configs, revisions, _config)
 
-    async def result_schemas(self, wanted: Iterable[Revision]) -> dict[Revision, PayloadSchema | None]:
+    async def result_schemas(self, revisions: Iterable[Revision]) -> dict[Revision, PayloadSchema | None]:
         """The schemas of results that these revisions have; None where there is none."""
-        return await self._of_revisions(self._results, wanted, _result_schema)
+        return await self._of_revisions(self._results, revisions, _result_schema)
 
     async def _of_revisions(
         self,
-        remembered: OrderedDict[Revision, tuple[float, T]],
-        wanted: Iterable[Revision],
+        cached: OrderedDict[Revision, tuple[float, T]],
+        revisions: Iterable[Revision],
         read: Callable[[bytes | None], T],
     ) -> dict[Revision, T]:
-        keys, now = set(wanted), time.monotonic()
-        told = {key: remembered[key][1] for key in keys & remembered.keys() if remembered[key][0] > now}
-        missing = keys - told.keys()
+        keys, now = set(revisions), time.monotonic()
+        values = {key: cached[key][1] for key in keys & cached.keys() if cached[key][0] > now}
+        missing = keys - values.keys()
         if missing:
             async with self._pool.reading() as tx:
                 found = await task_types.read_revisions(tx, missing)
             for key in missing:
-                told[key] = read(found.get(key))
-                remembered[key] = (time.monotonic() + self._ttl, told[key])
-            _trim(remembered)
-        return told
+                values[key] = read(found.get(key))
+                cached[key] = (time.monotonic() + self._ttl, values[key])
+            _trim(cached)
+        return values
 
     async def checking(self) -> Container[str]:
         """The tenants whose results may have to match a schema; false if there is none."""
@@ -97,8 +97,8 @@ class TypeCache:
         """Look up anew what a change of a tenant's types, or of any, concerns."""
         self._checking = (0.0, ())
         everybody = tenant_id in (None, _SYSTEM)
-        for remembered in (self._known, self._configs, self._results):
-            _drop(remembered, None if everybody else tenant_id)
+        for cached in (self._rules, self._configs, self._results):
+            _drop(cached, None if everybody else tenant_id)
 
 
 def _config(definition: bytes | None) -> common_pb2.Payload | None:
@@ -121,11 +121,11 @@ class _Everybody:
 _EVERYBODY = _Everybody()
 
 
-def _drop(remembered: OrderedDict[Any, Any], tenant_id: str | None) -> None:
-    for key in [key for key in remembered if tenant_id is None or key[0] == tenant_id]:
-        del remembered[key]
+def _drop(cached: OrderedDict[Any, Any], tenant_id: str | None) -> None:
+    for key in [key for key in cached if tenant_id is None or key[0] == tenant_id]:
+        del cached[key]
 
 
-def _trim(remembered: OrderedDict[Any, Any]) -> None:
-    while len(remembered) > _CAPACITY:
-        remembered.popitem(last=False)
+def _trim(cached: OrderedDict[Any, Any]) -> None:
+    while len(cached) > _CAPACITY:
+        cached.popitem(last=False)

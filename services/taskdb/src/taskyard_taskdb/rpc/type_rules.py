@@ -97,16 +97,16 @@ class TypeRules:
         for form in reversed(forms) if prefix else forms:
             if self._id_pattern is None or self._id_pattern.matches(prefix + form):
                 return prefix + form
-        told = f"must be given: ids of {self.name} match {self.definition.task_id_pattern}"
-        raise FieldInvalid.of("task_id", told, "task_id_pattern")
+        problem = f"must be given: ids of {self.name} match {self.definition.task_id_pattern}"
+        raise FieldInvalid.of("task_id", problem, "task_id_pattern")
 
     def check_task_id(self, given: str) -> None:
         """Raises FieldInvalid for an id that the type does not allow."""
         if self._id_pattern is not None and not self._id_pattern.matches(given):
-            told = (
+            problem = (
                 f"{given[:80]!r} does not match {self.definition.task_id_pattern}, as ids of {self.name} must"
             )
-            raise FieldInvalid.of("task_id", told, "task_id_pattern")
+            raise FieldInvalid.of("task_id", problem, "task_id_pattern")
 
     def filled_in(self, given: task_pb2.TaskSpec, path: str) -> task_pb2.TaskSpec:
         """The spec with the type's defaults, its environment before the task's own. Raises FieldInvalid."""
@@ -135,8 +135,8 @@ class TypeRules:
         own = given.execution.WhichOneof("kind")
         fixed = self.definition.execution.WhichOneof("kind")
         if own and fixed and not self.definition.allow_execution_override:
-            told = f"{self.name} says how its tasks are executed; leave it out"
-            raise FieldInvalid.of(f"{path}.execution", told, "allow_execution_override")
+            problem = f"{self.name} says how its tasks are executed; leave it out"
+            raise FieldInvalid.of(f"{path}.execution", problem, "allow_execution_override")
 
 
 def fill_in(spec: task_pb2.TaskSpec, definition: task_type_pb2.TaskType) -> None:
@@ -219,8 +219,8 @@ def _broken(
                 f"{path}.entity", f"{name} needs an entity of type {allowed}", "entity_types"
             )
         elif spec.entity.type not in bounds.entity_types:
-            told = f"{spec.entity.type!r} is none of {allowed}, the entity types of {name}"
-            yield FieldViolation(f"{path}.entity.type", told, "entity_types")
+            problem = f"{spec.entity.type!r} is none of {allowed}, the entity types of {name}"
+            yield FieldViolation(f"{path}.entity.type", problem, "entity_types")
 
 
 def _outside(
@@ -232,11 +232,11 @@ def _outside(
     key: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[FieldViolation]:
     if least is not None and key(value) < key(least):
-        told = f"{_shown(value)} is below {_shown(least)}, the least that {name} allows"
-        yield FieldViolation(field, told, "task_type.bounds")
+        problem = f"{_shown(value)} is below {_shown(least)}, the least that {name} allows"
+        yield FieldViolation(field, problem, "task_type.bounds")
     if most is not None and key(value) > key(most):
-        told = f"{_shown(value)} is above {_shown(most)}, the most that {name} allows"
-        yield FieldViolation(field, told, "task_type.bounds")
+        problem = f"{_shown(value)} is above {_shown(most)}, the most that {name} allows"
+        yield FieldViolation(field, problem, "task_type.bounds")
 
 
 def _shown(value: Any) -> str:
@@ -245,8 +245,8 @@ def _shown(value: Any) -> str:
 
 def _identity(row: TypeRow) -> bytes:
     # A type that was deleted and made again has the revisions of the former one.
-    told = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
-    return told + hashlib.sha256(row.definition).digest()
+    revision = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
+    return revision + hashlib.sha256(row.definition).digest()
 
 
 def _pattern(text: str) -> patterns.Pattern | None:
@@ -285,5 +285,5 @@ def _check_order(definition: task_type_pb2.TaskType, path: str) -> None:
             low, high = getattr(source, least), getattr(source, most)
             plain = [to_timedelta(v) if isinstance(v, Duration) else v for v in (low, high)]
             if plain[0] > plain[1]:
-                told = f"{_shown(low)} is above {most}, which is {_shown(high)}"
-                raise FieldInvalid.of(f"{path}.{least}", told, "task_type.bounds")
+                problem = f"{_shown(low)} is above {most}, which is {_shown(high)}"
+                raise FieldInvalid.of(f"{path}.{least}", problem, "task_type.bounds")

@@ -101,9 +101,9 @@ def check_payload(payload: common_pb2.Payload, path: str) -> None:
         try:
             json.loads(payload.raw)
         except (ValueError, RecursionError) as error:
-            told = str(error)[:100]
+            problem = str(error)[:100]
             raise FieldInvalid.of(
-                f"{path}.raw", f"is not JSON ({told}); correct it or set content_type", "json"
+                f"{path}.raw", f"is not JSON ({problem}); correct it or set content_type", "json"
             ) from None
 
 

@@ -227,8 +227,10 @@ def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
     keys = frozenset(visible_task(name, f"names[{index}]") for index, name in enumerate(request.names))
     for owner, task_id in keys:
         if tenant_id not in (None, owner):
-            told = f"{task_name(owner, task_id)} is not of {request.parent}; watch one tenant, or tenants/-"
-            raise FieldInvalid.of("names", told)
+            problem = (
+                f"{task_name(owner, task_id)} is not of {request.parent}; watch one tenant, or tenants/-"
+            )
+            raise FieldInvalid.of("names", problem)
     if request.until_terminal and not keys:
         raise FieldInvalid.of("until_terminal", "needs names; give the tasks to wait for")
     return Watch(
