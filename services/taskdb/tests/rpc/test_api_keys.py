@@ -60,7 +60,7 @@ async def replica(taskdb: RunningTaskDb) -> AsyncIterator[RunningTaskDb]:
         yield running
 
 
-async def test_secret_is_told_once_and_only_its_digest_is_stored(
+async def test_secret_is_returned_once_and_only_its_digest_is_stored(
     admin: Caller, taskdb: RunningTaskDb
 ) -> None:
     made = await make(admin, "mykey1", description="for tests")

@@ -41,7 +41,7 @@ async def events(caller: Any, filter: str = "", **options: Any) -> list[audit_pb
             return found
 
 
-async def test_the_history_of_a_task_tells_who_did_what_newest_first(
+async def test_audit_of_a_task_names_actor_and_event_newest_first(
     tenant: Any, yard: Yard, make_task: Made
 ) -> None:
     created = await tenant.tasks.CreateTask(make_task(task_id="a", request_id="r-1"))
@@ -172,7 +172,7 @@ async def test_events_of_runners_and_administration_are_named_by_their_resource(
     "filter",
     ['resource = "a"', 'resource = "tenants/a/logs/b"', 'event_type = "task.made"', "phase = 1", "time = 5"],
 )
-async def test_a_filter_that_cannot_be_meant_is_refused(tenant: Any, filter: str) -> None:
+async def test_invalid_audit_filter_is_rejected(tenant: Any, filter: str) -> None:
     with pytest.raises(FilterInvalid):
         await listed(tenant, filter)
 

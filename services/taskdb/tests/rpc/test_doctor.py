@@ -107,7 +107,7 @@ async def test_a_lease_without_its_session_is_ended(yard: Yard, admin: Caller, q
 
 
 @pytest.mark.usefixtures("office")
-async def test_a_lease_that_nobody_expired_is_ended(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_overdue_lease_is_expired(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create()
     await run_on(yard)
     await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
@@ -193,7 +193,9 @@ async def test_counters_are_set_to_a_recount(yard: Yard, admin: Caller, quiet: R
     assert await quiet.rows("SELECT pending, leased FROM tenant_counters") == [(3, 0)]
 
 
-async def test_the_log_learns_what_it_was_not_told(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
+async def test_changes_missing_in_the_log_are_repaired(
+    yard: Yard, admin: Caller, quiet: RunningTaskDb
+) -> None:
     behind, ahead = await yard.create(2)
     await quiet.execute("UPDATE tasks SET version = 2 WHERE task_id = %s", task_id(behind))
     await quiet.execute(
@@ -230,11 +232,11 @@ async def test_unknown_checks_are_refused_and_tenants_may_not_ask(
 async def test_the_nightly_job_looks_and_repairs_nothing(yard: Yard, quiet: RunningTaskDb) -> None:
     await yard.create(2)
     await quiet.execute("DELETE FROM queue")
-    told: dict[str, int] = {}
+    reported: dict[str, int] = {}
 
-    job = DoctorJob(quiet.pool, lambda check, left, repaired: told.update({check: left}), Nightly())
+    job = DoctorJob(quiet.pool, lambda check, left, repaired: reported.update({check: left}), Nightly())
     assert await run_job(quiet.pool, job, by_hand) == 2
-    assert told.pop("task-without-queue-row") == 2 and set(told.values()) == {0}
+    assert reported.pop("task-without-queue-row") == 2 and set(reported.values()) == {0}
     assert not await quiet.rows("SELECT FROM queue")
 
 

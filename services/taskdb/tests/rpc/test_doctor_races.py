@@ -1,4 +1,4 @@
-"""Repairs of RunDoctor on healthy tasks: what they are told to mend is looked at again, and left alone."""
+"""Repairs of RunDoctor examine each task again and leave healthy ones alone."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ async def test_repairs_of_every_check_race_with_work_and_sweeps(
 ) -> None:
     work = Work(yard, taskdb, Random(seed))
     runners = [(await yard.hello(f"runner-{number}"))[0] for number in range(3)]
-    told = taskdb.taskdb._after_commit
+    after_commit = taskdb.taskdb._after_commit
     sweeps: tuple[Sweep, ...] = (
-        SlotSweep(taskdb.pool, told),
-        TimerSweep(taskdb.pool, told),
-        QuarantineSweep(taskdb.pool, told),
-        ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, told)),
+        SlotSweep(taskdb.pool, after_commit),
+        TimerSweep(taskdb.pool, after_commit),
+        QuarantineSweep(taskdb.pool, after_commit),
+        ExpirySweep(taskdb.pool, LeasePages(taskdb.pool, after_commit)),
     )
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(work.create())

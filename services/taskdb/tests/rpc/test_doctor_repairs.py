@@ -63,7 +63,7 @@ async def verify(quiet: RunningTaskDb) -> list[seals.SealFinding]:
         return await seals.verify_seals(tx)
 
 
-async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on(
+async def test_edited_log_is_acknowledged_only_by_name_and_stays_acknowledged(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     assert (await examine(admin, "seals")).healthy
@@ -87,7 +87,7 @@ async def test_an_edited_log_is_acknowledged_only_by_name_and_known_from_then_on
     assert await quiet.rows("SELECT * FROM seals") == before
 
 
-async def test_an_acknowledgement_says_who_knows_of_what_and_is_sealed_itself(
+async def test_acknowledgement_names_actor_and_damage_and_is_sealed(
     sealed: SealSweep, admin: Caller, quiet: RunningTaskDb
 ) -> None:
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
@@ -137,7 +137,7 @@ async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
     assert (await examine(admin)).healthy
 
 
-async def test_a_job_that_nobody_ran_for_days_is_run(quiet: RunningTaskDb, admin: Caller) -> None:
+async def test_overdue_job_is_run(quiet: RunningTaskDb, admin: Caller) -> None:
     await quiet.taskdb.housekeeping.run_job("request-ids")
     old = "start_time = now() - interval '4 days', success_time = now() - interval '4 days'"
     await quiet.execute(f"UPDATE job_runs SET {old}")
@@ -178,7 +178,7 @@ async def test_a_late_webhook_is_sent_at_once_and_found_until_its_receiver_takes
         assert (await examine(admin)).healthy
 
 
-async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_says_why(
+async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_reports_why(
     quiet: RunningTaskDb, admin: Caller
 ) -> None:
     await quiet.execute(
@@ -206,9 +206,9 @@ async def test_no_lease_is_ended_before_its_runner_could_come_back(
     assert not alone.healthy and "no replica leads" in finding(alone, "lease-overdue").message
     await lead(quiet, timedelta(seconds=40))
     early = await examine(admin, repair=True)
-    told = finding(early, "lease-overdue")
-    assert not early.healthy and told.repaired_count == 0
-    assert "try again in" in told.message
+    overdue = finding(early, "lease-overdue")
+    assert not early.healthy and overdue.repaired_count == 0
+    assert "try again in" in overdue.message
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_RUNNING
     # The runner is back, and its outcome counts.
     (accepted,) = await yard.report(runner, succeeded(assignment))
@@ -217,7 +217,7 @@ async def test_no_lease_is_ended_before_its_runner_could_come_back(
     assert_invariants(quiet.url)
 
 
-async def test_a_term_that_has_not_told_its_grace_or_saw_another_database_start_reaps_nobody(
+async def test_leader_without_recorded_grace_or_after_a_database_restart_expires_no_lease(
     yard: Yard, quiet: RunningTaskDb, admin: Caller
 ) -> None:
     await yard.create()
@@ -239,11 +239,11 @@ async def test_a_term_that_has_not_told_its_grace_or_saw_another_database_start_
 # --- metrics
 
 
-async def test_findings_are_measured_by_the_leader_and_by_nobody_else(
+async def test_findings_are_measured_by_the_leader_only(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = InMemoryMetricReader()
-    # What this process told before belongs to others.
+    # Metrics that this process published before belong to other tests.
     monkeypatch.setattr(metrics, "_gauges", [])
     monkeypatch.setattr(metrics, "_instruments", {})
     monkeypatch.setattr(metrics, "_meter", MeterProvider([reader]).get_meter("test"))

@@ -52,7 +52,7 @@ def doubling(reference: str, **fields: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "reason"),
     [
         (doubling("#/$defs/x{}"), "expand"),
         (doubling("#/%24defs/x{}"), "expand"),
@@ -66,8 +66,8 @@ def doubling(reference: str, **fields: str) -> dict[str, Any]:
         ({"allOf": [{"pattern": f"^[01]{{2000}}{n}$"} for n in range(300)]}, "expand"),
     ],
 )
-def test_schemas_that_would_multiply_are_refused_and_the_message_says_why(schema: Any, told: str) -> None:
-    with pytest.raises(errors.FieldInvalid, match=told) as refused:
+def test_schemas_with_multiplying_references_are_rejected_with_the_reason(schema: Any, reason: str) -> None:
+    with pytest.raises(errors.FieldInvalid, match=reason) as refused:
         compiled(schema)
     assert refused.value.violations[0].field == "f"
 
@@ -84,7 +84,7 @@ def test_references_are_followed_however_they_are_spelled() -> None:
         assert [found.field for found in findings(schema, ["x", 1])] == ["f.raw[1]"]
 
 
-def test_what_a_recursive_schema_refuses_is_told_without_trying_every_alternative() -> None:
+def test_recursive_schema_rejects_without_listing_every_alternative() -> None:
     again = {"type": "array", "items": {"$ref": "#"}}
     tree = {"anyOf": [again, again, {"type": "string"}]}
     # Three alternatives at each level: to list what is wrong with them would take hours for the deeper one.
@@ -105,7 +105,7 @@ def test_a_document_that_is_too_large_for_its_schema_is_refused_unread() -> None
     text = {"properties": {"text": {"type": "string"}, **forms}}
     assert not findings(text, {"text": "x" * 1_000_000, "p1": "a1"})
     (found,) = findings(text, {"text": "x" * 1_000_000, "p1": "a2"})
-    assert "violations are not listed for large documents" in found.description
+    assert "violations are not listed" in found.description
     assert [found.field for found in findings(text, {"text": "x", "p1": "a2"})] == ["f.raw.p1"]
 
 

@@ -81,7 +81,7 @@ async def test_a_repeated_pop_returns_the_leases_of_the_first(yard: Yard) -> Non
     assert len((await yard.pop(runner, 2, lanes=lanes, request_id="twice")).assignments) == 1
 
 
-async def test_a_session_that_does_not_stand_gets_nothing(yard: Yard) -> None:
+async def test_superseded_session_claims_nothing(yard: Yard) -> None:
     await yard.create()
     runner, _ = await yard.hello()
     lanes = await yard.lane_pops()
@@ -91,7 +91,7 @@ async def test_a_session_that_does_not_stand_gets_nothing(yard: Yard) -> None:
     assert "SESSION_SUPERSEDED" in str(result.error)
 
 
-async def test_an_answer_is_never_larger_than_a_message_may_be(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_response_stays_below_the_message_limit(yard: Yard, taskdb: RunningTaskDb) -> None:
     payload = common_pb2.Payload(raw=b'"' + b"x" * 900_000 + b'"')
     names = await yard.create(7, payload=payload)
     runner, _ = await yard.hello()

@@ -151,7 +151,7 @@ async def test_a_success_after_a_failure_leaves_no_error(
 
 
 @pytest.mark.seed("S0.12-19", "S1.18", "S1.50-51")
-async def test_runner_result_error_and_times_are_told(admin: Caller, yard: Yard, tenant: Caller) -> None:
+async def test_status_has_runner_result_error_and_times(admin: Caller, yard: Yard, tenant: Caller) -> None:
     await load(admin, "aiopslab")
     runner, _ = await yard.hello("worker-001-kind")
     names = [(await create(tenant, PROBLEM, {"problem_id": "p"})).name for _ in range(2)]

@@ -82,7 +82,7 @@ async def test_a_spec_that_keeps_killing_runners_is_quarantined_until_it_is_rele
         )
 
 
-async def test_what_waits_of_a_quarantined_spec_is_held_back_and_resumed_by_its_release(
+async def test_pending_tasks_of_a_quarantined_spec_are_held_and_resumed_by_its_release(
     quiet: RunningTaskDb, yard: Yard, admin: Caller
 ) -> None:
     execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="poison"))
@@ -211,7 +211,7 @@ async def test_a_pull_worker_gets_no_quarantined_spec(quiet: RunningTaskDb, yard
     assert [a.lease.task for a in answer.results[0].assignments] == [harmless]
 
 
-async def test_what_is_about_to_be_held_while_its_spec_is_released_is_not_left_behind(
+async def test_release_resumes_tasks_that_are_being_held_meanwhile(
     quiet: RunningTaskDb, yard: Yard, admin: Caller
 ) -> None:
     await poisoned(quiet, yard)

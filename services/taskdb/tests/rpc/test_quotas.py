@@ -101,7 +101,7 @@ async def test_items_beyond_the_limit_are_refused_singly_and_an_atomic_batch_as_
 @pytest.mark.covers("CreateTask", "RATE_LIMITED")
 @pytest.mark.covers("BatchCreateTasks", "RATE_LIMITED")
 @pytest.mark.covers("BatchCreateTasks", "BATCH_TOO_LARGE")
-async def test_the_bucket_admits_a_burst_and_then_says_when(
+async def test_rate_limit_admits_a_burst_and_then_returns_a_retry_time(
     admin: Caller, tenant: Caller, taskdb: RunningTaskDb
 ) -> None:
     await limit(admin, rate_limit_per_sec=1, rate_burst=5)
@@ -190,7 +190,7 @@ def _holder(runners: Any, results: Any, assignment: Any) -> str:
     raise AssertionError("somebody holds it")
 
 
-async def test_schedulers_are_told_what_a_limit_leaves(admin: Caller, yard: Yard) -> None:
+async def test_queue_watch_sends_the_claimable_count_of_a_limited_tenant(admin: Caller, yard: Yard) -> None:
     await limit(admin, max_concurrent_tasks=2)
     await yard.create(3)
     runner, _ = await yard.hello()
@@ -201,8 +201,8 @@ async def test_schedulers_are_told_what_a_limit_leaves(admin: Caller, yard: Yard
     async def claimable(expected: int) -> None:
         async with asyncio.timeout(20):
             while True:
-                told = [t for t in (await call.read()).tenants if t.tenant == "default"]
-                if told and told[-1].claimable_count == expected:
+                tenants = [t for t in (await call.read()).tenants if t.tenant == "default"]
+                if tenants and tenants[-1].claimable_count == expected:
                     return
 
     await claimable(2)
@@ -252,9 +252,9 @@ async def test_counters_equal_a_recount_whatever_happens_to_tasks(
         held += (await yard.pop(runner, rng.randint(1, 4))).assignments
         rng.shuffle(held)
         for assignment in [held.pop() for _ in range(min(len(held), rng.randint(0, 3)))]:
-            said = [succeeded(assignment), failed(assignment), released(assignment)]
-            said.append(failed(assignment, permanent=True))
-            await yard.report(runner, started(assignment), rng.choice(said))
+            reports = [succeeded(assignment), failed(assignment), released(assignment)]
+            reports.append(failed(assignment, permanent=True))
+            await yard.report(runner, started(assignment), rng.choice(reports))
         name = rng.choice(names)
         service = task_service_pb2
         for call in rng.sample(
@@ -305,7 +305,7 @@ async def test_unlimited_tenants_have_no_counters_and_a_first_limit_counts_what_
     assert found is not None and found[0] > 3 and found[1] == 2
 
 
-async def test_wrong_counters_are_found_and_put_right(
+async def test_wrong_counters_are_found_and_repaired(
     admin: Caller, tenant: Caller, taskdb: RunningTaskDb
 ) -> None:
     await limit(admin, max_queue_depth=10)

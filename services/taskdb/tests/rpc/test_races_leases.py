@@ -148,8 +148,8 @@ async def test_a_completion_against_the_expiry_of_its_lease(
             if n % 2:
                 work.reverse()
         results = await asyncio.gather(*work)
-        ((told,),) = [result for result in results if isinstance(result, list)]
-        assert told.phase == task_pb2.TASK_PHASE_SUCCEEDED
+        ((outcomes,),) = [result for result in results if isinstance(result, list)]
+        assert outcomes.phase == task_pb2.TASK_PHASE_SUCCEEDED
         task = await yards[1].task(name)
         assert task.status.phase == task_pb2.TASK_PHASE_SUCCEEDED
         assert task.status.runner_loss_count == 0
@@ -195,7 +195,7 @@ async def patient_database(postgres_server: PostgresServer, database_url: str) -
 
 @pytest.mark.parametrize("outcome", [succeeded, failed])
 @pytest.mark.parametrize("other", ["hello", "delete"])
-async def test_an_outcome_is_counted_while_its_runner_says_hello_or_is_deleted(
+async def test_outcome_is_counted_while_its_runner_reconnects_or_is_deleted(
     patient_database: str,
     replicas: list[RunningTaskDb],
     yards: list[Yard],
@@ -214,8 +214,8 @@ async def test_an_outcome_is_counted_while_its_runner_says_hello_or_is_deleted(
             meanwhile = asyncio.ensure_future(yards[1].hello(runner, held=[assignment.lease]))
         else:
             meanwhile = asyncio.ensure_future(_delete(replicas[1], runner.id))
-    (_, told), _ = await asyncio.gather(report, meanwhile)
-    assert told.phase != task_pb2.TASK_PHASE_RUNNING and not told.HasField("error")
+    (_, outcomes), _ = await asyncio.gather(report, meanwhile)
+    assert outcomes.phase != task_pb2.TASK_PHASE_RUNNING and not outcomes.HasField("error")
     ((completed, broken),) = await replicas[0].rows("SELECT completed_count, failed_count FROM runner_counts")
     assert (completed, broken) == ((1, 0) if outcome is succeeded else (0, 1))
 
@@ -253,18 +253,18 @@ async def test_two_creators_and_a_freer_of_one_slot(
 async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
     replicas: list[RunningTaskDb], yards: list[Yard]
 ) -> None:
-    """Each success is told to both replicas, and both create waiters of every slot at that time."""
+    """Each success is outcomes to both replicas, and both create waiters of every slot at that time."""
     names = [name for n in range(10) for name in await yards[0].create(slot=f"slot-{n}")]
     runner, _ = await yards[0].hello()
     assignments = (await yards[0].pop(runner)).assignments
     assert sorted(a.lease.task for a in assignments) == sorted(names)
     reports = [report for a in assignments for report in (started(a), succeeded(a))]
-    made, told = await asyncio.gather(
+    made, outcomes = await asyncio.gather(
         asyncio.gather(*(yards[n % 2].create(slot=f"slot-{n % 10}") for n in range(30))),
         asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4))),
     )
-    assert all(not result.error.code for results in told for result in results)
-    assert sum(not result.duplicate for results in told for result in results[1::2]) == len(names)
+    assert all(not result.error.code for results in outcomes for result in results)
+    assert sum(not result.duplicate for results in outcomes for result in results[1::2]) == len(names)
     waiting = {name for created in made for name in created}
     while waiting:
         claimed = list((await yards[0].pop(runner)).assignments)
@@ -277,7 +277,7 @@ async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
         "SELECT FROM changes WHERE resource_id IN (SELECT task_id FROM tasks) GROUP BY resource_id "
         "HAVING count(*) <> max(version) OR count(*) FILTER (WHERE phase = 10) <> 1"
     )
-    assert not await replicas[0].rows(odd), "no version is told twice, and one end of each task"
+    assert not await replicas[0].rows(odd), "no version is outcomes twice, and one end of each task"
 
 
 async def test_a_report_repeated_on_both_replicas_counts_once(

@@ -99,7 +99,7 @@ async def test_a_report_for_an_unknown_task_fails_alone(yard: Yard) -> None:
 
 
 @pytest.mark.covers("ReportRuns", "FIELD_INVALID")
-async def test_a_report_that_says_nothing_names_its_field(yard: Yard) -> None:
+async def test_empty_report_is_rejected_with_its_field(yard: Yard) -> None:
     _, runner, assignment = await claimed(yard)
     with pytest.raises(FieldInvalid, match=r"reports\[1\]\.report\.report"):
         await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease))
@@ -128,10 +128,10 @@ async def test_one_poisoned_report_does_not_fail_its_neighbours(yard: Yard) -> N
 async def test_details_of_reports_are_merged(yard: Yard) -> None:
     name, runner, assignment = await claimed(yard)
     reported: tuple[dict[str, Any], ...] = ({"a": 1, "b": "x"}, {"b": "y", "c": True})
-    for told in reported:
+    for fields in reported:
         details = Struct()
-        details.update(told)
-        report = started(assignment) if "a" in told else succeeded(assignment)
+        details.update(fields)
+        report = started(assignment) if "a" in fields else succeeded(assignment)
         report.details.CopyFrom(details)
         await yard.report(runner, report)
     assert dict((await yard.task(name)).status.details) == {"a": 1, "b": "y", "c": True}
@@ -183,8 +183,8 @@ async def test_a_pull_worker_renews_its_own_lease(yard: Yard, taskdb: RunningTas
     rows = await taskdb.rows("SELECT expire_time > now() + interval '50 seconds' FROM leases")
     assert rows == [(True,)]
     await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=assignment.lease.task))
-    (asked,) = await renew(yard, assignment.lease)
-    assert asked.action == lease_pb2.LEASE_ACTION_CANCEL
+    (verdict,) = await renew(yard, assignment.lease)
+    assert verdict.action == lease_pb2.LEASE_ACTION_CANCEL
     foreign = lease_pb2.LeaseRef(task=assignment.lease.task, generation=1, lease_id=1)
     (aborted,) = await renew(yard, foreign)
     assert (aborted.action, aborted.reason) == (lease_pb2.LEASE_ACTION_ABORT, "LEASE_NOT_HELD")

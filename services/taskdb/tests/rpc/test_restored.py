@@ -57,7 +57,7 @@ async def test_every_earlier_lease_is_rejected_and_its_task_runs_again(
 
 
 @pytest.mark.covers("WatchTasks", "LOG_EPOCH_CHANGED")
-async def test_open_watches_and_earlier_tokens_are_told_of_the_new_history(taskdb: Any, tenant: Any) -> None:
+async def test_open_watches_and_earlier_tokens_fail_with_a_changed_epoch(taskdb: Any, tenant: Any) -> None:
     listed = await tenant.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))
     watch = tenant.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT))
     await watch.read()

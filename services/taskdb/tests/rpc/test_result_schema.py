@@ -49,7 +49,7 @@ async def run(yard: Yard, fields: dict[str, Any], **spec: Any) -> task_pb2.Task:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         (result(b'{"answer": "42"}'), "result.output.raw.answer"),
         (result(b"{}"), "result.output.raw.answer"),
@@ -60,14 +60,14 @@ async def run(yard: Yard, fields: dict[str, Any], **spec: Any) -> task_pb2.Task:
     ],
 )
 async def test_a_result_that_does_not_match_fails_the_run_for_good(
-    yard: Yard, tenant: Caller, fields: dict[str, Any], told: str
+    yard: Yard, tenant: Caller, fields: dict[str, Any], expected: str
 ) -> None:
     await register(tenant)
     task = await run(yard, fields, retry=common_pb2.RetryPolicy(max_retries=3))
     assert task.status.phase == FAILED and not task.status.HasField("result")
     error = task.status.error
     assert (error.code, error.error_class) == (VIOLATION, common_pb2.ERROR_CLASS_PERMANENT)
-    assert told in error.message, error.message
+    assert expected in error.message, error.message
 
 
 async def test_results_that_match_and_those_of_other_types_are_kept(yard: Yard, tenant: Caller) -> None:
@@ -105,9 +105,9 @@ async def test_a_repeated_report_is_recognised_although_it_was_turned_into_a_fai
     bad, good = (await yard.pop(runner)).assignments
     reports = [started(bad), succeeded(bad), started(good), succeeded(good, **result(b'{"answer": 1}'))]
     first = await yard.report(runner, *reports)
-    assert [told.phase for told in first][1::2] == [FAILED, SUCCEEDED]
+    assert [expected.phase for expected in first][1::2] == [FAILED, SUCCEEDED]
     again = await yard.report(runner, reports[1], reports[3])
-    assert [(told.phase, told.duplicate) for told in again] == [(FAILED, True), (SUCCEEDED, True)]
+    assert [(expected.phase, expected.duplicate) for expected in again] == [(FAILED, True), (SUCCEEDED, True)]
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def replica(taskdb: RunningTaskDb) -> AsyncIterator[RunningTaskDb]:
         yield running
 
 
-async def test_a_replica_that_was_told_of_no_schema_before_checks_as_well(
+async def test_replica_checks_a_schema_registered_by_another(
     taskdb: RunningTaskDb, replica: RunningTaskDb, tenant: Caller
 ) -> None:
     yard = await make_yard(replica, await replica.caller(3, None), await replica.caller())

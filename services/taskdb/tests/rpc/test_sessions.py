@@ -87,7 +87,7 @@ async def test_a_listed_lease_follows_its_session(yard: Yard, taskdb: RunningTas
     assert await taskdb.rows("SELECT expire_time IS NULL FROM leases") == [(True,)]
 
 
-async def test_a_renewal_tells_of_cancels_until_they_are_confirmed(yard: Yard) -> None:
+async def test_renewal_returns_a_cancel_until_it_is_confirmed(yard: Yard) -> None:
     (name,) = await yard.create()
     runner, _ = await yard.hello()
     (assignment,) = (await yard.pop(runner)).assignments
@@ -141,7 +141,7 @@ async def test_a_key_may_only_be_the_runner_of_its_scope(yard: Yard, taskdb: Run
 
 
 @pytest.mark.covers("VerifyApiKey", "UNAUTHENTICATED")
-async def test_verify_api_key_says_whose_it_is(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_verify_api_key_returns_the_principal(yard: Yard, taskdb: RunningTaskDb) -> None:
     from services.taskdb.tests.conftest import make_key
 
     key = await make_key(taskdb.pool, api_keys.RUNNER, runner_scope=api_keys.RunnerScope("gpu-1"))
@@ -154,7 +154,7 @@ async def test_verify_api_key_says_whose_it_is(yard: Yard, taskdb: RunningTaskDb
         await yard.scheduler.sessions.VerifyApiKey(request)
 
 
-async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None:
+async def test_queue_watch_sends_lanes_as_they_change(yard: Yard) -> None:
     call = yard.scheduler.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
     first = await call.read()
     assert first.full and not first.lanes
@@ -178,14 +178,14 @@ async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None
         news = await call.read()
         while not news.verdicts:
             news = await call.read()
-        (told,) = news.verdicts
-        assert told.runner_id == runner.id
-        assert told.verdicts[0].lease == assignment.lease
+        (sent,) = news.verdicts
+        assert sent.runner_id == runner.id
+        assert sent.verdicts[0].lease == assignment.lease
     call.cancel()
 
 
 @pytest.mark.covers("WatchQueue", "SERVER_DRAINING")
-async def test_a_queue_watch_says_that_it_is_closing(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_queue_watch_sends_that_it_is_closing(yard: Yard, taskdb: RunningTaskDb) -> None:
     call = yard.scheduler.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
     assert (await call.read()).full
     drain = asyncio.create_task(taskdb.taskdb.server.drain())
@@ -198,7 +198,7 @@ async def test_a_queue_watch_says_that_it_is_closing(yard: Yard, taskdb: Running
         await yard.scheduler.leases.PopTasks(lease_service_pb2.PopTasksRequest())
 
 
-async def test_other_replicas_hear_of_new_work_at_once(
+async def test_other_replicas_are_notified_of_new_tasks_at_once(
     taskdb: RunningTaskDb, yard: Yard, database_url: str
 ) -> None:
     async for other in run_taskdb(database_url, housekeeping=False):

@@ -279,7 +279,7 @@ async def test_database_refuses_tenants_that_break_the_rules(database_url: str, 
         connection.execute(f"INSERT INTO tenants (tenant_id, display_name, tier) VALUES {values}")
 
 
-async def test_usage_tells_what_is_waiting_and_leased(
+async def test_usage_counts_pending_and_leased_tasks(
     admin: Caller, taskdb: RunningTaskDb, tenant: Caller
 ) -> None:
     made = await create(admin)

@@ -143,13 +143,13 @@ async def bounded(caller: Caller, **bounds: Any) -> task_pb2.TaskSpec:
         ({"min_priority": 2, "max_priority": 30}, 10),
     ],
 )
-async def test_the_priority_that_nobody_says_is_the_nearest_to_the_default_within_the_bounds(
+async def test_unset_priority_is_the_nearest_to_the_default_within_the_bounds(
     tenant: Caller, bounds: dict[str, int], priority: int
 ) -> None:
     assert (await bounded(tenant, **bounds)).priority == priority
 
 
-async def test_limits_that_nobody_says_are_the_largest_that_the_type_allows(tenant: Caller) -> None:
+async def test_unset_limits_are_the_largest_that_the_type_allows(tenant: Caller) -> None:
     spec = await bounded(tenant, max_attempt_timeout=seconds(60), max_max_steps=7)
     assert (spec.attempt_timeout.seconds, spec.max_steps) == (60, 7)
     made = (await tenant.tasks.CreateTask(new_task(task_type="plan", max_steps=3))).task
@@ -301,7 +301,7 @@ async def test_another_replica_takes_the_type_that_was_made_again_within_its_bou
                 ran = await run_one(there, runner, 2)
 
 
-async def test_what_is_remembered_of_a_type_ends_with_its_time(tenant: Caller, taskdb: RunningTaskDb) -> None:
+async def test_cached_type_expires(tenant: Caller, taskdb: RunningTaskDb) -> None:
     """As in a replica that hears of nothing."""
     types = TypeCache(taskdb.pool, timedelta(0))
     revision = ("default", "plan", 1)

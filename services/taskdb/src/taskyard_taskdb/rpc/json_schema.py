@@ -47,7 +47,7 @@ class PayloadSchema:
         if self._validator.is_valid(document):
             return ()
         if work > self._max_list_work:
-            problem = "does not match the schema; violations are not listed for large documents or recursive schemas"
+            problem = "does not match the schema; violations are not listed for large documents or recursion"
             return (FieldViolation(path, problem, "json_schema"),)
         return self._differences(document, path)
 
