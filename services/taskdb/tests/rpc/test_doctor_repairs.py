@@ -82,7 +82,7 @@ async def test_edited_log_is_acknowledged_only_by_name_and_stays_acknowledged(
         answer = await examine(admin, repair=repair)
         found = finding(answer, "seals")
         assert (answer.healthy, found.count, found.repaired_count, found.severity) == (True, 1, 0, NOTICE)
-        assert "known and acknowledged" in found.message
+        assert "acknowledged earlier" in found.message
     assert len(await verify(quiet)) == 1
     assert await quiet.rows("SELECT * FROM seals") == before
 

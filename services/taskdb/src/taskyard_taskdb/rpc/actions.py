@@ -142,7 +142,7 @@ class ActionHandler:
 
 
 def repeatable_request(message: Message, request_id: str, key: Key) -> Request | None:
-    """What makes a repeat of the message recognisable; None where it has no request_id."""
+    """The request id and the hash by which a repeated message is recognised; None without a request_id."""
     if not request_id:
         return None
     body = hashlib.sha256(message.SerializeToString(deterministic=True)).digest()[:16]

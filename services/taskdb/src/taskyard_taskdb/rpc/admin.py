@@ -22,7 +22,7 @@ from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 Examined = Callable[[str, int, int], None]
-"""Hears of each check: its name, how many are left, how many were repaired."""
+"""Called after each check with its name, the number of findings left and the number repaired."""
 
 
 class AdminHandler:
@@ -101,7 +101,7 @@ def _chosen(request: admin_service_pb2.RunDoctorRequest) -> list[Check]:
     for index, name in enumerate(request.checks):
         if name not in doctor_checks.NAMES:
             names = ", ".join(doctor_checks.NAMES)
-            raise FieldInvalid.of(f"checks[{index}]", f"{name[:80]!r} is no check; choose among {names}")
+            raise FieldInvalid.of(f"checks[{index}]", f"{name[:80]!r} is not a check; use one of {names}")
     return [check for check in CHECKS if not request.checks or check.name in request.checks]
 
 
@@ -123,7 +123,7 @@ def _sentence(found: Finding) -> str:
         return f"no {check.about}"
     text = f"{found.count} {check.about}"
     if found.known:
-        text += f", {found.known} known and acknowledged"
+        text += f", {found.known} of them acknowledged earlier"
     if found.repaired:
         text += f", {found.repaired} {'acknowledged' if check.named else 'repaired'}"
     if found.left and found.note:

@@ -1,4 +1,4 @@
-"""ApiKeyService: keys made, listed and revoked; the secret is told once and stored as a digest."""
+"""ApiKeyService: keys are created, listed and revoked; the secret is returned once and stored as a digest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope, StoredKey
 
 _ID = re.compile(r"[a-z0-9]{4,32}")
-# Whose audit a key of no tenant belongs to.
+# The tenant whose audit records keys that belong to no tenant.
 _SYSTEM = "system"
 _CREATE = "/taskyard.v1.ApiKeyService/CreateApiKey"
 
@@ -38,7 +38,7 @@ _KIND_NAMES = {
 
 
 class ApiKeyHandler:
-    """ApiKeyService. `forget` makes this replica ask again about a key; the others do within 5 s."""
+    """ApiKeyService. `forget` drops a key from this replica's cache; others read it again within 5 s."""
 
     def __init__(self, pool: Pool, forget: Callable[[str], None]) -> None:
         self._pool = pool
@@ -115,7 +115,7 @@ class ApiKeyHandler:
 
 
 def _read(given: api_key_pb2.ApiKey) -> StoredKey:
-    """The key that is asked for. Raises FieldInvalid for what does not fit its kind."""
+    """The key to create, without id and secret. Raises FieldInvalid for fields that its kind lacks."""
     kind = int(given.kind)
     if (kind == api_keys.TENANT) != bool(given.tenant):
         problem = (
@@ -151,7 +151,7 @@ def _read_scope(given: api_key_pb2.RunnerScope) -> RunnerScope:
 
 
 def _authorise(key: StoredKey, principal: Principal) -> None:
-    """A tenant makes keys for itself only; of another tenant it does not even learn that it exists."""
+    """Raises PermissionDenied or NotFound: a tenant creates its own keys only and sees no other tenant."""
     if principal.kind is Kind.ADMIN:
         return
     if key.kind != api_keys.TENANT:
@@ -175,7 +175,7 @@ async def _log(tx: Tx, event: ChangeEvent, key: StoredKey, actor: Actor, time: d
 
 
 def fill_key(message: api_key_pb2.ApiKey, key: api_keys.StoredKey) -> None:
-    """Fill in all but the secret, of which only a digest is stored."""
+    """Fill in a key without its secret, of which only a digest is stored."""
     message.name = f"apiKeys/{key.key_id}"
     message.kind = api_key_pb2.PrincipalKind.ValueType(key.kind)
     message.tenant = key.tenant_id or ""

@@ -1,4 +1,4 @@
-"""ListAuditEvents: the change log as people ask for it, newest first."""
+"""ListAuditEvents: the change log, filtered, newest first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AuditHandler:
     async def ListAuditEvents(
         self, request: task_service_pb2.ListAuditEventsRequest, context: Any
     ) -> task_service_pb2.ListAuditEventsResponse:
-        """A page of the audit."""
+        """Return one page of audit events."""
         condition = filters.parse(request.filter, AUDIT_FIELDS) if request.filter else None
         query = AuditQuery(visible_scope(request.parent), condition)
         bound = pages.binding("audit", request.parent, request.filter)
@@ -48,7 +48,7 @@ class AuditHandler:
 
 
 def event_message(change: LoggedChange) -> audit_pb2.AuditEvent:
-    """A change as an event of the audit."""
+    """A logged change as an audit event."""
     event = audit_pb2.AuditEvent(
         name=f"tenants/{change.tenant_id}/auditEvents/{change.id}",
         event_type=ChangeEvent(change.event).word,

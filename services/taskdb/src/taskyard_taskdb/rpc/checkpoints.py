@@ -119,7 +119,7 @@ class CheckpointReadHandler:
 
 
 def _progress(header: checkpoint_pb2.CheckpointHeader, before: bytes | None) -> bytes | None:
-    """The progress with what the checkpoint says of it; the message of the workload stays."""
+    """The stored progress with percentage and sequence of the checkpoint; None without a percentage."""
     if not header.progress_percent:
         return None
     progress = common_pb2.Progress.FromString(before or b"")
@@ -136,24 +136,22 @@ async def _gather(
         if header is None:
             runner_id, header = request.runner_id, chunk.header
         if chunk.offset != len(data) or not header.task:
-            problem = (
-                f"{chunk.offset} where {len(data)} is next; send pieces in order, the first with a header"
-            )
+            problem = f"is {chunk.offset}, not {len(data)}; send chunks in order, the first one with a header"
             raise FieldInvalid.of("chunk.offset", problem)
         data += chunk.data
         if len(data) > header.size_bytes:
             raise TooLarge.sized("chunk.data", len(data), header.size_bytes)
     if header is None:
-        raise FieldInvalid.of("chunk", "no piece was sent; send at least one")
+        raise FieldInvalid.of("chunk", "no chunk was sent; send at least one")
     return runner_id, header, bytes(data)
 
 
 async def _pieces(
     pool: Pool, tenant_id: str, task_id: str, found: StoredCheckpoint, offset: int
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield (offset, piece) to the end; one that is removed meanwhile is NOT_FOUND, never a short read.
+    """Yield (offset, piece) to the end. Raises NotFound if the checkpoint is removed meanwhile.
 
-    What is read from its beginning is compared with what was written.
+    Content that is read from its beginning is compared with the stored digest. Raises DigestMismatch.
     """
     name = checkpoint_name(tenant_id, task_id, found.sequence)
     digest = hashlib.sha256() if offset == 0 else None

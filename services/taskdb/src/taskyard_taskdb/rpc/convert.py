@@ -27,12 +27,12 @@ FULL = task_service_pb2.TASK_VIEW_FULL
 
 
 def chosen_view(given: int, default: int) -> int:
-    """The view that was asked for, or the method's default."""
+    """The view of the request, or the default of the RPC."""
     return given or default
 
 
 def task_message(record: TaskRecord, view: int) -> task_pb2.Task:
-    """The task as far as the view shows it."""
+    """The task with the fields that the view shows."""
     task = task_pb2.Task(name=record.name)
     _identify(task.metadata, record.task_id, str(record.uid), record.version)
     if view == NAME:
@@ -58,7 +58,7 @@ def status_message(record: TaskRecord) -> task_pb2.TaskStatus:
 
 
 def shorten(task: task_pb2.Task) -> None:
-    """Removes what view BASIC leaves out."""
+    """Remove the fields that view BASIC leaves out."""
     task.metadata.ClearField("annotations")
     for field in ("payload", "env"):
         task.spec.ClearField(field)
@@ -73,7 +73,7 @@ def shorten(task: task_pb2.Task) -> None:
 
 
 def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
-    """Describes the task that was just stored, without reading it back."""
+    """Fill in the task that was just stored, without reading it back."""
     new = created.task
     task.name = new.name
     _identify(task.metadata, new.task_id, uuid_text(new.uid), 1)
@@ -135,7 +135,7 @@ def _fill_spec(spec: task_pb2.TaskSpec, encoded: bytes, callback: bytes | None) 
 
 def _set_expiry(task: task_pb2.Task, end_time: datetime) -> None:
     retention = task.spec.retention.ToTimedelta()
-    # Zero keeps it for ever, and so does what lies beyond the calendar.
+    # A retention of zero never expires, nor does one that ends after the year 9999.
     if retention and retention < datetime.max.replace(tzinfo=UTC) - end_time:
         set_time(task.metadata.expire_time, end_time + retention)
 
@@ -233,7 +233,7 @@ def read_leases(messages: Iterable[lease_pb2.LeaseRef], field: str) -> tuple[Lea
 
 
 def fill_verdict(message: lease_pb2.LeaseVerdict, verdict: Verdict) -> None:
-    """Fills in a verdict."""
+    """Fill in a verdict."""
     message.lease.task = verdict.lease.name
     message.lease.generation = verdict.lease.generation
     message.lease.lease_id = verdict.lease.lease_id
@@ -244,12 +244,12 @@ def fill_verdict(message: lease_pb2.LeaseVerdict, verdict: Verdict) -> None:
 
 
 def read_registration(message: runner_pb2.RunnerRegistration) -> Registration:
-    """What an agent says about itself."""
+    """The registration that an agent sent."""
     return Registration(message.SerializeToString(), dict(message.labels), message.backend_type)
 
 
 def fill_runner(message: runner_pb2.Runner, runner: RunnerRecord) -> None:
-    """Fills in a runner, in force and as far as it is known."""
+    """Fill in a runner: registration, labels and drain in force, counts, and its session if there is one."""
     message.name = runner_name(runner.runner_id)
     message.registration.MergeFromString(runner.registration)
     message.state = _state(runner)
@@ -295,7 +295,7 @@ def _occupancy(runner: RunnerRecord, capacity: int) -> runner_pb2.RunnerOccupanc
 
 
 def fill_held(message: runner_pb2.Runner, tasks: list[str]) -> None:
-    """Fills in what the runner holds by record, which its last heartbeat may not know yet."""
+    """Fill in the tasks that the runner holds by its leases; its last heartbeat may be older."""
     message.tasks.extend(tasks)
     message.used_capacity = len(tasks)
     if message.occupancy != runner_pb2.RUNNER_OCCUPANCY_OFFLINE:
@@ -304,14 +304,14 @@ def fill_held(message: runner_pb2.Runner, tasks: list[str]) -> None:
 
 
 def shorten_runner(message: runner_pb2.Runner) -> None:
-    """Removes what view BASIC leaves out."""
+    """Remove the fields that view BASIC leaves out."""
     message.ClearField("tasks")
     message.registration.ClearField("env")
     message.registration.ClearField("metadata")
 
 
 def runner_filter_fields(message: runner_pb2.Runner) -> dict[str, object]:
-    """What filters of runners compare, by path."""
+    """The values that a filter of runners may compare, by path."""
     registration = message.registration
     heartbeat = message.heartbeat_time.ToDatetime(UTC) if message.HasField("heartbeat_time") else None
     return {

@@ -1,4 +1,4 @@
-"""CreateTask and BatchCreateTasks."""
+"""CreateTask, BatchCreateTasks and CreateChildTasks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BatchRequest = task_service_pb2.BatchCreateTasksRequest
 BatchResponse = task_service_pb2.BatchCreateTasksResponse
 
 MAX_BATCH = 1000
-# Items that are converted before other calls get a turn: a few milliseconds of work.
+# Items that are converted before the event loop runs other calls: a few milliseconds of work.
 _SLICE = 50
 
 
@@ -103,9 +103,9 @@ class CreateHandler:
         return await _batch_response(results, view, records)
 
     async def create_children(self, tenant_id: str, items: Sequence[Request], actor: Actor) -> list[str]:
-        """Create all of these or none, for a task of the tenant; their names.
+        """Create all of these tasks or none, and return their names.
 
-        Raises what CreateTask raises, with requests[i]. before the field.
+        Raises the errors of CreateTask, with requests[i]. before the field.
         """
         tenant = await self._tenants.admit(tenant_id)
         tenant.check_batch(len(items))
@@ -204,7 +204,7 @@ def _id_of(result: CreateResult | Exception) -> str:
 
 
 def _validate_frame(request: BatchRequest) -> None:
-    """Everything but the items, which are checked one by one."""
+    """Validate the request without its items, which are validated one by one."""
     count = len(request.requests)
     if count > MAX_BATCH:
         raise BatchTooLarge.of("requests", f"{count} items; at most {MAX_BATCH} go into one batch")
@@ -225,7 +225,7 @@ def _hash_batch(request: BatchRequest) -> bytes:
 
 
 def _share_request_id(tasks: Sequence[NewTask], request_id: str, batch_hash: bytes) -> list[NewTask]:
-    """The batch's request id handed down to its items, so that a repeat finds each of them."""
+    """The items with request ids derived from that of the batch, so that a repeat finds each of them."""
     batch = hashlib.sha256(request_id.encode()).hexdigest()[:40]
     return [
         task
@@ -264,7 +264,7 @@ def _fill(
         return
     record = records.get((result.tenant_id, result.task_id))
     if record is None:
-        # It was deleted meanwhile; the answer still names it.
+        # The task was deleted meanwhile; the response still names it.
         response.task.name = names.task_name(result.tenant_id, result.task_id)
         response.task.metadata.id = result.task_id
     else:
@@ -308,7 +308,7 @@ class ChildHandler:
     async def CreateChildTasks(
         self, request: lease_service_pb2.CreateChildTasksRequest, context: Any
     ) -> lease_service_pb2.CreateChildTasksResponse:
-        """Check the lease, then create as the tenant would."""
+        """Check the lease, then create the tasks for its tenant."""
         if not request.runner_id:
             raise FieldInvalid.of("runner_id", "must not be empty")
         if not 1 <= len(request.children) <= MAX_CHILDREN:
@@ -327,7 +327,7 @@ class ChildHandler:
     async def _check_lease(
         self, runner_id: str, lease: lease_pb2.LeaseRef, tenant_id: str, task_id: str
     ) -> None:
-        # A lease that ends between this and the create is no harm: the child might have come just before.
+        # A lease may end between this check and the create; the result is as if the create had come first.
         async with self._pool.reading() as tx:
             holder = await checkpoints.holder(tx, tenant_id, task_id)
         if holder is None or holder.runner_id != runner_id:
@@ -360,7 +360,7 @@ log = get_log(__name__)
 
 
 def at_index(error: Exception, index: int) -> Exception:
-    """The error of an item as that of the whole call: paths begin with the item, metadata name its index."""
+    """An item's error as the error of the call: field paths begin with the item, metadata has its index."""
     if not isinstance(error, TaskyardError):
         return error
     if isinstance(error, InvalidArgument) and not all(
@@ -372,7 +372,7 @@ def at_index(error: Exception, index: int) -> Exception:
 
 
 def public_error(error: Exception) -> TaskyardError:
-    """The error as a caller may see it; the detail of an unknown one goes to the log."""
+    """The error to return to the caller; the detail of an unexpected one goes to the log only."""
     if isinstance(error, TaskyardError):
         return error
     correlation_id = uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""LeaseService.ReadExplainFacts: what taskdb knows about a task's way to a runner."""
+"""LeaseService.ReadExplainFacts: the facts from which a scheduler explains why a task is not running."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExplainHandler:
         self._types = types
 
     async def ReadExplainFacts(self, request: Request, context: Any) -> Response:
-        """Read what ExplainTask needs; the scheduler has authorised the tenant."""
+        """Read the facts that ExplainTask needs; the scheduler has authorised the tenant."""
         named = [request.spec.task_type] if request.WhichOneof("subject") == "spec" else []
         rules = (await self._types.find_all(request.tenant, named)).get(request.spec.task_type)
         async with self._pool.reading() as tx:
@@ -45,7 +45,7 @@ class ExplainHandler:
             return _message(await explain.read_facts(tx, subject))
 
     def _of_spec(self, request: Request, rules: TypeRules | None) -> Subject:
-        """The spec as CreateTask would store it; paths of errors begin with "spec"."""
+        """The spec as CreateTask would store it. Field paths of errors begin with "spec"."""
         create = task_service_pb2.CreateTaskRequest(task=task_pb2.Task(spec=request.spec))
         try:
             task = self._specs.read(create, Tenant(request.tenant, False), _NOBODY, None, rules)
@@ -131,7 +131,7 @@ def _message(facts: Facts) -> Response:
         fill_runner(message.runner, record)
         if (free := facts.free.get(record.runner_id)) is not None:
             message.free_resources.MergeFromString(free)
-            # What is free may be nothing at all, which has no bytes.
+            # If nothing is free the message is empty, but present.
             message.free_resources.SetInParent()
     return response
 

@@ -1,7 +1,8 @@
-"""JSON Schema 2020-12 of payloads and results: compiled once per text, matched in linear time.
+"""JSON Schema 2020-12 of payloads and results: compiled once per text, validated in linear time.
 
-Patterns are of the linear kind and nothing is ever fetched. What a comparison may cost is bounded before it
-begins, because nothing can interrupt it.
+Patterns run in linear time and no reference is fetched. A validation cannot be interrupted, so its cost is
+bounded before it begins: a schema is rejected if its references multiply, a document if it is too large for
+its schema.
 """
 
 from __future__ import annotations
@@ -18,36 +19,39 @@ from google.protobuf import json_format
 from taskyard.errors import FieldInvalid, FieldViolation
 from taskyard.v1 import common_pb2
 
-# Bytes of a document times the subschemas that each of its values may be compared with: about a second.
+# Bytes of a document times the subschemas that each of its values may be compared with; takes about 1 s.
 MAX_WORK = 100_000_000
-# The same for a list of what does not match: the library makes one of everything, at some µs each.
+# The same for listing violations: the library collects all of them, at a few µs each.
 MAX_LIST_WORK = 1_000_000
 MAX_FINDINGS = 20
 _JSON_TYPES = ("", "application/json")
 
 
 class PayloadSchema:
-    """A schema that compiled, and what it costs."""
+    """A compiled schema and its cost."""
 
     def __init__(self, validator: jsonschema_rs.Draft202012Validator, cost: SchemaCost) -> None:
         self._validator = validator
         self._weight = cost.weight
-        # A list is made without a memory of what was compared: alternatives that recur multiply with depth.
+        # Listing does not cache comparisons, so that recursive alternatives multiply with depth.
         self._max_list_work = 0 if cost.recursive else MAX_LIST_WORK
 
     def findings(self, document: Any, size: int, path: str) -> tuple[FieldViolation, ...]:
-        """What does not match in a document of so many bytes, with the path into it; empty if all does."""
+        """The violations in a document of `size` bytes, each with its path; empty for a valid one."""
         work = size * self._weight
         if work > MAX_WORK:
             most = MAX_WORK // self._weight
             problem = (
-                f"has {size} bytes; its schema is too costly for more than {most}: send less, or simplify it"
+                f"has {size} bytes; its schema allows {most} at its cost: send less, or simplify the schema"
             )
             return (FieldViolation(path, problem, "json_schema.work"),)
         if self._validator.is_valid(document):
             return ()
         if work > self._max_list_work:
-            problem = "does not match the schema; violations are not listed for large documents or recursion"
+            problem = (
+                "does not match the schema; violations are not listed "
+                "for a large document or a recursive schema"
+            )
             return (FieldViolation(path, problem, "json_schema"),)
         return self._differences(document, path)
 
@@ -72,7 +76,7 @@ def _compile(text: bytes) -> PayloadSchema:
 
 
 def compile_schema(text: bytes, field: str) -> PayloadSchema:
-    """The compiled schema. Raises FieldInvalid, which says what is wrong with the text."""
+    """The compiled schema. Raises FieldInvalid with the reason."""
     try:
         return _compile(text)
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
@@ -83,7 +87,7 @@ def compile_schema(text: bytes, field: str) -> PayloadSchema:
 
 
 def document_of(payload: common_pb2.Payload) -> tuple[str, Any, int] | None:
-    """Form, document and bytes of a payload; None for one that is not JSON or has no value."""
+    """Form, document and size in bytes of a payload; None if it is not JSON or has no value."""
     form = payload.WhichOneof("value")
     if form == "json":
         return form, json_format.MessageToDict(payload.json), payload.json.ByteSize()
@@ -93,7 +97,7 @@ def document_of(payload: common_pb2.Payload) -> tuple[str, Any, int] | None:
 
 
 def check(schema: PayloadSchema, payload: common_pb2.Payload | None, path: str) -> tuple[FieldViolation, ...]:
-    """What of a payload does not match; an absent one counts as an empty object."""
+    """The violations in a payload; an absent payload counts as an empty object."""
     if payload is None or payload.WhichOneof("value") is None:
         return schema.findings({}, 0, path)
     found = document_of(payload)
@@ -115,7 +119,7 @@ def _missing(error: Any) -> list[str]:
     return [str(name).strip('"')] if type(error.kind).__name__.endswith("Required") and name else []
 
 
-# Subschemas, references followed.
+# Subschemas, with references followed.
 MAX_SIZE = 10_000
 MAX_DEPTH = 100
 PATTERNS = jsonschema_rs.RegexOptions(size_limit=256 * 1024, dfa_size_limit=1024 * 1024)
@@ -123,10 +127,10 @@ PATTERNS = jsonschema_rs.RegexOptions(size_limit=256 * 1024, dfa_size_limit=1024
 # above nearly 10 µs; comparing with a subschema takes about 20 ns.
 _SMALL_PROGRAM = jsonschema_rs.RegexOptions(size_limit=8 * 1024, dfa_size_limit=1024 * 1024)
 
-# Keywords whose members have names that say nothing.
+# Keywords whose members are named by the schema's author.
 _NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
 _DEFINITIONS = ("$defs", "definitions")
-# Of their members a value is compared with one at most.
+# Keywords of whose members a value is compared with one at most.
 _ALTERNATIVES = ("properties", "prefixItems")
 _LITERALS = ("const", "enum", "default", "examples")
 _REFERENCES = ("$ref", "$dynamicRef")
@@ -134,15 +138,15 @@ _ANCHORS = ("$anchor", "$dynamicAnchor")
 
 
 class Cost(NamedTuple):
-    """Of a schema or a part of it."""
+    """The cost of a schema or of a part of it."""
 
     size: int = 0
-    """How many subschemas it has, references followed."""
+    """The number of subschemas, with references followed."""
     weight: int = 0
-    """At most with how many subschemas one value is compared."""
+    """The maximum number of subschemas that one value is compared with."""
 
     def plus(self, other: Cost) -> Cost:
-        """Of both together."""
+        """The cost of both together."""
         return Cost(self.size + other.size, self.weight + other.weight)
 
 
@@ -152,7 +156,7 @@ _LARGE_PATTERN = Cost(50, 500)
 
 
 class SchemaCost:
-    """The cost of one schema; raises ValueError for a schema that is refused."""
+    """The cost of one schema. Raises ValueError for a schema that is rejected."""
 
     def __init__(self, schema: Any) -> None:
         self.recursive = False
@@ -163,9 +167,9 @@ class SchemaCost:
         self.weight = max(1, self._target(schema, 0).weight)
 
     def _target(self, node: Any, depth: int) -> Cost:
-        """Of what something refers to."""
+        """The cost of the target of a reference."""
         if id(node) in self._entered:
-            # The library remembers which values it has compared with what refers to itself.
+            # The library caches which values it has compared with a schema that refers to itself.
             self.recursive = True
             return _SUBSCHEMA
         if id(node) not in self._costs:
@@ -182,7 +186,7 @@ class SchemaCost:
         if not isinstance(node, dict):
             return Cost()
         if depth and isinstance(node.get("$id"), str):
-            raise ValueError(f'"$id" {node["$id"]!r} stands within it; only the whole may have one')
+            raise ValueError(f'"$id" {node["$id"]!r} is nested; only the root of a schema may have one')
         found = _SUBSCHEMA.plus(_sum(self._of_keyword(*item, depth) for item in node.items()))
         if found.size > MAX_SIZE:
             raise ValueError(
@@ -194,7 +198,7 @@ class SchemaCost:
         if keyword in _REFERENCES and isinstance(value, str):
             return self._target(self._pointed(value), depth + 1)
         if keyword in _LITERALS:
-            # Scalars are looked up, the rest is compared one by one.
+            # Scalars are looked up, objects and lists are compared one by one.
             listed = value if keyword == "enum" and isinstance(value, list) else ()
             return Cost(0, sum(isinstance(item, dict | list) for item in listed))
         if keyword == "pattern" and isinstance(value, str):
@@ -205,7 +209,7 @@ class SchemaCost:
         members = value.values() if named else value if isinstance(value, list) else ()
         costs = [self._of(member, depth + 1) for member in members]
         if keyword in _DEFINITIONS:
-            # Walked for what is refused; compared only where something refers to them.
+            # Definitions are walked to reject invalid ones; they cost only where a reference leads to them.
             return Cost()
         if keyword == "patternProperties":
             costs += map(_pattern_cost, value)
@@ -216,14 +220,14 @@ class SchemaCost:
 
     def _pointed(self, reference: str) -> Any:
         if not reference.startswith("#"):
-            problem = 'leads out of the schema; refer to its own parts, as in "#/$defs/name"'
+            problem = 'is outside of the schema; refer to its own parts, as in "#/$defs/name"'
             raise ValueError(f'"$ref" {reference[:80]!r} {problem}')
         start, *parts = unquote(reference[1:]).split("/")
         found = self._anchors.get(start) if start else self._schema
         for part in parts:
             found = _member(found, part.replace("~1", "/").replace("~0", "~"))
         if found is None:
-            raise ValueError(f'"$ref" {reference[:80]!r} leads to nothing in the schema')
+            raise ValueError(f'"$ref" {reference[:80]!r} has no target in the schema')
         return found
 
 

@@ -31,7 +31,7 @@ class RenewHandler:
     async def RenewLeases(
         self, request: lease_service_pb2.RenewLeasesRequest, context: Any
     ) -> lease_service_pb2.RenewLeasesResponse:
-        """Renew what stands in one statement; only leases in doubt are looked at one by one."""
+        """Renew current leases in one statement; leases in doubt are examined one by one."""
         if not request.runner_id:
             raise FieldInvalid.of("runner_id", "must not be empty")
         if len(request.leases) > MAX_LEASES:

@@ -1,4 +1,4 @@
-"""Placement classes of specs, remembered: most specs share the class of an earlier one."""
+"""Placement classes of specs, cached: most specs share the class of an earlier one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PlacementClasses:
         self._cache: OrderedDict[tuple[int, str, str, str, bytes, bytes], PlacedClass] = OrderedDict()
 
     def of(self, spec: task_pb2.TaskSpec, kind: Kind, runner_id_pattern: str = "") -> PlacedClass:
-        """The class of a spec whose defaults are filled in, and whose type asks for runners of such ids."""
+        """The class of a spec with its defaults; its type may restrict the ids of runners to a pattern."""
         function = spec.execution.function.function if kind is Kind.FUNCTION else ""
         placement = (
             spec.placement.SerializeToString(deterministic=True) if spec.HasField("placement") else b""
@@ -55,7 +55,7 @@ def _define(spec: task_pb2.TaskSpec, kind: Kind, function: str, runner_id_patter
     defined.placement.CopyFrom(spec.placement)
     if pinned:
         defined.placement.required.ClearField("runner_ids")
-    # What says nothing is left out, so that it makes no class of its own.
+    # Empty messages are removed, so that they make no separate class.
     if not defined.placement.required.ByteSize():
         defined.placement.ClearField("required")
     if not defined.placement.ByteSize():

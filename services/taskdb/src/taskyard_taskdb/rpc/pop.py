@@ -1,4 +1,4 @@
-"""LeaseService.PopTasks: requests as wants, grants as assignments."""
+"""LeaseService.PopTasks: tasks claimed for the runners of a scheduler, returned as assignments."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ClaimHandler:
     async def _add_configs(
         self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
     ) -> None:
-        """Hand out the configuration of the revision that each run names."""
+        """Add the configuration of the task type's revision that each run is bound to."""
         found = [
             ((grant.task_type_tenant or "", grant.task_type, grant.task_type_revision), assignment)
             for result, message in zip(results, response.results, strict=True)
@@ -73,7 +73,7 @@ class ClaimHandler:
     async def _add_checkpoints(
         self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
     ) -> None:
-        """Name the newest checkpoint of each task that has one; it can only be newer than at the claim."""
+        """Add the newest checkpoint of each task that has one; it is at least as new as at the claim."""
         found = [
             (grant, assignment)
             for result, message in zip(results, response.results, strict=True)
@@ -90,7 +90,7 @@ class ClaimHandler:
 
 
 def _check(request: lease_service_pb2.PopTasksRequest) -> None:
-    """The rules of the request that a mistake could break; schedulers are not validated field by field."""
+    """Raises FieldInvalid. Schedulers are trusted: only the rules that a mistake could break are checked."""
     if not request.scheduler_id:
         raise FieldInvalid.of("scheduler_id", "must not be empty")
     if not 1 <= len(request.request_id) <= 64:

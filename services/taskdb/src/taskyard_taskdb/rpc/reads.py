@@ -71,7 +71,7 @@ class ReadHandler:
         after = Position(*position) if position else None
         response = task_service_pb2.ListTasksResponse()
         if after is None:
-            # Drawn before the list is read: what changes meanwhile is in the watch, perhaps in both.
+            # Taken before the list is read: a change meanwhile is in the watch, and perhaps in the list too.
             await self._hub.ready()
             place = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
             response.resume_token = place.encode(watch_query(request.parent, (), request.filter))
@@ -118,14 +118,14 @@ class ReadHandler:
             raise NotFound("task", request.name)
         response = task_service_pb2.CheckFenceResponse(generation=fence.generation)
         if (fence.generation, fence.lease_id) == (generation, lease_id):
-            # An expired lease protects nobody any more, even if nothing has taken its place yet.
+            # An expired lease is no longer a fence, even if no other lease has replaced it yet.
             response.current = fence.left is not None and fence.left > timedelta(0)
             if response.current and fence.left is not None:
                 response.lease_ttl.FromTimedelta(fence.left)
         return response
 
     async def _find(self, name: str, field: str = "name") -> tuple[TaskRecord, bool]:
-        """The task, and whether it comes from the archive."""
+        """The task, and whether it was read from the archive. Raises NotFound."""
         key = access.visible_task(name, field)
         async with self._pool.reading() as tx:
             record, archived = await archive.read_anywhere(tx, key)

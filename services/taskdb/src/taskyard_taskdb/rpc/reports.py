@@ -1,4 +1,7 @@
-"""LeaseService.ReportRuns: what holders say, batched over concurrent calls and applied report by report."""
+"""ReportRuns, by which runners report on their leases, and ReportTaskStatus of external tasks.
+
+Reports of runners are batched over concurrent calls and applied one by one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1
 
 
 class ReportBatch:
-    """Reports of concurrent calls, in flushes of up to a thousand, one at a time: order is kept."""
+    """Batches the reports of concurrent calls: up to a thousand per flush, one flush at a time, in order."""
 
     def __init__(self, reports: Reports, checks: ResultChecks, hub: Hub) -> None:
         self._reports = reports
@@ -56,7 +59,7 @@ class ReportBatch:
         return await self._calls.submit(reports) if reports else []
 
     async def close(self) -> None:
-        """Finish what was accepted."""
+        """Apply the reports that were accepted and are still queued."""
         await self._calls.close()
 
     async def _flush(self, calls: list[list[Report]]) -> list[list[Outcome]]:
@@ -97,7 +100,7 @@ def _fill_result(result: lease_pb2.ReportResult, outcome: Outcome) -> None:
 
 
 def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Report:
-    """The report as storage takes it. Raises FieldInvalid."""
+    """The report as a stored value. Raises FieldInvalid."""
     lease = message.lease
     kind = message.WhichOneof("report")
     named = _TASK_NAME.fullmatch(lease.task)
@@ -203,14 +206,14 @@ def _exit_code(message: Any) -> int | None:
 
 
 def read_error(error: Any) -> RunError:
-    """A TaskError; an unspecified class is transient."""
+    """The error of a TaskError; an unspecified class is transient."""
     permanent = error.error_class == ErrorClass.PERMANENT
     error_class = ErrorClass.PERMANENT if permanent else ErrorClass.TRANSIENT
     return RunError(error.code, error_class, error.message, error.SerializeToString())
 
 
 def merge_details(stored: bytes | None, reported: bytes) -> bytes:
-    """status.details with the reported fields put in or replaced."""
+    """status.details with the reported fields added or replaced."""
     merged, news = Struct(), Struct.FromString(reported)
     if stored:
         merged.MergeFromString(stored)
@@ -246,7 +249,7 @@ class ExternalReportHandler:
         return task_service_pb2.ReportTaskStatusResponse(task=task)
 
     async def _checked(self, request: StatusRequest, key: Key) -> StatusRequest:
-        """The report, or a failure in place of a success whose result does not match its type's schema."""
+        """The report, or a failure instead of a success whose result does not match its type's schema."""
         if request.phase != task_pb2.TASK_PHASE_SUCCEEDED:
             return request
         error = await self._checks.check_result(key, request.result)
@@ -274,7 +277,7 @@ def _check_status(request: StatusRequest) -> None:
 
 
 def read_external_report(encoded: bytes, task: TaskState, actor: Actor) -> ExternalReported:
-    """The event of a stored request for a task as it is now."""
+    """The event of a stored request, applied to the current state of the task."""
     request = StatusRequest.FromString(encoded)
     details = request.details.SerializeToString(deterministic=True) if request.HasField("details") else None
     return ExternalReported(

@@ -1,4 +1,4 @@
-"""Results of tasks against the schema of their type: a success that does not match it is a failure."""
+"""Results of tasks checked against the schema of their type: a success that does not match is a failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskyard_taskdb.storage.tenant import task_types
 from taskyard_taskdb.storage.transition.task_rows import Key
 
 CODE = "RESULT_SCHEMA_VIOLATION"
-# Of what does not match, as much as a message can hold.
+# Violations that the error message lists.
 MAX_REPORTED = 5
 
 Run = tuple[str, str, int]
@@ -28,14 +28,14 @@ Run = tuple[str, str, int]
 
 
 class ResultChecks:
-    """Costs nothing where no type has a schema of results; else a reading per batch of successes."""
+    """Checks results. Costs nothing if no type has a result schema, else one read per batch of successes."""
 
     def __init__(self, pool: Pool, types: TypeCache) -> None:
         self._pool = pool
         self._types = types
 
     async def checked(self, reports: Sequence[Report]) -> Sequence[Report]:
-        """The reports, with a failure in place of each success whose result does not match."""
+        """The reports, with a failure instead of each success whose result does not match."""
         checking = await self._types.checking()
         if not checking:
             return reports
@@ -47,7 +47,7 @@ class ResultChecks:
         return await asyncio.to_thread(_checked_all, reports, schemas)
 
     async def check_result(self, key: Key, result: task_pb2.TaskResult) -> RunError | None:
-        """What is wrong with the result of a task that no runner holds."""
+        """The error of the result of an external task; None if it matches."""
         if key[0] not in await self._types.checking():
             return None
         schemas = await self._schemas([(*key, 0)])

@@ -1,4 +1,4 @@
-"""RunnerService: runners as administrators see and steer them."""
+"""RunnerService: administrators list, label, drain and delete runners."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from taskyard_taskdb.watch.hub import Hub
 
 BASIC = runner_service_pb2.RUNNER_VIEW_BASIC
 FULL = runner_service_pb2.RUNNER_VIEW_FULL
-# Runners that a list looks at in one reading, to find those that its filter wants.
+# Runners that a list reads at a time to find those that match its filter.
 SCAN = 500
 
 
 class RunnerHandler:
-    """RunnerService. What changes is stored; schedulers are told and tell the runner."""
+    """RunnerService. Changes are stored; schedulers are notified and forward them to the runner."""
 
     def __init__(self, pool: Pool, lanes: Lanes, hub: Hub) -> None:
         self._pool = pool

@@ -1,4 +1,4 @@
-"""SessionService: sessions of runners, and the keys of those who connect to schedulers."""
+"""SessionService: sessions of runners, and the verification of keys for schedulers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_SESSIONS = 1000
 
 
 class SessionHandler:
-    """SessionService. Heartbeats use the reserved connections, so that they never wait behind work."""
+    """SessionService. Heartbeats use reserved connections, so that they never queue behind other calls."""
 
     def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, reports: ReportBatch) -> None:
         self._pool = pool
@@ -49,7 +49,7 @@ class SessionHandler:
     async def OpenSession(
         self, request: session_service_pb2.OpenSessionRequest, context: Any
     ) -> session_service_pb2.OpenSessionResponse:
-        """Open a session and judge the leases that its runner lists."""
+        """Open a session and return a verdict for each lease that the runner no longer holds."""
         hello = _hello(request)
 
         async def work(tx: Tx) -> tuple[Opened, runners.RunnerRecord, dict[tuple[str, str], str]]:
@@ -73,7 +73,7 @@ class SessionHandler:
     async def RenewSessions(
         self, request: session_service_pb2.RenewSessionsRequest, context: Any
     ) -> session_service_pb2.RenewSessionsResponse:
-        """Renew sessions in one statement; only leases in doubt are looked at one by one."""
+        """Renew sessions in one statement; leases in doubt are examined one by one."""
         requested = _renewals(request)
         single = not any(renewal.listed for renewal in requested)
         results = await self._pool.run(
@@ -120,7 +120,7 @@ class SessionHandler:
     def _store_progress(
         self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
     ) -> None:
-        """Store progress behind the heartbeat's back: only the newest matters."""
+        """Store progress in the background, so that the heartbeat does not wait; only the newest matters."""
         reports = [
             _progress(renewal.runner_id, item, f"sessions[{n}].progress[{m}]")
             for n, (renewal, result) in enumerate(zip(request.sessions, results, strict=True))
@@ -141,7 +141,7 @@ class SessionHandler:
     async def CloseSession(
         self, request: session_service_pb2.CloseSessionRequest, context: Any
     ) -> session_service_pb2.CloseSessionResponse:
-        """End a session, or note that its stream broke."""
+        """Close a session, or record that its stream broke."""
         if request.disconnected:
             await self._pool.run(
                 lambda tx: sessions.disconnect(tx, request.runner_id, request.session_epoch), reserve=True
@@ -160,7 +160,7 @@ class SessionHandler:
     async def VerifyApiKey(
         self, request: session_service_pb2.VerifyApiKeyRequest, context: Any
     ) -> session_service_pb2.VerifyApiKeyResponse:
-        """Say whose key it is. Raises Unauthenticated for a key that is not in force."""
+        """Return the principal of a key. Raises Unauthenticated for a key that is not valid."""
         try:
             presented = ApiKey.parse(request.key)
         except ValueError as error:

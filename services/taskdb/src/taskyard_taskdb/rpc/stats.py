@@ -22,10 +22,10 @@ from taskyard_taskdb.storage.stats.stats import QUARTER, StatsQuery
 from taskyard_taskdb.storage.transition.transitions import database_time
 
 WINDOW = timedelta(hours=24)
-# Counts are kept by the quarter of an hour; a span in which that would show is read from the tasks.
+# Counts are folded by the quarter of an hour; a shorter span than this is read from the tasks instead.
 EXACT = timedelta(hours=6)
 FRESH_SECONDS = 1.0
-# What is not counted within this time is left to the leader; the answer says of when it is.
+# Time to fold new changes within a call; the leader folds the rest, and as_of_time is older then.
 CATCH_UP_SECONDS = 0.25
 PAUSE_SECONDS = 0.01
 
@@ -59,7 +59,7 @@ class StatsHandler:
         self._responses = StatsCache()
 
     async def GetTaskStats(self, request: Request, context: Any) -> Response:
-        """Numbers of the tasks created in a span of time."""
+        """Return counts and durations of the tasks created in a time range."""
         chosen = filters.parse(request.filter) if request.filter else None
         tenant_id = visible_scope(request.parent)
         key = pages.binding(request.SerializeToString(deterministic=True).hex())
@@ -94,7 +94,7 @@ class StatsHandler:
                 async with self._pool.reading() as tx:
                     decided = await change_reader.settled(tx)
                 while not await task_stats.fold(self._pool, decided, pages=4):  # noqa: ASYNC110 (a row lock is no event)
-                    # Another is at it, perhaps for less than is wanted here.
+                    # Another process is folding, perhaps up to an earlier position.
                     await asyncio.sleep(PAUSE_SECONDS)
 
 

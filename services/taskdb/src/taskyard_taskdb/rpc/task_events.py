@@ -24,10 +24,10 @@ UPDATED = task_service_pb2.TASK_EVENT_TYPE_UPDATED
 EXITED = task_service_pb2.TASK_EVENT_TYPE_EXITED
 DELETED = task_service_pb2.TASK_EVENT_TYPE_DELETED
 
-# As many tasks are read, and as many events sent, at a time; one of them may be a megabyte.
+# Tasks read and events sent at a time; a task may have a megabyte.
 SLICE = 100
 SLICE_BYTES = 1 << 20
-# Memory for events that other streams will want as well, a moment later.
+# Bounds of the cache of events that other streams need a moment later.
 KEPT_EVENTS = 4000
 KEPT_BYTES = 16 << 20
 
@@ -38,10 +38,10 @@ EventType = task_service_pb2.TaskEventType
 
 @dataclass(slots=True)
 class _CachedChange:
-    """A change with its task as it was when the first stream asked, and the events made of both.
+    """A change, its task as the first stream read it, and the events made of both.
 
-    An event is kept as the bytes of a response that holds it alone: such responses put one behind the other
-    are the response that holds them all.
+    An event is kept as the bytes of a response that contains only this event: the concatenation of such
+    responses is the response that contains all of the events.
     """
 
     record: TaskRecord | None
@@ -50,7 +50,7 @@ class _CachedChange:
 
 
 class TaskEvents:
-    """Makes events for the streams of one replica."""
+    """Makes the events of all streams of one replica."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -63,7 +63,7 @@ class TaskEvents:
     async def slices(
         self, changes: Sequence[LoggedChange], condition: filters.Filter | None, view: int
     ) -> AsyncIterator[tuple[LoggedChange, bytes]]:
-        """Yield encoded events, a message's worth at a time, with the last change that each covers."""
+        """Yield encoded events, as many as fit a response, with the last change that each response covers."""
         changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
         for start in range(0, len(changes), SLICE):
             part = changes[start : start + SLICE]
@@ -83,7 +83,7 @@ class TaskEvents:
                 yield part[-1], b"".join(events)
 
     async def prepare(self, tx: Tx, changes: Sequence[LoggedChange]) -> None:
-        """Read the tasks of changes that streams are about to ask for, each once."""
+        """Read the tasks of changes that streams are about to send, each task once."""
         wanted = [
             change
             for change in changes
@@ -95,7 +95,7 @@ class TaskEvents:
             records = await tasks.read_many(tx, {_key(change) for change in part})
             size += sum(self._keep(change.id, records.get(_key(change))).size for change in part)
             if size > KEPT_BYTES // 2:
-                # The rest would push these out again; streams read it when they come to it.
+                # More tasks would evict these from the cache; streams read the rest themselves.
                 return
 
     async def _find(self, changes: Sequence[LoggedChange]) -> list[_CachedChange]:
@@ -121,7 +121,7 @@ class TaskEvents:
         return [records.get(key) for key in keys]
 
     def _keep(self, change_id: int, record: TaskRecord | None) -> _CachedChange:
-        # Twice: as it was read, and encoded.
+        # Twice the size: the record, and the encoded event.
         size = 1000 if record is None else 1000 + 2 * (len(record.spec) + len(record.result or b""))
         cached = self._cache[change_id] = _CachedChange(record, size)
         self._kept_bytes += size
@@ -132,7 +132,7 @@ class TaskEvents:
 
 
 def coalesced(changes: Sequence[LoggedChange]) -> list[LoggedChange]:
-    """Without intermediate changes of a task: the newest one stays, and each that ends the task."""
+    """The changes without intermediate ones: the newest of each task, and each that ends a task."""
     newest = {_key(change): change.id for change in changes}
     return [
         change
@@ -149,7 +149,7 @@ def _key(change: LoggedChange) -> TaskKey:
 def _event(
     change: LoggedChange, cached: _CachedChange, condition: filters.Filter | None, view: int
 ) -> bytes | None:
-    """Return the event that a change is for a watch, encoded; None if it does not concern it."""
+    """The encoded event of a change for a watch; None if the watch does not match it."""
     kind = _event_type(change, cached.record, condition)
     if kind is None:
         return None
@@ -184,12 +184,12 @@ def _event_type(
     change: LoggedChange, record: TaskRecord | None, condition: filters.Filter | None
 ) -> EventType.ValueType | None:
     if change.event == ChangeEvent.TASK_DELETED or (record is None and condition is not None):
-        # What a filter would say of a task that is gone, nobody knows; whoever had it must let it go.
+        # A filter cannot be evaluated on a deleted task; clients that hold the task must drop it.
         return DELETED
     created = change.event == ChangeEvent.TASK_CREATED
     if condition is None or record is None:
         return ENTERED if created else UPDATED
-    # What the change tells is as it was then; the rest of a task hardly ever changes.
+    # Fields of the change have the values of that time; the other fields rarely change.
     fields = {**tasks.filter_fields(record), **_fields(change)}
     matches = condition.matches(fields)
     before = not created and condition.matches(

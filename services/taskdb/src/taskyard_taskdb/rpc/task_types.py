@@ -33,13 +33,13 @@ from taskyard_taskdb.storage.transition.transitions import database_time
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
 
-# What the server alone says of a type.
+# Fields that only the server sets.
 _OUTPUT = ("name", "revision", "resource_version", "create_time", "update_time")
 _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not in _OUTPUT)
 
 
 class TaskTypeHandler:
-    """TaskTypeService. Changes are told to every replica; one that has not heard knows them within 2 s."""
+    """TaskTypeService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
     def __init__(self, pool: Pool, lanes: Lanes, egress: Egress) -> None:
         self._pool = pool
@@ -188,7 +188,7 @@ class TaskTypeHandler:
         return found
 
     def _columns(self, given: TaskType) -> TypeColumns:
-        """What is stored of a type. Raises FieldInvalid or TooLarge."""
+        """The stored columns of a type. Raises FieldInvalid or TooLarge."""
         definition = TaskType()
         definition.CopyFrom(given)
         cleared: Any = definition
@@ -225,7 +225,7 @@ class TaskTypeHandler:
 
 
 def _visible_type(name: str, field: str = "name") -> TypeKey:
-    """Tenant and type id of a name. Raises FieldInvalid, or NotFound for a tenant the caller does not see."""
+    """Tenant id and type id of a name. Raises FieldInvalid, or NotFound for a tenant that is not visible."""
     key = parse_task_type_name(name, field)
     require_tenant(key[0], "task type", name)
     return key

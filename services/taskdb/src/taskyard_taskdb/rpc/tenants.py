@@ -36,7 +36,7 @@ _LIMITS = ("max_concurrent_tasks", "max_queue_depth", "rate_limit_per_sec", "rat
 
 
 class TenantHandler:
-    """TenantService. Changes are told to every replica; one that has not heard knows them within 2 s."""
+    """TenantService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
     def __init__(self, pool: Pool, lanes: Lanes) -> None:
         self._pool = pool
@@ -253,7 +253,7 @@ def _display_name(given: tenant_pb2.Tenant) -> str:
 
 
 def _tier(given: tenant_pb2.Tenant) -> Tier:
-    # Left out of a new tenant, or named by the mask of a change and not given.
+    # Unset in a new tenant, or named by the update mask and unset.
     if given.tier == tenant_pb2.TENANT_TIER_UNSPECIFIED:
         tiers = ", ".join(tier.name for tier in Tier)
         raise FieldInvalid.of("tenant.tier", f"must be one of {tiers}, not unspecified")
@@ -270,7 +270,7 @@ def _values(tenant: TenantRow) -> Mapping[str, Any]:
 
 
 def _audit_details(tenant: TenantRow) -> dict[str, object]:
-    """What the audit says of a tenant."""
+    """The settings of a tenant as the audit records them."""
     own = {name: value for name in _LIMITS if (value := getattr(tenant.own, name)) is not None}
     details: dict[str, object] = {"display_name": tenant.display_name, "tier": tenant.tier.name, **own}
     return details | {"suspended": tenant.suspended, "queue_paused": tenant.queue_paused}

@@ -16,13 +16,13 @@ def to_timedelta(value: Duration) -> timedelta:
 
 
 def set_duration(field: Duration, value: timedelta) -> None:
-    """Fills in a duration."""
+    """Fill in a duration."""
     field.seconds = value.days * 86400 + value.seconds
     field.nanos = value.microseconds * 1000
 
 
 def to_datetime(value: Timestamp) -> datetime:
-    """The time, in whole microseconds; what Python cannot name is the nearest that it can."""
+    """The time, in whole microseconds; a time outside of the years 1 to 9999 is the nearest within."""
     try:
         return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Task types as tasks take them: of the tenant, else of "system", cached for a short while."""
+"""Task types by the name in a task: of its tenant, else of tenant "system", cached for a short time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SYSTEM = "system"
 
 T = TypeVar("T")
 Revision = tuple[str, str, int]
-"""Tenant, type and revision. A type that is deleted and made again begins with the first one again."""
+"""Tenant, type and revision. Revisions start again at 1 when a type is deleted and created again."""
 
 
 class TypeCache:
-    """Types and their revisions as they were at most `ttl` ago, an unknown one included."""
+    """Types and their revisions as they were at most `ttl` ago; missing types are cached too."""
 
     def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
@@ -37,7 +37,7 @@ class TypeCache:
         self._checking: tuple[float, Container[str]] = (0.0, ())
 
     async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
-        """The rules for a task of this tenant that names this type; None for a mere classification."""
+        """The rules for a task of this tenant with this type; None if the type is not registered."""
         key = (tenant_id, task_type)
         found = self._rules.get(key)
         if found is not None and found[0] > time.monotonic():
@@ -47,22 +47,22 @@ class TypeCache:
         old = found[1] if found is not None else None
         rules = None
         if row is not None:
-            # What is compiled stays as long as the type does.
+            # Compiled patterns and schemas are kept while the type is unchanged.
             rules = old if old is not None and old.is_of(row) else TypeRules(row)
         self._rules[key] = (time.monotonic() + self._ttl, rules)
         _trim(self._rules)
         return rules
 
     async def find_all(self, tenant_id: str, types: Iterable[str]) -> dict[str, TypeRules | None]:
-        """The rules for each of these types that is well-formed; the empty one has none."""
+        """The rules for each of these types; names that are empty or malformed are left out."""
         return {name: await self.find(tenant_id, name) for name in set(types) if is_id(name, "taskTypes")}
 
     async def configs(self, revisions: Iterable[Revision]) -> dict[Revision, common_pb2.Payload | None]:
-        """The configurations of these revisions as runners get them, raw; None where there is none."""
+        """The configurations of these revisions in raw form, as runners receive them; None without one."""
         return await self._of_revisions(self._configs, revisions, _config)
 
     async def result_schemas(self, revisions: Iterable[Revision]) -> dict[Revision, PayloadSchema | None]:
-        """The schemas of results that these revisions have; None where there is none."""
+        """The result schemas of these revisions; None for a revision without one."""
         return await self._of_revisions(self._results, revisions, _result_schema)
 
     async def _of_revisions(
@@ -84,7 +84,7 @@ class TypeCache:
         return values
 
     async def checking(self) -> Container[str]:
-        """The tenants whose results may have to match a schema; false if there is none."""
+        """The tenants whose results may have to match a schema; empty (false) if there are none."""
         due, found = self._checking
         if due <= time.monotonic():
             async with self._pool.reading() as tx:
@@ -94,7 +94,7 @@ class TypeCache:
         return found
 
     def forget(self, tenant_id: str | None = None) -> None:
-        """Look up anew what a change of a tenant's types, or of any, concerns."""
+        """Drop cached types of a tenant after a change; of all tenants for None or the system tenant."""
         self._checking = (0.0, ())
         everybody = tenant_id in (None, _SYSTEM)
         for cached in (self._rules, self._configs, self._results):

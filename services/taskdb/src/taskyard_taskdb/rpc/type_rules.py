@@ -1,4 +1,4 @@
-"""What a type does to the tasks that take it: defaults, bounds, patterns, the schema of the payload."""
+"""The rules of a task type for its tasks: defaults, bounds, patterns and the payload schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from taskyard_taskdb.rpc.ids import uuid_text
 from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.tenant.task_types import TypeRow
 
-# Fields that a task takes over whole, by presence; the type calls them by the same names.
+# Fields that a task inherits as a whole if it does not set them; they have the same names in the type.
 _WHOLE = (
     "attempt_timeout",
     "checkpoint_interval",
@@ -47,12 +47,12 @@ class TypeRules:
         self.task_type = row.task_type
         self.revision = row.revision
         self.definition = task_type_pb2.TaskType.FromString(row.definition)
-        # Distinguishes what was worked out of a spec under these rules from what was under others.
+        # Part of the key under which templates of specs with these rules are cached.
         self.identity = _identity(row)
         self._id_pattern = _pattern(self.definition.task_id_pattern)
 
     def is_of(self, row: TypeRow) -> bool:
-        """Whether these are the rules of this very type, and not of one that had its name before."""
+        """Whether these are the rules of this type, and not of a deleted type of the same name."""
         return self.identity == _identity(row)
 
     @property
@@ -62,7 +62,7 @@ class TypeRules:
 
     @property
     def runner_id_pattern(self) -> str:
-        """What ids of its runners must match; empty is any."""
+        """The pattern that ids of runners must match; empty for any."""
         return self.definition.runner_id_pattern
 
     @cached_property
@@ -70,18 +70,13 @@ class TypeRules:
         text = self.definition.payload_schema
         return json_schema.compile_schema(text, "payload_schema") if text else None
 
-    @property
-    def checks_payload(self) -> bool:
-        """Whether payloads have a schema."""
-        return bool(self.definition.payload_schema)
-
     def check_enabled(self) -> None:
         """Raises TaskTypeDisabled."""
         if self.definition.disabled:
             raise TaskTypeDisabled(self.name)
 
     def check_payload(self, payload: common_pb2.Payload | None, path: str) -> None:
-        """Raises PayloadSchemaViolation with every finding."""
+        """Raises PayloadSchemaViolation with all violations."""
         if self._payload_schema is not None:
             found = json_schema.check(self._payload_schema, payload, path)
             if found:
@@ -121,11 +116,11 @@ class TypeRules:
         return spec
 
     def add_defaults(self, spec: task_pb2.TaskSpec) -> None:
-        """Fill in what the spec leaves open, in place."""
+        """Fill in the unset fields of the spec, in place."""
         fill_in(spec, self.definition)
 
     def check_bounds(self, spec: task_pb2.TaskSpec, path: str, fields: Collection[str] = _FIELDS) -> None:
-        """Raises FieldInvalid with every bound that these fields of the spec break."""
+        """Raises FieldInvalid with every bound that these fields of the spec violate."""
         found = _broken(spec, self.definition, path, self.name)
         broken = tuple(v for v in found if v.field.removeprefix(f"{path}.").partition(".")[0] in fields)
         if broken:
@@ -135,12 +130,12 @@ class TypeRules:
         own = given.execution.WhichOneof("kind")
         fixed = self.definition.execution.WhichOneof("kind")
         if own and fixed and not self.definition.allow_execution_override:
-            problem = f"{self.name} says how its tasks are executed; leave it out"
+            problem = f"{self.name} fixes the execution of its tasks; leave it unset"
             raise FieldInvalid.of(f"{path}.execution", problem, "allow_execution_override")
 
 
 def fill_in(spec: task_pb2.TaskSpec, definition: task_type_pb2.TaskType) -> None:
-    """Fill in what the spec leaves open with the defaults of a type, in place."""
+    """Fill in the unset fields of the spec with the defaults of a type, in place."""
     target: Any = spec
     source: Any = definition
     for name in _WHOLE:
@@ -160,7 +155,7 @@ def fill_in(spec: task_pb2.TaskSpec, definition: task_type_pb2.TaskType) -> None
 
 
 def _fill_in_bounds(spec: task_pb2.TaskSpec, bounds: task_type_pb2.TaskType) -> None:
-    """What both leave open comes as near to the platform's default, or to no limit, as the bounds allow."""
+    """Fields that neither sets get the value nearest to the platform's default that the bounds allow."""
     if bounds.HasField("max_attempt_timeout") and not spec.HasField("attempt_timeout"):
         spec.attempt_timeout.CopyFrom(bounds.max_attempt_timeout)
     if bounds.HasField("max_max_steps") and not spec.HasField("max_steps"):
@@ -244,7 +239,7 @@ def _shown(value: Any) -> str:
 
 
 def _identity(row: TypeRow) -> bytes:
-    # A type that was deleted and made again has the revisions of the former one.
+    # A type that was deleted and created again has the same revision numbers.
     revision = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
     return revision + hashlib.sha256(row.definition).digest()
 
@@ -254,7 +249,7 @@ def _pattern(text: str) -> patterns.Pattern | None:
 
 
 def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
-    """Raises FieldInvalid for a type that contradicts itself, a schema or a pattern that does not compile."""
+    """Raises FieldInvalid for contradictory bounds, and for a schema or pattern that does not compile."""
     for field in ("task_id_pattern", "runner_id_pattern"):
         try:
             _pattern(getattr(definition, field))
@@ -266,7 +261,7 @@ def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
     _check_order(definition, path)
     spec = task_pb2.TaskSpec()
     fill_in(spec, definition)
-    # A default outside of its own bounds would refuse every task that relies on it.
+    # A default outside of the bounds would reject every task that relies on it.
     bounds = task_type_pb2.TaskType()
     bounds.CopyFrom(definition)
     bounds.ClearField("entity_types")

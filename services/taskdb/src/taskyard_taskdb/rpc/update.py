@@ -1,4 +1,4 @@
-"""UpdateTask: which fields a mask names, and what they may change."""
+"""UpdateTask: the fields that a mask names, and which of them may still change."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class UpdateHandler:
         return task_service_pb2.UpdateTaskResponse(task=await read_current(self._pool, key, convert.FULL))
 
     async def _rules(self, key: Key) -> TypeRules | None:
-        """The rules of the type that the task took when it was created."""
+        """The rules of the type that the task was created with."""
         async with self._pool.reading() as tx:
             record = await tasks.read(tx, *key)
         if record is None or record.task_type_tenant is None:
@@ -138,9 +138,9 @@ class UpdateHandler:
 
 
 def _apply(rules: TypeRules, spec: task_pb2.TaskSpec, fields: Collection[str]) -> None:
-    """Fill in what was cleared, in place. Raises FieldInvalid or PayloadSchemaViolation.
+    """Fill in cleared fields by the type, in place. Raises FieldInvalid or PayloadSchemaViolation.
 
-    The type may have changed since the task took it: that concerns the fields that are changed, no others.
+    The type may have changed since the task was created: its new rules apply to the changed fields only.
     """
     whole = task_pb2.TaskSpec()
     whole.CopyFrom(spec)
@@ -205,7 +205,7 @@ def _check_path(path: Path, text: str) -> None:
 
 
 def _refuse_changed_identity(before: task_pb2.TaskSpec, request: task_service_pb2.UpdateTaskRequest) -> None:
-    """A field that is fixed may be sent along, as a client does that changes what it has read."""
+    """Raises FieldImmutable for a changed fixed field; sending it unchanged, as read before, is allowed."""
     for field, value in request.task.spec.ListFields():
         if field.name in _FIXED_SPEC and value != getattr(before, field.name):
             raise FieldImmutable.of(f"task.spec.{field.name}", "cannot be changed; create another task")

@@ -1,4 +1,4 @@
-"""Checks of requests that protovalidate cannot state: sizes with a reason of their own, JSON, depth, NUL."""
+"""Checks that protovalidate cannot express: sizes with their own error reason, JSON, depth, NUL."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _is_size(violation: FieldViolation) -> bool:
 
 
 def check_task(task: task_pb2.Task, path: str) -> None:
-    """What remains to be checked of a task."""
+    """Check a task beyond its protovalidate rules. Raises FieldInvalid or TooLarge."""
     if task.spec.HasField("payload"):
         check_payload(task.spec.payload, f"{path}.spec.payload")
     check_spec(task.spec, f"{path}.spec")
@@ -54,7 +54,7 @@ def check_task(task: task_pb2.Task, path: str) -> None:
 
 
 def check_metadata(metadata: task_pb2.TaskMetadata, path: str) -> None:
-    """What remains to be checked of labels and annotations."""
+    """Check labels and annotations beyond their protovalidate rules. Raises FieldInvalid or TooLarge."""
     if metadata.labels:
         _check_texts(metadata.labels, f"{path}.labels")
     if metadata.HasField("annotations"):
@@ -62,7 +62,7 @@ def check_metadata(metadata: task_pb2.TaskMetadata, path: str) -> None:
 
 
 def check_spec(spec: task_pb2.TaskSpec, path: str) -> None:
-    """What remains to be checked of a spec without its payload."""
+    """Check a spec without its payload beyond its protovalidate rules. Raises FieldInvalid."""
     for index, variable in enumerate(spec.env):
         if "\0" in variable.value:
             _refuse_nul(f"{path}.env[{index}].value")
@@ -93,7 +93,7 @@ def _check_execution(execution: task_pb2.Execution, path: str) -> None:
 
 
 def check_payload(payload: common_pb2.Payload, path: str) -> None:
-    """Raises FieldInvalid for a document that is not JSON although it says so, TooLarge above the limit."""
+    """Raises FieldInvalid for a document that is not JSON but declared as such, TooLarge above the limit."""
     form = payload.WhichOneof("value")
     if form == "json":
         check_struct(payload.json, f"{path}.json")

@@ -1,4 +1,4 @@
-"""WatchTasks and WaitTask: streams of the change log, each a cursor on the hub."""
+"""WatchTasks and WaitTask: streams of the change log, each with a subscription to the hub."""
 
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -36,7 +36,7 @@ Response = task_service_pb2.WatchTasksResponse
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What one stream asks for."""
+    """The parsed request of one stream."""
 
     tenant_id: str | None
     keys: frozenset[TaskKey]
@@ -58,9 +58,9 @@ class WatchHandler:
     async def WatchTasks(
         self, request: task_service_pb2.WatchTasksRequest, context: Any
     ) -> AsyncIterator[Any]:
-        """Send the snapshot if asked for, then every change, until the client or its age ends the stream.
+        """Send the snapshot if requested, then every change, until the client or its age limit ends it.
 
-        What many streams share is sent as the bytes of responses.
+        Events that streams share are sent as encoded responses.
         """
         watch = _parse(request)
         await self._hub.ready()
@@ -89,7 +89,7 @@ class WatchHandler:
         if watch.until_terminal:
             if not request.snapshot:
                 ended |= await self._ended(watch)
-            # What has ended by now ended with a change that may still be on its way to the subscription.
+            # The changes that ended these tasks may not have reached the subscription yet.
             await self._hub.look()
         interval = request.bookmark_interval.ToTimedelta().total_seconds() or BOOKMARK_SECONDS
         now = time.monotonic()
@@ -109,7 +109,7 @@ class WatchHandler:
                 last = part
             now = time.monotonic()
             if last is not None or now >= bookmark_due:
-                # It covers all that was looked at, also what did not concern this watch.
+                # The position covers all changes that were read, including those that did not match.
                 place = self._place(watch, subscription.position, subscription.time)
                 yield place if last is None else last[1] + place
                 bookmark_due = now + interval
@@ -129,11 +129,11 @@ class WatchHandler:
         return response
 
     def _place(self, watch: Watch, position: int, moment: datetime) -> bytes:
-        """What a response ends with, encoded: that it covers everything up to a place."""
+        """The encoded end of a response: its resume token covers all changes up to a position."""
         return self._response(watch, position, moment).SerializeToString()
 
     def _response(self, watch: Watch, position: int, moment: datetime) -> Response:
-        """A response that covers everything up to a place."""
+        """A response whose resume token covers all changes up to a position."""
         place = ResumeToken(self._hub.epoch, position, moment)
         response = Response(resume_token=place.encode(watch.query))
         response.server_time.seconds, response.server_time.nanos = divmod(time.time_ns(), 1_000_000_000)
@@ -150,7 +150,7 @@ class WatchHandler:
         return resumed
 
     async def _snapshot(self, watch: Watch, ended: set[TaskKey]) -> AsyncIterator[Response]:
-        """Yield what there is now; what changed since the subscription began follows, and may repeat it."""
+        """Yield the current tasks; changes since the subscription began follow and may repeat them."""
         async for page in self._pages(watch):
             events = [
                 task_service_pb2.TaskEvent(
@@ -245,7 +245,7 @@ def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
 
 
 def watch_query(parent: str, names: Iterable[str], filter_text: str) -> str:
-    """What a resume token is bound to; a list's token is that of the watch without names."""
+    """The query that a resume token is bound to; the token of a list is that of a watch without names."""
     text = f"{parent}|{','.join(sorted(names))}|{filter_text}"
     # A thousand names are hashed once, not with every token.
     return blake2b(text.encode(), digest_size=16).hexdigest()
