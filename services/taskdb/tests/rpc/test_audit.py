@@ -1,4 +1,4 @@
-"""ListAuditEvents: who did what to which resource, newest first, by every field it can be asked for."""
+"""ListAuditEvents: actor, event and resource, newest first, filtered by every field."""
 
 from collections.abc import Callable
 from typing import Any

@@ -34,7 +34,7 @@ async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.Assignment]:
 def pieces(
     runner_id: str, lease: lease_pb2.LeaseRef, sequence: int, data: bytes, **header: Any
 ) -> list[lease_service_pb2.WriteCheckpointRequest]:
-    """The requests that write a checkpoint; `header` replaces what its header says."""
+    """The requests that write a checkpoint; `header` replaces fields of its header."""
     fields = {
         "task": lease.task,
         "generation": lease.generation,

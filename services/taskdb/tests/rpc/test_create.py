@@ -1,4 +1,4 @@
-"""CreateTask: what is stored, what is answered, what is refused."""
+"""CreateTask: the stored task, the response and the errors."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ RETRY = {"backoff": {"initial": Duration(nanos=20_000_000), "jitter": 1}}
 
 
 def surgeon(taskdb: RunningTaskDb) -> Hands:
-    """What RunDoctor works with."""
+    """The repairers that RunDoctor uses."""
     parts = taskdb.taskdb
     return Hands(taskdb.pool, parts._after_commit, Actor(ActorType.USER, "admin"), parts.housekeeping.run_job)
 

@@ -38,7 +38,7 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 
 async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Office:
-    """A leader whose term has just begun; whoever led before does not any more."""
+    """A leader whose term has just begun; an earlier leader has lost the leadership."""
     await quiet.execute("UPDATE coordinator_state SET expires_at = clock_timestamp()")
     office = Office(quiet.pool, grace)
     assert await office.seek()
@@ -50,7 +50,7 @@ async def lead(quiet: RunningTaskDb, grace: timedelta = timedelta(0)) -> Office:
 
 @pytest.fixture
 async def sealed(yard: Yard, quiet: RunningTaskDb) -> SealSweep:
-    """Seals what is logged; three changes are."""
+    """Seals the change log, which has three changes."""
     await yard.create(3)
     sweep = SealSweep(quiet.pool)
     await sweep.run(await lead(quiet))
@@ -58,7 +58,7 @@ async def sealed(yard: Yard, quiet: RunningTaskDb) -> SealSweep:
 
 
 async def verify(quiet: RunningTaskDb) -> list[seals.SealFinding]:
-    """What `audit verify` tells."""
+    """The output of `audit verify`."""
     async with quiet.pool.reading() as tx:
         return await seals.verify_seals(tx)
 
@@ -69,7 +69,7 @@ async def test_edited_log_is_acknowledged_only_by_name_and_stays_acknowledged(
     assert (await examine(admin, "seals")).healthy
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     before = await quiet.rows("SELECT * FROM seals")
-    # Who repairs whatever there is has not said that tampering is fine.
+    # A repair of all checks does not acknowledge tampering.
     for _ in range(2):
         answer = await examine(admin, repair=True)
         found = finding(answer, "seals")

@@ -22,7 +22,7 @@ SERVICES = (
 )
 
 
-# What is not built yet. The list only ever shrinks: a pair that has a test must leave it.
+# Reasons without a test. The list only shrinks: a pair that has a test must be removed.
 NOT_YET: set[tuple[str, str]] = set()
 # "Per task as CancelTask": a batch names no versions and no request ids.
 IMPOSSIBLE = {
@@ -76,5 +76,5 @@ def test_covered_reasons_are_not_listed_as_missing() -> None:
 
 
 def test_every_mutating_rpc_documents_its_repetition() -> None:
-    silent = load_documented_errors().silent_about_repeats(*SERVICES)
-    assert not silent, f"say in the proto what a repeat of {sorted(silent)} does"
+    undocumented = load_documented_errors().undocumented_repeats(*SERVICES)
+    assert not undocumented, f"document in the proto what a repetition of {sorted(undocumented)} does"

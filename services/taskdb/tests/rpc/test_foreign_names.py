@@ -1,4 +1,4 @@
-"""Nobody sees another tenant: every RPC, with every name in its request made foreign, answers NOT_FOUND."""
+"""No caller sees another tenant: every RPC returns NOT_FOUND for a foreign name in any field."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def made_foreign(request: Message, path: tuple[Any, ...]) -> Message:
 
 
 async def answer(caller: Caller, stub: str, rpc: str, request: Message) -> errors.TaskyardError | Message:
-    """What a call answers: its error, or the first message."""
+    """The outcome of a call: its error, or the first message."""
     try:
         call = getattr(getattr(caller, stub), rpc)(request, timeout=20)
         if hasattr(call, "read"):

@@ -1,4 +1,4 @@
-"""What the hot path writes: the same in large batches as in small ones, without indexes in the way of HOT."""
+"""The hot path writes the same rows in large and small batches, and no index prevents HOT updates."""
 
 from __future__ import annotations
 

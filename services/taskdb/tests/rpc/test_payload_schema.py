@@ -59,7 +59,7 @@ def doubling(reference: str, **fields: str) -> dict[str, Any]:
         (doubling("#x{}", **{"$anchor": "x{}"}), "expand"),
         (doubling("http://a.example/x{}", **{"$id": "http://a.example/x{}"}), "is outside of the schema"),
         ({"$id": "http://a.example/", "$ref": "other"}, "is outside of the schema"),
-        ({"$defs": {"a": {"$id": "http://a.example/"}}}, "only the whole may have one"),
+        ({"$defs": {"a": {"$id": "http://a.example/"}}}, "only the root of a schema may have one"),
         ({"$ref": "#/$defs/a"}, "has no target"),
         ({"$ref": "#a"}, "has no target"),
         ({"$defs": {"a": {"$anchor": "n"}, "b": {"const": {"$anchor": "n"}}}}, "given twice"),
@@ -87,7 +87,7 @@ def test_references_are_followed_however_they_are_spelled() -> None:
 def test_recursive_schema_rejects_without_listing_every_alternative() -> None:
     again = {"type": "array", "items": {"$ref": "#"}}
     tree = {"anyOf": [again, again, {"type": "string"}]}
-    # Three alternatives at each level: to list what is wrong with them would take hours for the deeper one.
+    # Three alternatives at each level: listing the violations of the deeper document would take hours.
     for depth in (8, 200):
         assert not findings(tree, nested(depth, "leaf"))
         (found,) = findings(tree, nested(depth, 1))

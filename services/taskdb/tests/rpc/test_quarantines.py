@@ -35,7 +35,7 @@ async def admin(quiet: RunningTaskDb) -> Caller:
 
 
 async def lose_runners(quiet: RunningTaskDb, name: str, times: int) -> None:
-    """Runners claim and start the task, and are never heard of again."""
+    """Runners claim and start the task, and never report again."""
 
     def expire(task: TaskState, now: Any) -> Event:
         return LeaseExpired(generation=task.generation)
@@ -124,7 +124,7 @@ async def release(admin: Caller) -> None:
 async def test_an_idle_runner_gets_no_quarantined_spec_and_runs_it_after_the_release(
     quiet: RunningTaskDb, yard: Yard, admin: Caller
 ) -> None:
-    """Without any sweep: the claim itself holds back what it meets."""
+    """Without a sweep: the claim itself holds the quarantined tasks that it finds."""
     runner, _ = await yard.hello()
     first = await poisoned(quiet, yard)
     again = await yard.create(2, execution=POISON, retention=Duration(seconds=5))

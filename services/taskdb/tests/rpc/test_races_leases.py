@@ -85,7 +85,7 @@ async def test_two_replicas_never_claim_the_same_task(yards: list[Yard]) -> None
 async def test_a_pop_against_a_cancel(
     replicas: list[RunningTaskDb], yards: list[Yard], database_url: str, first: str
 ) -> None:
-    """Whoever comes first: a cancelled task is never claimed, a claimed one is asked to stop."""
+    """In either order: a cancelled task is never claimed, a claimed task is asked to stop."""
     runner, _ = await yards[0].hello()
     (name,) = await yards[0].create()
     lanes = await yards[0].lane_pops()
@@ -148,8 +148,8 @@ async def test_a_completion_against_the_expiry_of_its_lease(
             if n % 2:
                 work.reverse()
         results = await asyncio.gather(*work)
-        ((outcomes,),) = [result for result in results if isinstance(result, list)]
-        assert outcomes.phase == task_pb2.TASK_PHASE_SUCCEEDED
+        ((outcome,),) = [result for result in results if isinstance(result, list)]
+        assert outcome.phase == task_pb2.TASK_PHASE_SUCCEEDED
         task = await yards[1].task(name)
         assert task.status.phase == task_pb2.TASK_PHASE_SUCCEEDED
         assert task.status.runner_loss_count == 0
@@ -214,8 +214,8 @@ async def test_outcome_is_counted_while_its_runner_reconnects_or_is_deleted(
             meanwhile = asyncio.ensure_future(yards[1].hello(runner, held=[assignment.lease]))
         else:
             meanwhile = asyncio.ensure_future(_delete(replicas[1], runner.id))
-    (_, outcomes), _ = await asyncio.gather(report, meanwhile)
-    assert outcomes.phase != task_pb2.TASK_PHASE_RUNNING and not outcomes.HasField("error")
+    (_, outcome), _ = await asyncio.gather(report, meanwhile)
+    assert outcome.phase != task_pb2.TASK_PHASE_RUNNING and not outcome.HasField("error")
     ((completed, broken),) = await replicas[0].rows("SELECT completed_count, failed_count FROM runner_counts")
     assert (completed, broken) == ((1, 0) if outcome is succeeded else (0, 1))
 
@@ -253,7 +253,7 @@ async def test_two_creators_and_a_freer_of_one_slot(
 async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
     replicas: list[RunningTaskDb], yards: list[Yard]
 ) -> None:
-    """Each success is outcomes to both replicas, and both create waiters of every slot at that time."""
+    """Each success is reported to both replicas, which create waiters of every slot meanwhile."""
     names = [name for n in range(10) for name in await yards[0].create(slot=f"slot-{n}")]
     runner, _ = await yards[0].hello()
     assignments = (await yards[0].pop(runner)).assignments
@@ -277,7 +277,7 @@ async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
         "SELECT FROM changes WHERE resource_id IN (SELECT task_id FROM tasks) GROUP BY resource_id "
         "HAVING count(*) <> max(version) OR count(*) FILTER (WHERE phase = 10) <> 1"
     )
-    assert not await replicas[0].rows(odd), "no version is outcomes twice, and one end of each task"
+    assert not await replicas[0].rows(odd), "no version is logged twice, and each task ends once"
 
 
 async def test_a_report_repeated_on_both_replicas_counts_once(

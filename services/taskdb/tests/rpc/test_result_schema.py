@@ -1,4 +1,4 @@
-"""Results and the schema of their type: what does not match is a failure, whoever reports it."""
+"""Results and the schema of their type: a result that does not match is a failure."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_replica_checks_a_schema_registered_by_another(
     yard = await make_yard(replica, await replica.caller(3, None), await replica.caller())
     assert (await run(yard, {}, task_type="")).status.phase == SUCCEEDED
     await register(tenant)
-    # What a replica remembers of types is as old as this at most.
+    # As if the time for which a replica caches types had passed.
     replica.taskdb.types.forget()
     assert (await run(yard, {})).status.error.code == VIOLATION
 

@@ -271,7 +271,7 @@ async def test_drain_is_stored_sent_to_schedulers_and_ended(
         pass
     watch.cancel()
     events = await taskdb.rows("SELECT event FROM changes WHERE resource_kind = 2 ORDER BY id")
-    # Registered, connected, asked to drain, drained as it held nothing, connected again, taken back.
+    # Registered, connected, requested to drain, drained as it held nothing, connected again, undrained.
     assert [event for (event,) in events if event != 46] == [40, 41, 45, 41, 47]
     with pytest.raises(FieldInvalid):
         await drain(admin, reason="\0")
@@ -305,7 +305,7 @@ async def test_a_busy_runner_is_deleted_by_force_only_and_its_work_goes_on_elsew
     request.force = True
     await admin.runners.DeleteRunner(request)
     assert (await yard.task(free)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
-    # What must not overlap waits for the recorded expiry.
+    # Tasks that must not overlap wait for the recorded expiry.
     assert (await yard.task(bound)).status.phase == task_pb2.TASK_PHASE_RUNNING
     assert await listed(admin) == [] and await listed(admin, show_deleted=True) == ["runner-1"]
     assert (await get(admin)).HasField("delete_time")

@@ -40,7 +40,7 @@ async def test_the_same_agent_reconnects_and_keeps_what_it_lists(yard: Yard, tas
     _, opened = await yard.hello(runner, held=[kept.lease])
     assert not opened.verdicts
     assert (await yard.task(names[0])).status.phase == task_pb2.TASK_PHASE_RUNNING
-    # What the runner does not list is lost with it; ALLOW work is claimable at once.
+    # A lease that the runner does not list is lost; a task with overlap ALLOW is claimable at once.
     lost = await yard.task(names[1])
     assert lost.status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
     assert lost.status.runner_loss_count == 1

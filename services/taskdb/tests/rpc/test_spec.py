@@ -1,4 +1,4 @@
-"""What a reader remembers of specs changes nothing: neither what is stored nor what is refused."""
+"""The cache of a SpecReader changes neither the stored specs nor the errors."""
 
 from __future__ import annotations
 

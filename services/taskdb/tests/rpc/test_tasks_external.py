@@ -111,7 +111,7 @@ async def test_enqueued_reports_are_applied_in_order(taskdb: Any, tenant: Any) -
 
 
 async def store_report(taskdb: Any, name: str, phase: Any, **fields: Any) -> None:
-    """What a process leaves that stored a report and ended before it was applied."""
+    """Store a report without applying it, as a process does that ends in between."""
     request = task_service_pb2.ReportTaskStatusRequest(name=name, phase=phase, **fields)
     _, tenant_id, _, task_id = name.split("/")
     await taskdb.rows(

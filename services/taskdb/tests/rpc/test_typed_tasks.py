@@ -1,4 +1,4 @@
-"""What registered types do to the tasks that take them."""
+"""The rules of registered types for their tasks."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_unset_limits_are_the_largest_that_the_type_allows(tenant: Caller)
     assert (spec.attempt_timeout.seconds, spec.max_steps) == (60, 7)
     made = (await tenant.tasks.CreateTask(new_task(task_type="plan", max_steps=3))).task
     assert (made.spec.attempt_timeout.seconds, made.spec.max_steps) == (60, 3)
-    # What was given and is cleared is open again.
+    # A cleared field gets its default again.
     change = task_service_pb2.UpdateTaskRequest(update_mask=FieldMask(paths=["spec.max_steps"]))
     change.task.name = made.name
     assert (await tenant.tasks.UpdateTask(change)).task.spec.max_steps == 7
@@ -302,7 +302,7 @@ async def test_another_replica_takes_the_type_that_was_made_again_within_its_bou
 
 
 async def test_cached_type_expires(tenant: Caller, taskdb: RunningTaskDb) -> None:
-    """As in a replica that hears of nothing."""
+    """As in a replica that receives no notifications."""
     types = TypeCache(taskdb.pool, timedelta(0))
     revision = ("default", "plan", 1)
     seen = []
