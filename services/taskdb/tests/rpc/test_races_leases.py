@@ -214,8 +214,8 @@ async def test_outcome_is_counted_while_its_runner_reconnects_or_is_deleted(
             meanwhile = asyncio.ensure_future(yards[1].hello(runner, held=[assignment.lease]))
         else:
             meanwhile = asyncio.ensure_future(_delete(replicas[1], runner.id))
-    (_, outcome), _ = await asyncio.gather(report, meanwhile)
-    assert outcome.phase != task_pb2.TASK_PHASE_RUNNING and not outcome.HasField("error")
+    (_, result), _ = await asyncio.gather(report, meanwhile)
+    assert result.phase != task_pb2.TASK_PHASE_RUNNING and not result.HasField("error")
     ((completed, broken),) = await replicas[0].rows("SELECT completed_count, failed_count FROM runner_counts")
     assert (completed, broken) == ((1, 0) if outcome is succeeded else (0, 1))
 

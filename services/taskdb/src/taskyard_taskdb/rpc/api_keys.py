@@ -47,14 +47,14 @@ class ApiKeyHandler:
     async def CreateApiKey(
         self, request: api_key_service_pb2.CreateApiKeyRequest, context: Any
     ) -> api_key_service_pb2.CreateApiKeyResponse:
-        wanted = _read(request.api_key)
-        _authorise(wanted, current_principal())
+        requested = _read(request.api_key)
+        _authorise(requested, current_principal())
         made = ApiKey.make()
         if request.api_key_id:
             if not _ID.fullmatch(request.api_key_id):
                 raise FieldInvalid.of("api_key_id", "must be 4 to 32 of a-z and 0-9, or empty")
             made = ApiKey(request.api_key_id, made.secret)
-        key = replace(wanted, key_id=made.id, secret_hash=made.digest)
+        key = replace(requested, key_id=made.id, secret_hash=made.digest)
         actor = access.caller()
 
         async def work(tx: Tx) -> datetime:

@@ -147,9 +147,9 @@ class CreateHandler:
             tasks = _share_request_id(tasks, request.request_id, batch_hash)
         checks = [item.validate_only for item in request.requests]
         if any(checks) and not all(checks):
-            odd = checks.index(not checks[0])
+            differing = checks.index(not checks[0])
             raise FieldInvalid.of(
-                f"requests[{odd}].validate_only", "must be the same for all items of an atomic batch"
+                f"requests[{differing}].validate_only", "must be the same for all items of an atomic batch"
             )
         try:
             if checks[0]:

@@ -48,7 +48,7 @@ class ExplainHandler:
         """The spec as CreateTask would store it. Field paths of errors begin with "spec"."""
         create = task_service_pb2.CreateTaskRequest(task=task_pb2.Task(spec=request.spec))
         try:
-            task = self._specs.read(create, Tenant(request.tenant, False), _NOBODY, None, rules)
+            task = self._specs.read(create, Tenant(request.tenant, False), _NO_CREATOR, None, rules)
         except InvalidArgument as error:
             raise _renamed(error) from None
         return Subject(
@@ -60,11 +60,11 @@ class ExplainHandler:
             task.task_type,
             task.slot,
             task.spec,
-            _company(task.class_definition),
+            _running_types(task.class_definition),
         )
 
 
-_NOBODY = Actor(ActorType.SCHEDULER, "")
+_NO_CREATOR = Actor(ActorType.SCHEDULER, "")
 
 
 def _renamed(error: InvalidArgument) -> InvalidArgument:
@@ -90,15 +90,15 @@ async def _of_task(tx: Tx, tenant_id: str, task_id: str) -> Subject:
         record.task_type,
         record.slot,
         record.spec,
-        _company(definition),
+        _running_types(definition),
         record,
     )
 
 
-def _company(definition: bytes) -> frozenset[str]:
+def _running_types(definition: bytes) -> frozenset[str]:
     placement = lease_service_pb2.PlacementClass.FromString(definition).placement
-    wishes = (placement.required, placement.avoid, *(wish.runners for wish in placement.preferred))
-    return frozenset(task_type for wish in wishes for task_type in wish.task_types)
+    selectors = (placement.required, placement.avoid, *(selector.runners for selector in placement.preferred))
+    return frozenset(task_type for selector in selectors for task_type in selector.task_types)
 
 
 def _message(facts: Facts) -> Response:

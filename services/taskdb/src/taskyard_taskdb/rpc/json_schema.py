@@ -58,8 +58,8 @@ class PayloadSchema:
     def _differences(self, document: Any, path: str) -> tuple[FieldViolation, ...]:
         found: list[FieldViolation] = []
         for error in self._validator.iter_errors(document):
-            place = _place(path, [*error.instance_path, *_missing(error)])
-            found.append(FieldViolation(place, error.message[:200], "json_schema"))
+            field = _path(path, [*error.instance_path, *_missing(error)])
+            found.append(FieldViolation(field, error.message[:200], "json_schema"))
             if len(found) == MAX_FINDINGS:
                 break
         return tuple(found)
@@ -108,7 +108,7 @@ def check(schema: PayloadSchema, payload: common_pb2.Payload | None, path: str) 
     return schema.findings(document, size, f"{path}.{form}")
 
 
-def _place(path: str, steps: list[Any]) -> str:
+def _path(path: str, steps: list[Any]) -> str:
     for step in steps:
         path += f"[{step}]" if isinstance(step, int) else f".{step}"
     return path[:500]
@@ -164,9 +164,9 @@ class SchemaCost:
         self._anchors = _find_anchors(schema)
         self._costs: dict[int, Cost] = {}
         self._entered: set[int] = set()
-        self.weight = max(1, self._target(schema, 0).weight)
+        self.weight = max(1, self._referenced_cost(schema, 0).weight)
 
-    def _target(self, node: Any, depth: int) -> Cost:
+    def _referenced_cost(self, node: Any, depth: int) -> Cost:
         """The cost of the target of a reference."""
         if id(node) in self._entered:
             # The library caches which values it has compared with a schema that refers to itself.
@@ -174,29 +174,29 @@ class SchemaCost:
             return _SUBSCHEMA
         if id(node) not in self._costs:
             self._entered.add(id(node))
-            self._costs[id(node)] = self._of(node, depth)
+            self._costs[id(node)] = self._node_cost(node, depth)
             self._entered.discard(id(node))
         return self._costs[id(node)]
 
-    def _of(self, node: Any, depth: int) -> Cost:
+    def _node_cost(self, node: Any, depth: int) -> Cost:
         if depth > MAX_DEPTH:
             raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
         if isinstance(node, list):
-            return _sum(self._of(item, depth + 1) for item in node)
+            return _sum(self._node_cost(item, depth + 1) for item in node)
         if not isinstance(node, dict):
             return Cost()
         if depth and isinstance(node.get("$id"), str):
             raise ValueError(f'"$id" {node["$id"]!r} is nested; only the root of a schema may have one')
-        found = _SUBSCHEMA.plus(_sum(self._of_keyword(*item, depth) for item in node.items()))
+        found = _SUBSCHEMA.plus(_sum(self._keyword_cost(*item, depth) for item in node.items()))
         if found.size > MAX_SIZE:
             raise ValueError(
                 f"references and patterns expand it to more than {MAX_SIZE} subschemas; use fewer"
             )
         return found
 
-    def _of_keyword(self, keyword: str, value: Any, depth: int) -> Cost:
+    def _keyword_cost(self, keyword: str, value: Any, depth: int) -> Cost:
         if keyword in _REFERENCES and isinstance(value, str):
-            return self._target(self._pointed(value), depth + 1)
+            return self._referenced_cost(self._target_of(value), depth + 1)
         if keyword in _LITERALS:
             # Scalars are looked up, objects and lists are compared one by one.
             listed = value if keyword == "enum" and isinstance(value, list) else ()
@@ -205,9 +205,9 @@ class SchemaCost:
             return _pattern_cost(value)
         named = keyword in _NAMED and isinstance(value, dict)
         if not named and keyword not in _ALTERNATIVES:
-            return self._of(value, depth + 1)
+            return self._node_cost(value, depth + 1)
         members = value.values() if named else value if isinstance(value, list) else ()
-        costs = [self._of(member, depth + 1) for member in members]
+        costs = [self._node_cost(member, depth + 1) for member in members]
         if keyword in _DEFINITIONS:
             # Definitions are walked to reject invalid ones; they cost only where a reference leads to them.
             return Cost()
@@ -218,7 +218,7 @@ class SchemaCost:
             return Cost(found.size, max((cost.weight for cost in costs), default=0))
         return found
 
-    def _pointed(self, reference: str) -> Any:
+    def _target_of(self, reference: str) -> Any:
         if not reference.startswith("#"):
             problem = 'is outside of the schema; refer to its own parts, as in "#/$defs/name"'
             raise ValueError(f'"$ref" {reference[:80]!r} {problem}')

@@ -136,17 +136,17 @@ class LogReadHandler:
             return decode_cursor(request.resume_token, binding, field="resume_token")
         if not request.tail_lines:
             return (0, 0)
-        wanted, cursor = request.tail_lines, (LATEST, LATEST)
+        lines, cursor = request.tail_lines, (LATEST, LATEST)
         found: list[Cursor] = []
         async with self._pool.reading() as tx:
-            while len(found) <= wanted:
+            while len(found) <= lines:
                 chunks = await run_logs.read(tx, query, *cursor, CHUNKS, backwards=True)
                 if not chunks:
                     return (0, 0)
                 for chunk in chunks:
                     found += [(chunk.generation, e.sequence) for e in reversed(_entries(chunk, query))]
                     cursor = _end(chunk, backwards=True)
-        return found[wanted]
+        return found[lines]
 
 
 def _run(lease: lease_pb2.LeaseRef) -> RunRef:
@@ -194,8 +194,8 @@ def _select(
     entries = _entries(chunk, query)
     start, end = _span(request)
     for entry in reversed(entries) if request.descending else entries:
-        place = (chunk.generation, entry.sequence)
-        beyond = place < cursor if request.descending else place > cursor
+        position = (chunk.generation, entry.sequence)
+        beyond = position < cursor if request.descending else position > cursor
         if beyond and start <= entry.time.ToNanoseconds() < end:
             yield entry
 

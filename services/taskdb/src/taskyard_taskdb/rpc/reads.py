@@ -73,8 +73,8 @@ class ReadHandler:
         if after is None:
             # Taken before the list is read: a change meanwhile is in the watch, and perhaps in the list too.
             await self._hub.ready()
-            place = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
-            response.resume_token = place.encode(watch_query(request.parent, (), request.filter))
+            token = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
+            response.resume_token = token.encode(watch_query(request.parent, (), request.filter))
         size = page.page_size(request.page_size)
         async with self._pool.transaction() as tx:
             found = await listing.list_page(tx, query, after, size)

@@ -111,9 +111,16 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
     log_sequence = message.log_sequence if message.HasField("log_sequence") else None
     key = (named[1], named[2])
     if kind == "started":
-        begun = message.started.checkpoint_sequence
+        checkpoint = message.started.checkpoint_sequence
         return Report(
-            key, runner_id, lease.generation, lease.lease_id, Said.STARTED, time, begun, details=details
+            key,
+            runner_id,
+            lease.generation,
+            lease.lease_id,
+            Said.STARTED,
+            time,
+            checkpoint,
+            details=details,
         )
     if kind == "succeeded":
         succeeded = message.succeeded

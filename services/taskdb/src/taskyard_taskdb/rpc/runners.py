@@ -47,7 +47,7 @@ class RunnerHandler:
     async def ListRunners(
         self, request: runner_service_pb2.ListRunnersRequest, context: Any
     ) -> runner_service_pb2.ListRunnersResponse:
-        wanted = filters.parse(request.filter, RUNNER_FIELDS) if request.filter else None
+        condition = filters.parse(request.filter, RUNNER_FIELDS) if request.filter else None
         bound = pages.binding("runners", request.filter, str(request.show_deleted))
         position = pages.decode(request.page_token, bound, str)
         after = position[0] if position else ""
@@ -57,7 +57,7 @@ class RunnerHandler:
             while True:
                 ids = await runner_admin.list_ids(tx, after, SCAN, deleted=request.show_deleted)
                 for runner in await _read(tx, ids, request.view or BASIC) if ids else ():
-                    if wanted is not None and not wanted.matches(runner_filter_fields(runner)):
+                    if condition is not None and not condition.matches(runner_filter_fields(runner)):
                         continue
                     if len(response.runners) == size:
                         last = parse_runner_name(response.runners[-1].name)
@@ -89,17 +89,17 @@ class RunnerHandler:
     ) -> runner_service_pb2.DrainRunnerResponse:
         runner_id = parse_runner_name(request.name)
         check_text(request.drain.reason, "drain.reason")
-        wanted = request.drain
-        wanted.ClearField("request_time")
+        requested = request.drain
+        requested.ClearField("request_time")
 
         def decide(found: Settings) -> Edit | None:
-            if found.drain is not None and _same_drain(found.drain, wanted):
+            if found.drain is not None and _same_drain(found.drain, requested):
                 return None
             stored = runner_pb2.DrainRequest()
-            stored.CopyFrom(wanted)
+            stored.CopyFrom(requested)
             set_time(stored.request_time, datetime.now(UTC))
             settings = runner_admin.drained(found, stored.SerializeToString())
-            details = {"mode": runner_pb2.DrainMode.Name(wanted.mode), "reason": wanted.reason}
+            details = {"mode": runner_pb2.DrainMode.Name(requested.mode), "reason": requested.reason}
             return Edit(settings, ChangeEvent.RUNNER_DRAIN_REQUESTED, {k: v for k, v in details.items() if v})
 
         await self._change(runner_id, decide)
@@ -163,10 +163,10 @@ async def _read(tx: Tx, runner_ids: list[str], view: int) -> list[runner_pb2.Run
     return made
 
 
-def _same_drain(stored: bytes, wanted: runner_pb2.DrainRequest) -> bool:
+def _same_drain(stored: bytes, requested: runner_pb2.DrainRequest) -> bool:
     found = runner_pb2.DrainRequest.FromString(stored)
     found.ClearField("request_time")
-    return found == wanted
+    return found == requested
 
 
 def _check_mask(request: runner_service_pb2.UpdateRunnerRequest) -> None:

@@ -50,12 +50,12 @@ class SessionHandler:
         self, request: session_service_pb2.OpenSessionRequest, context: Any
     ) -> session_service_pb2.OpenSessionResponse:
         """Open a session and return a verdict for each lease that the runner no longer holds."""
-        hello = _hello(request)
+        opening = _session_request(request)
 
         async def work(tx: Tx) -> tuple[Opened, runners.RunnerRecord, dict[tuple[str, str], str]]:
-            opened = await sessions.open_session(tx, hello)
-            types = await runners.held_task_types(tx, hello.runner_id) if hello.held else {}
-            return opened, (await runners.read(tx, [hello.runner_id]))[0], types
+            opened = await sessions.open_session(tx, opening)
+            types = await runners.held_task_types(tx, opening.runner_id) if opening.held else {}
+            return opened, (await runners.read(tx, [opening.runner_id]))[0], types
 
         opened, record, types = await self._pool.run(work)
         self._lanes.committed(opened.written)
@@ -169,10 +169,10 @@ class SessionHandler:
             found = await api_keys.find_key(tx, presented.id)
         if found is None or not presented.matches(found.secret_hash):
             raise Unauthenticated("the key is unknown, expired or revoked")
-        return _key_answer(found)
+        return _key_response(found)
 
 
-def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
+def _session_request(request: session_service_pb2.OpenSessionRequest) -> Hello:
     duration = to_timedelta(request.lease_duration) if request.HasField("lease_duration") else SESSION_LEASE
     return Hello(
         scheduler_id=request.scheduler_id,
@@ -228,7 +228,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
     return Report(lease.key, runner_id, lease.generation, lease.lease_id, Said.OTHER, other=event)
 
 
-def _key_answer(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
+def _key_response(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
     response = session_service_pb2.VerifyApiKeyResponse()
     fill_key(response.api_key, found)
     set_duration(response.ttl, KEY_TTL)

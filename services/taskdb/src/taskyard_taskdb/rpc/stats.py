@@ -44,7 +44,7 @@ class StatsCache:
         found = self._responses.get(key)
         return found[1] if found and time.monotonic() - found[0] < FRESH_SECONDS else None
 
-    def keep(self, key: str, response: Response) -> None:
+    def store(self, key: str, response: Response) -> None:
         """Store a response and evict those that are no longer fresh."""
         now = time.monotonic()
         self._responses = {k: v for k, v in self._responses.items() if now - v[0] < FRESH_SECONDS}
@@ -66,7 +66,7 @@ class StatsHandler:
         response = self._responses.find(key)
         if response is None:
             response = await self._read(request, tenant_id, chosen)
-            self._responses.keep(key, response)
+            self._responses.store(key, response)
         return response
 
     async def _read(self, request: Request, tenant_id: str | None, chosen: filters.Filter | None) -> Response:
@@ -126,9 +126,9 @@ def _span(requested: common_pb2.TimeRange, now: datetime) -> tuple[datetime, dat
     return now - window, end
 
 
-def _floor(moment: datetime) -> datetime:
+def _floor(time: datetime) -> datetime:
     seconds = int(QUARTER.total_seconds())
-    return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
+    return datetime.fromtimestamp(int(time.timestamp()) // seconds * seconds, UTC)
 
 
 def _too_many(chosen: filters.Filter | None) -> FilterInvalid | FieldInvalid:

@@ -84,14 +84,14 @@ class TaskEvents:
 
     async def prepare(self, tx: Tx, changes: Sequence[LoggedChange]) -> None:
         """Read the tasks of changes that streams are about to send, each task once."""
-        wanted = [
+        uncached = [
             change
             for change in changes
             if change.resource_kind == ResourceKind.TASK and change.id not in self._cache
         ]
         size = 0
-        for start in range(0, len(wanted), SLICE):
-            part = wanted[start : start + SLICE]
+        for start in range(0, len(uncached), SLICE):
+            part = uncached[start : start + SLICE]
             records = await tasks.read_many(tx, {_key(change) for change in part})
             size += sum(self._keep(change.id, records.get(_key(change))).size for change in part)
             if size > KEPT_BYTES // 2:
@@ -100,9 +100,9 @@ class TaskEvents:
 
     async def _find(self, changes: Sequence[LoggedChange]) -> list[_CachedChange]:
         found = {change.id: self._cache.get(change.id) for change in changes}
-        wanted = {_key(change) for change in changes if found[change.id] is None}
-        if wanted:
-            records = await self._read_shared(sorted(wanted))
+        uncached = {_key(change) for change in changes if found[change.id] is None}
+        if uncached:
+            records = await self._read_shared(sorted(uncached))
             for change in changes:
                 if found[change.id] is None:
                     found[change.id] = self._keep(change.id, records[_key(change)])

@@ -159,8 +159,8 @@ class TaskTypeHandler:
                 problem = f'"{request.name}" is used by {used} live tasks; let them end, or disable the type'
                 raise NotEmpty(request.name, used, message=problem)
             await task_types.delete(tx, key)
-            gone = found._replace(version=found.version + 1, update_time=await database_time(tx))
-            await _log(tx, ChangeEvent.TASK_TYPE_DELETED, gone, actor)
+            deleted = found._replace(version=found.version + 1, update_time=await database_time(tx))
+            await _log(tx, ChangeEvent.TASK_TYPE_DELETED, deleted, actor)
 
         await self._pool.run(work)
         self._lanes.reconfigured([key[0]])

@@ -47,7 +47,7 @@ class TenantHandler:
         self, request: tenant_service_pb2.CreateTenantRequest, context: Any
     ) -> tenant_service_pb2.CreateTenantResponse:
         given = request.tenant
-        wanted = TenantRow(
+        requested = TenantRow(
             request.tenant_id,
             _display_name(given),
             _tier(given),
@@ -59,12 +59,12 @@ class TenantHandler:
 
         async def work(tx: Tx) -> TenantRow:
             if request.request_id and await _is_repeat(tx, request):
-                found = await tenants.find(tx, wanted.tenant_id)
+                found = await tenants.find(tx, requested.tenant_id)
                 if found is not None:
                     return found
-            made = await tenants.insert(tx, wanted)
+            made = await tenants.insert(tx, requested)
             if made is None:
-                raise AlreadyExists("tenant", wanted.name)
+                raise AlreadyExists("tenant", requested.name)
             if made.quota.counted:
                 await counters.begin(tx, made.tenant_id, made.quota)
             assert made.create_time is not None

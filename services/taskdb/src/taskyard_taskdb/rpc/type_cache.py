@@ -89,16 +89,16 @@ class TypeCache:
         if due <= time.monotonic():
             async with self._pool.reading() as tx:
                 tenants = await task_types.checking_tenants(tx)
-            found = _EVERYBODY if _SYSTEM in tenants else tenants
+            found = _ALL_TENANTS if _SYSTEM in tenants else tenants
             self._checking = (time.monotonic() + self._ttl, found)
         return found
 
     def forget(self, tenant_id: str | None = None) -> None:
         """Drop cached types of a tenant after a change; of all tenants for None or the system tenant."""
         self._checking = (0.0, ())
-        everybody = tenant_id in (None, _SYSTEM)
+        all_tenants = tenant_id in (None, _SYSTEM)
         for cached in (self._rules, self._configs, self._results):
-            _drop(cached, None if everybody else tenant_id)
+            _drop(cached, None if all_tenants else tenant_id)
 
 
 def _config(definition: bytes | None) -> common_pb2.Payload | None:
@@ -113,12 +113,12 @@ def _result_schema(definition: bytes | None) -> PayloadSchema | None:
     return compile_schema(text, "result_schema") if text else None
 
 
-class _Everybody:
+class _AllTenants:
     def __contains__(self, tenant_id: object) -> bool:
         return True
 
 
-_EVERYBODY = _Everybody()
+_ALL_TENANTS = _AllTenants()
 
 
 def _drop(cached: OrderedDict[Any, Any], tenant_id: str | None) -> None:

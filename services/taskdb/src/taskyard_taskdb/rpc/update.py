@@ -83,7 +83,7 @@ class UpdateHandler:
         after.CopyFrom(before)
         for path in paths:
             masks.copy(request.task, after, path)
-        _refuse_changed_identity(before.spec, request)
+        _reject_changed_identity(before.spec, request)
         if rules is not None:
             _apply(rules, after.spec, {path[1] for path in paths if path[0] == "spec"})
         spec, kind = resolve(after.spec, "task.spec")
@@ -204,7 +204,7 @@ def _check_path(path: Path, text: str) -> None:
         raise FieldImmutable.of("update_mask", f"{text} cannot be changed", "field_mask")
 
 
-def _refuse_changed_identity(before: task_pb2.TaskSpec, request: task_service_pb2.UpdateTaskRequest) -> None:
+def _reject_changed_identity(before: task_pb2.TaskSpec, request: task_service_pb2.UpdateTaskRequest) -> None:
     """Raises FieldImmutable for a changed fixed field; sending it unchanged, as read before, is allowed."""
     for field, value in request.task.spec.ListFields():
         if field.name in _FIXED_SPEC and value != getattr(before, field.name):

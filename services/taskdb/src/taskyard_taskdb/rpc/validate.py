@@ -65,7 +65,7 @@ def check_spec(spec: task_pb2.TaskSpec, path: str) -> None:
     """Check a spec without its payload beyond its protovalidate rules. Raises FieldInvalid."""
     for index, variable in enumerate(spec.env):
         if "\0" in variable.value:
-            _refuse_nul(f"{path}.env[{index}].value")
+            _reject_nul(f"{path}.env[{index}].value")
     if spec.HasField("callback"):
         _check_texts(spec.callback.headers, f"{path}.callback.headers")
     if spec.HasField("not_before"):
@@ -83,7 +83,7 @@ def _check_time(value: Timestamp, path: str) -> None:
 def _check_execution(execution: task_pb2.Execution, path: str) -> None:
     kind = execution.WhichOneof("kind")
     if kind == "script" and b"\0" in execution.script.body:
-        _refuse_nul(f"{path}.script.body")
+        _reject_nul(f"{path}.script.body")
     if kind == "container":
         _check_items((*execution.container.command, *execution.container.args), f"{path}.container.args")
     if kind == "wasm":
@@ -121,7 +121,7 @@ def _walk(value: struct_pb2.Struct, path: str, depth: int) -> None:
         raise FieldInvalid.of(path, f"is nested deeper than {MAX_STRUCT_DEPTH} levels", "struct.max_depth")
     for key, item in value.fields.items():
         if "\0" in key:
-            _refuse_nul(path)
+            _reject_nul(path)
         _walk_value(item, f"{path}.{key}", depth)
 
 
@@ -137,27 +137,27 @@ def _walk_value(value: struct_pb2.Value, path: str, depth: int) -> None:
         for index, item in enumerate(value.list_value.values):
             _walk_value(item, f"{path}[{index}]", depth + 1)
     elif kind == "string_value" and "\0" in value.string_value:
-        _refuse_nul(path)
+        _reject_nul(path)
 
 
 def check_text(text: str, field: str) -> None:
     """Raises FieldInvalid for a text with NUL, which PostgreSQL cannot store."""
     if "\0" in text:
-        _refuse_nul(field)
+        _reject_nul(field)
 
 
 def _check_texts(texts: Mapping[str, str], path: str) -> None:
     for key, value in texts.items():
         if "\0" in value or "\0" in key:
-            _refuse_nul(f'{path}["{key}"]')
+            _reject_nul(f'{path}["{key}"]')
 
 
 def _check_items(items: Iterable[str], path: str) -> None:
     if any("\0" in item for item in items):
-        _refuse_nul(path)
+        _reject_nul(path)
 
 
-def _refuse_nul(field: str) -> NoReturn:
+def _reject_nul(field: str) -> NoReturn:
     raise FieldInvalid.of(field, "must not contain NUL", "no_nul")
 
 

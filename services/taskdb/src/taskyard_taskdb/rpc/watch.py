@@ -101,17 +101,17 @@ class WatchHandler:
             if watch.until_terminal:
                 ended |= {_key(change) for change in changes if change.phase >= Phase.SUCCEEDED}
                 ended -= {_key(change) for change in changes if change.event == ChangeEvent.TASK_RETRIED}
-            wanted = coalesced(changes) if watch.coalesce else changes
+            selected = coalesced(changes) if watch.coalesce else changes
             last: tuple[LoggedChange, bytes] | None = None
-            async for part in self._events.slices(wanted, watch.condition, watch.view):
+            async for part in self._events.slices(selected, watch.condition, watch.view):
                 if last is not None:
-                    yield last[1] + self._place(watch, last[0].id, last[0].time)
+                    yield last[1] + self._encoded_end(watch, last[0].id, last[0].time)
                 last = part
             now = time.monotonic()
             if last is not None or now >= bookmark_due:
                 # The position covers all changes that were read, including those that did not match.
-                place = self._place(watch, subscription.position, subscription.time)
-                yield place if last is None else last[1] + place
+                end = self._encoded_end(watch, subscription.position, subscription.time)
+                yield end if last is None else last[1] + end
                 bookmark_due = now + interval
         yield self._bookmark(watch, subscription, closing=True)
 
@@ -128,14 +128,14 @@ class WatchHandler:
         response.closing = closing
         return response
 
-    def _place(self, watch: Watch, position: int, moment: datetime) -> bytes:
+    def _encoded_end(self, watch: Watch, position: int, at: datetime) -> bytes:
         """The encoded end of a response: its resume token covers all changes up to a position."""
-        return self._response(watch, position, moment).SerializeToString()
+        return self._response(watch, position, at).SerializeToString()
 
-    def _response(self, watch: Watch, position: int, moment: datetime) -> Response:
+    def _response(self, watch: Watch, position: int, at: datetime) -> Response:
         """A response whose resume token covers all changes up to a position."""
-        place = ResumeToken(self._hub.epoch, position, moment)
-        response = Response(resume_token=place.encode(watch.query))
+        token = ResumeToken(self._hub.epoch, position, at)
+        response = Response(resume_token=token.encode(watch.query))
         response.server_time.seconds, response.server_time.nanos = divmod(time.time_ns(), 1_000_000_000)
         return response
 
