@@ -214,8 +214,8 @@ async def test_runner_keys_carry_the_scope_they_were_made_with(
 ) -> None:
     scope = api_key_pb2.RunnerScope(runner_id="gpu-*", tenants=["default"], labels={"zone": "a"})
     made = await make(admin, kind=RUNNER, runner_scope=scope)
-    answer = await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))
-    assert answer.api_key.runner_scope == scope
+    response = await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))
+    assert response.api_key.runner_scope == scope
     await revoke(admin, made.api_key.name)
     with pytest.raises(errors.Unauthenticated):
         await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))

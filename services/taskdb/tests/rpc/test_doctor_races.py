@@ -142,8 +142,8 @@ async def test_repairs_of_every_check_race_with_work_and_sweeps(
             group.create_task(operate(taskdb, ROUNDS))
     assert_invariants(taskdb.url)
     assert set(work.outcomes) == {"succeeded", "failed", "released"}
-    answer = await examine(admin)
-    assert answer.healthy, [found for found in answer.findings if found.count]
+    response = await examine(admin)
+    assert response.healthy, [found for found in response.findings if found.count]
     # Nothing was repaired that was not broken.
     assert not await taskdb.rows("SELECT FROM changes WHERE actor_id = 'doctor' OR event = 96")
 

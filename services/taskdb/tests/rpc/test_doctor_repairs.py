@@ -71,17 +71,17 @@ async def test_edited_log_is_acknowledged_only_by_name_and_stays_acknowledged(
     before = await quiet.rows("SELECT * FROM seals")
     # A repair of all checks does not acknowledge tampering.
     for _ in range(2):
-        answer = await examine(admin, repair=True)
-        found = finding(answer, "seals")
-        assert (answer.healthy, found.count, found.repaired_count, found.severity) == (False, 1, 0, ERROR)
+        response = await examine(admin, repair=True)
+        found = finding(response, "seals")
+        assert (response.healthy, found.count, found.repaired_count, found.severity) == (False, 1, 0, ERROR)
         assert "'seals' by name" in found.message
     assert finding(await examine(admin, "seals"), "seals").repaired_count == 0
     named = await examine(admin, "seals", repair=True)
     assert named.healthy and named.findings[0].repaired_count == 1
     for repair in (False, True):
-        answer = await examine(admin, repair=repair)
-        found = finding(answer, "seals")
-        assert (answer.healthy, found.count, found.repaired_count, found.severity) == (True, 1, 0, NOTICE)
+        response = await examine(admin, repair=repair)
+        found = finding(response, "seals")
+        assert (response.healthy, found.count, found.repaired_count, found.severity) == (True, 1, 0, NOTICE)
         assert "acknowledged earlier" in found.message
     assert len(await verify(quiet)) == 1
     assert await quiet.rows("SELECT * FROM seals") == before
@@ -102,8 +102,8 @@ async def test_acknowledgement_names_actor_and_damage_and_is_sealed(
     await sealed.run(await lead(quiet))
     assert (await examine(admin, "seals")).healthy
     await quiet.execute("UPDATE changes SET actor_id = 'somebody' WHERE event = 96")
-    answer = await examine(admin, "seals")
-    assert not answer.healthy and answer.findings[0].severity == ERROR
+    response = await examine(admin, "seals")
+    assert not response.healthy and response.findings[0].severity == ERROR
 
 
 async def test_damage_beyond_what_was_acknowledged_is_found_again(
@@ -112,8 +112,8 @@ async def test_damage_beyond_what_was_acknowledged_is_found_again(
     await quiet.execute("UPDATE changes SET actor_id = 'nobody'")
     assert (await examine(admin, "seals", repair=True)).healthy
     await quiet.execute("DELETE FROM changes WHERE id = 2")
-    answer = await examine(admin, "seals")
-    assert not answer.healthy and answer.findings[0].severity == ERROR
+    response = await examine(admin, "seals")
+    assert not response.healthy and response.findings[0].severity == ERROR
     assert (await examine(admin, "seals", repair=True)).healthy
 
 
@@ -126,9 +126,9 @@ async def test_a_failed_job_is_run_again_and_stays_a_finding_until_it_ends_well(
     await quiet.execute("ALTER TABLE idempotency_keys RENAME TO lost")
     await quiet.taskdb.housekeeping.run_job("request-ids")
     for _ in range(2):
-        answer = await examine(admin, "jobs", repair=True)
-        (found,) = answer.findings
-        assert not answer.healthy and list(found.examples) == ["request-ids"]
+        response = await examine(admin, "jobs", repair=True)
+        (found,) = response.findings
+        assert not response.healthy and list(found.examples) == ["request-ids"]
         assert (found.count, found.repaired_count) == (1, 0)
     assert await quiet.rows("SELECT failure_count FROM job_runs") == [(3,)]
     await quiet.execute("ALTER TABLE lost RENAME TO idempotency_keys")
@@ -185,8 +185,8 @@ async def test_without_a_leader_a_late_webhook_stays_and_the_doctor_reports_why(
         "INSERT INTO webhooks (create_time, due_time, tenant_id, task_id, task) "
         "VALUES (now() - interval '2 days', now() + interval '1 hour', 'default', 't', '{}')",
     )
-    answer = await examine(admin, "webhooks", repair=True)
-    assert not answer.healthy and "no replica leads" in answer.findings[0].message
+    response = await examine(admin, "webhooks", repair=True)
+    assert not response.healthy and "no replica leads" in response.findings[0].message
     assert await quiet.rows("SELECT FROM webhooks WHERE due_time <= now()")
 
 

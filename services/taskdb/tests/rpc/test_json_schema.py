@@ -163,8 +163,8 @@ async def test_a_payload_is_validated_without_a_task(tenant: Caller) -> None:
         )
 
     assert (await validate(b'{"user_question": "a", "instruction": ""}')).valid
-    answer = await validate(b'{"user_question": "a"}')
-    assert not answer.valid and answer.violations[0].field == "payload.raw.instruction"
+    response = await validate(b'{"user_question": "a"}')
+    assert not response.valid and response.violations[0].field == "payload.raw.instruction"
     with pytest.raises(errors.FieldInvalid):
         await validate(b"{")
     with pytest.raises(errors.NotFound):

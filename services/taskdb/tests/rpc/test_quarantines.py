@@ -207,8 +207,8 @@ async def test_a_pull_worker_gets_no_quarantined_spec(quiet: RunningTaskDb, yard
         tenants=[lease_service_pb2.TenantPop(tenant="default", max_tasks=10, lanes=await yard.lane_pops())],
     )
     request = lease_service_pb2.PopTasksRequest(scheduler_id="s", request_id="p-1", runners=[pop])
-    answer = await yard.scheduler.leases.PopTasks(request)
-    assert [a.lease.task for a in answer.results[0].assignments] == [harmless]
+    response = await yard.scheduler.leases.PopTasks(request)
+    assert [a.lease.task for a in response.results[0].assignments] == [harmless]
 
 
 async def test_release_resumes_tasks_that_are_being_held_meanwhile(

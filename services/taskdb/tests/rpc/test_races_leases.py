@@ -287,9 +287,9 @@ async def test_a_report_repeated_on_both_replicas_counts_once(
     runner, _ = await yards[0].hello()
     assignments = (await yards[0].pop(runner)).assignments
     reports = [report for a in assignments for report in (started(a), succeeded(a))]
-    answers = await asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4)))
-    assert all(not result.error.code for results in answers for result in results)
-    applied = [sum(not result.duplicate for result in results[1::2]) for results in answers]
+    responses = await asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4)))
+    assert all(not result.error.code for results in responses for result in results)
+    applied = [sum(not result.duplicate for result in results[1::2]) for results in responses]
     assert sum(applied) == len(names)
     versions = {(await yards[0].task(name)).metadata.resource_version for name in names}
     assert versions == {4}

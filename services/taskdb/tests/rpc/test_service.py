@@ -26,8 +26,8 @@ class Rest:
 async def test_every_rpc_is_the_method_of_its_handler() -> None:
     servicer = compose(BASE, Creating(), Rest())
     assert rpc_names(BASE) == ["CreateApiKey", "ListApiKeys", "RevokeApiKey"]
-    answers = [await getattr(servicer, name)(None, None) for name in rpc_names(BASE)]
-    assert answers == ["created", "listed", "revoked"]
+    responses = [await getattr(servicer, name)(None, None) for name in rpc_names(BASE)]
+    assert responses == ["created", "listed", "revoked"]
 
 
 def test_rpc_without_a_handler_fails_at_startup() -> None:

@@ -146,9 +146,9 @@ async def test_verify_api_key_returns_the_principal(yard: Yard, taskdb: RunningT
 
     key = await make_key(taskdb.pool, api_keys.RUNNER, runner_scope=api_keys.RunnerScope("gpu-1"))
     request = session_service_pb2.VerifyApiKeyRequest(key=key)
-    answer = await yard.scheduler.sessions.VerifyApiKey(request)
-    assert answer.api_key.runner_scope.runner_id == "gpu-1"
-    assert answer.ttl.seconds > 0
+    response = await yard.scheduler.sessions.VerifyApiKey(request)
+    assert response.api_key.runner_scope.runner_id == "gpu-1"
+    assert response.ttl.seconds > 0
     request.key = key[:-1] + ("a" if key[-1] != "a" else "b")
     with pytest.raises(Unauthenticated):
         await yard.scheduler.sessions.VerifyApiKey(request)

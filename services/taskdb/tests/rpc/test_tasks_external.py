@@ -103,8 +103,8 @@ async def test_request_id_makes_a_report_repeatable(taskdb: Any, tenant: Any) ->
 
 async def test_enqueued_reports_are_applied_in_order(taskdb: Any, tenant: Any) -> None:
     task = await tenant.create(external=True)
-    answered = await report(tenant, task.name, RUNNING, enqueue=True)
-    assert answered.task.metadata.resource_version == 1
+    response = await report(tenant, task.name, RUNNING, enqueue=True)
+    assert response.task.metadata.resource_version == 1
     await report(tenant, task.name, SUCCEEDED, enqueue=True)
     assert (await tenant.get(task.name)).status.phase == SUCCEEDED
     assert await taskdb.rows("SELECT * FROM inbox") == []

@@ -234,18 +234,18 @@ async def test_wait_returns_when_the_task_has_ended(taskdb: Any) -> None:
     assert not waiting.done()
     await cancel(caller, name)
     async with asyncio.timeout(5):
-        answer = await waiting
-    assert answer.satisfied
-    assert answer.task.status.phase == task_pb2.TASK_PHASE_CANCELLED
+        response = await waiting
+    assert response.satisfied
+    assert response.task.status.phase == task_pb2.TASK_PHASE_CANCELLED
 
 
 async def test_wait_returns_the_current_state_when_its_time_is_up(taskdb: Any) -> None:
     caller = await taskdb.caller()
     name = await create(caller, "a")
     request = task_service_pb2.WaitTaskRequest(name=name, timeout=Duration(nanos=100_000_000))
-    answer = await caller.tasks.WaitTask(request)
-    assert not answer.satisfied
-    assert answer.task.status.phase == task_pb2.TASK_PHASE_PENDING
+    response = await caller.tasks.WaitTask(request)
+    assert not response.satisfied
+    assert response.task.status.phase == task_pb2.TASK_PHASE_PENDING
 
 
 async def test_wait_returns_past_a_version(taskdb: Any) -> None:
