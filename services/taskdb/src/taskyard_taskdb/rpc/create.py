@@ -44,7 +44,10 @@ Response = task_service_pb2.CreateTaskResponse
 BatchRequest = task_service_pb2.BatchCreateTasksRequest
 BatchResponse = task_service_pb2.BatchCreateTasksResponse
 
+log = get_log(__name__)
+
 MAX_BATCH = 1000
+MAX_CHILDREN = 100
 # Items that are converted before the event loop runs other calls: a few milliseconds of work.
 _SLICE = 50
 
@@ -295,9 +298,6 @@ def _after_reply(_: object) -> None:
     failpoints.CREATE_AFTER_REPLY.hit()
 
 
-MAX_CHILDREN = 100
-
-
 class ChildHandler:
     """LeaseService.CreateChildTasks: tasks that a running task creates, for its own tenant."""
 
@@ -354,9 +354,6 @@ def _request(parent: str, child: lease_pb2.ChildTask, number: int) -> task_servi
 def _request_id(parent: str, key: str) -> str:
     digest = hashlib.sha256(f"{parent} {key}".encode()).hexdigest()
     return f"child:{digest[:56]}"
-
-
-log = get_log(__name__)
 
 
 def at_index(error: Exception, index: int) -> Exception:

@@ -40,6 +40,7 @@ from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000
+StatusRequest = task_service_pb2.ReportTaskStatusRequest
 _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1,256})")
 
 
@@ -227,9 +228,6 @@ def merge_details(stored: bytes | None, reported: bytes) -> bytes:
     for name, value in news.fields.items():
         merged.fields[name].CopyFrom(value)
     return merged.SerializeToString(deterministic=True)
-
-
-StatusRequest = task_service_pb2.ReportTaskStatusRequest
 
 
 class ExternalReportHandler:
