@@ -58,14 +58,14 @@ from taskyard_taskdb.storage import migrate
 from taskyard_taskdb.storage.action.actions import Actions
 from taskyard_taskdb.storage.action.edit import Editor
 from taskyard_taskdb.storage.claim.claimer import Queue
-from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.create.creator import TaskCreator
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
-from taskyard_taskdb.storage.report.reports import Reports
+from taskyard_taskdb.storage.report.reports import ReportWriter
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
-from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.sweep.webhooks import Letter, WebhookSender
 from taskyard_taskdb.verifier import StoredKeyVerifier
 from taskyard_taskdb.watch.followers import LogFollowers
@@ -79,7 +79,7 @@ class TaskDb:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.pool = Pool(settings.database_url, settings.pool_options())
-        self.lanes = Lanes()
+        self.lanes = Bus()
         self.tenants = TenantCache(self.pool)
         self.types = TypeCache(self.pool)
         self.hub = Hub(self.pool)
@@ -107,7 +107,7 @@ class TaskDb:
         # Cached settings of tenants and types are dropped when this or another replica changes them.
         self.lanes.on_settings(self.tenants.forget)
         self.lanes.on_settings(self.types.forget)
-        self.lanes.on_news(self.hub.wake)
+        self.lanes.on_commit(self.hub.wake)
         self._make_shared_parts()
         self._add_task_service(self.server)
         self._add_lease_service(self.server)
@@ -130,7 +130,7 @@ class TaskDb:
         """The parts that more than one service uses, or that are closed at the end."""
         creator = TaskCreator(self.pool, self._classes, self._after_commit)
         self.create = CreateHandler(self.pool, self.tenants, self.types, self._specs, creator)
-        reports = Reports(self.pool, self.lanes, merge_details)
+        reports = ReportWriter(self.pool, self.lanes, merge_details)
         self.reports = ReportBatch(reports, self._result_checks, self.hub)
         self.housekeeping = Housekeeping(
             self._settings.database_url,
@@ -225,9 +225,9 @@ class TaskDb:
             settings.webhook_give_up,
         )
 
-    def _after_commit(self, written: Written) -> None:
+    def _after_commit(self, notice: CommitNotice) -> None:
         """Notify the schedulers' watches of changed lanes, and wake the watches of tasks."""
-        self.lanes.committed(written)
+        self.lanes.committed(notice)
         self.hub.wake()
 
     async def _close_streams(self) -> None:

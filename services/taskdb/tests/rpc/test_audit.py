@@ -14,7 +14,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.audit import listing as audit_listing
 from taskyard_taskdb.storage.change_log.append import append_change
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 
 Made = Callable[..., task_service_pb2.CreateTaskRequest]
 

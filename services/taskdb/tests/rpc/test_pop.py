@@ -74,7 +74,7 @@ async def test_a_released_task_is_claimed_again_with_the_next_generation(yard: Y
 async def test_a_repeated_pop_returns_the_leases_of_the_first(yard: Yard) -> None:
     await yard.create(3)
     runner, _ = await yard.hello()
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     first = await yard.pop(runner, 2, lanes=lanes, request_id="once")
     again = await yard.pop(runner, 2, lanes=lanes, request_id="once")
     assert [a.lease for a in again.assignments] == [a.lease for a in first.assignments]
@@ -84,7 +84,7 @@ async def test_a_repeated_pop_returns_the_leases_of_the_first(yard: Yard) -> Non
 async def test_superseded_session_claims_nothing(yard: Yard) -> None:
     await yard.create()
     runner, _ = await yard.hello()
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     runner.epoch += 1
     result = await yard.pop(runner, lanes=lanes)
     assert not result.assignments
@@ -95,7 +95,7 @@ async def test_response_stays_below_the_message_limit(yard: Yard, taskdb: Runnin
     payload = common_pb2.Payload(raw=b'"' + b"x" * 900_000 + b'"')
     names = await yard.create(7, payload=payload)
     runner, _ = await yard.hello()
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     claimed: list[str] = []
     for _ in range(3):
         result = await yard.pop(runner, lanes=lanes)

@@ -201,13 +201,15 @@ async def test_a_pull_worker_gets_no_quarantined_spec(quiet: RunningTaskDb, yard
     await poisoned(quiet, yard)
     await yard.create(execution=POISON)
     (harmless,) = await yard.create()
-    pop = lease_service_pb2.RunnerPop(
+    pop = lease_service_pb2.RunnerClaim(
         runner_id="puller",
         max_tasks=10,
-        tenants=[lease_service_pb2.TenantPop(tenant="default", max_tasks=10, lanes=await yard.lane_pops())],
+        tenants=[
+            lease_service_pb2.TenantClaim(tenant="default", max_tasks=10, lanes=await yard.lane_claims())
+        ],
     )
-    request = lease_service_pb2.PopTasksRequest(scheduler_id="s", request_id="p-1", runners=[pop])
-    response = await yard.scheduler.leases.PopTasks(request)
+    request = lease_service_pb2.ClaimForRunnersRequest(scheduler_id="s", request_id="p-1", runners=[pop])
+    response = await yard.scheduler.leases.ClaimForRunners(request)
     assert [a.lease.task for a in response.results[0].assignments] == [harmless]
 
 

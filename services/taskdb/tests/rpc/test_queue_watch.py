@@ -12,7 +12,7 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
 from services.taskdb.tests.yard import Yard
 from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import News
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.notify.replicas import CHANNEL, FORGET_SECONDS, Peers, decode, encode
 from taskyard_taskdb.storage.tenant import api_keys
 
@@ -69,7 +69,7 @@ async def test_lane_is_sent_again_after_its_tasks_were_claimed(yard: Yard, board
     runner, _ = await yard.hello()
     await yard.create(3)
     await board.receive(lambda backlogs: list(backlogs.values()) == [3])
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     await yard.pop(runner, 2, lanes=lanes)
     await board.receive(lambda backlogs: list(backlogs.values()) == [1])
     await yard.pop(runner, 2, lanes=lanes)
@@ -103,19 +103,21 @@ async def test_single_replica_sends_no_notifications(quiet: RunningTaskDb, yard:
             await yard.create(1)
             received = [decode(notice.payload)[1] async for notice in listener.notifies(timeout=0.3)]
             # Until it listens itself, a replica cannot tell that it is alone.
-            if not any(news.lanes for news in received):
+            if not any(notice.lanes for notice in received):
                 return
     raise AssertionError("it goes on notifying")
 
 
 def test_news_survive_the_way_to_another_replica() -> None:
-    lane, faded = LaneKey("default", 7, 10, ""), LaneKey("default", 8, 10, "r1")
-    news = News(lanes={lane}, faded={faded}, holders={("default", "t")}, runners={"r"}, tenants={"a"})
-    news.settings, news.stirred = {"b"}, True
-    (payload,) = encode("me", news)
-    assert decode(payload) == ("me", news)
-    (bare,) = encode("me", News())
-    assert decode(bare) == ("me", News())
+    lane, shrunk = LaneKey("default", 7, 10, ""), LaneKey("default", 8, 10, "r1")
+    notice = CommitNotice(
+        lanes={lane}, shrunk={shrunk}, holders={("default", "t")}, runners={"r"}, tenants={"a"}
+    )
+    notice.settings, notice.changed = {"b"}, True
+    (payload,) = encode("me", notice)
+    assert decode(payload) == ("me", notice)
+    (bare,) = encode("me", CommitNotice())
+    assert decode(bare) == ("me", CommitNotice())
 
 
 def test_silent_replica_is_forgotten_and_peers_are_assumed_before_the_first_round() -> None:

@@ -170,7 +170,7 @@ async def test_leased_tasks_never_exceed_their_limit_over_two_replicas(
         await make_yard(replica, there, await replica.caller(), "scheduler-2"),
     ]
     await yards[0].create(10)
-    lanes = await yards[0].lane_pops()
+    lanes = await yards[0].lane_claims()
     runners = [(await yard.hello(f"runner-{n}"))[0] for n, yard in enumerate(yards)]
     results = await asyncio.gather(*(yards[n % 2].pop(runners[n % 2], 4, lanes=lanes) for n in range(8)))
     taken = [assignment for result in results for assignment in result.assignments]

@@ -71,7 +71,7 @@ async def yards(replicas: list[RunningTaskDb]) -> list[Yard]:
 async def test_two_replicas_never_claim_the_same_task(yards: list[Yard]) -> None:
     names = await yards[0].create(60)
     runners = [(await yard.hello(f"r{n}"))[0] for n, yard in enumerate(yards)]
-    lanes = await yards[0].lane_pops()
+    lanes = await yards[0].lane_claims()
     popped = await asyncio.gather(
         *(yards[n % 2].pop(runners[n % 2], 10, lanes=lanes) for n in range(12)),
     )
@@ -88,7 +88,7 @@ async def test_a_pop_against_a_cancel(
     """In either order: a cancelled task is never claimed, a claimed task is asked to stop."""
     runner, _ = await yards[0].hello()
     (name,) = await yards[0].create()
-    lanes = await yards[0].lane_pops()
+    lanes = await yards[0].lane_claims()
     request = task_service_pb2.CancelTaskRequest(name=name)
     if first == "cancel":
         # The cancel waits for the task's row and holds its queue row: the pop skips it.

@@ -198,11 +198,11 @@ async def test_a_renewal_with_a_bad_lease_names_its_field(yard: Yard) -> None:
         await renew(yard, seconds=0.5)
 
 
-@pytest.mark.covers("PopTasks", "FIELD_INVALID")
+@pytest.mark.covers("ClaimForRunners", "FIELD_INVALID")
 async def test_a_pop_with_bad_fields_names_them(yard: Yard) -> None:
     runner, _ = await yard.hello()
     await yard.create()
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     with pytest.raises(FieldInvalid, match=r"runners\[0\]\.max_tasks"):
         await yard.pop(runner, 0, lanes=lanes)
     with pytest.raises(FieldInvalid, match="request_id"):
@@ -210,8 +210,8 @@ async def test_a_pop_with_bad_fields_names_them(yard: Yard) -> None:
     with pytest.raises(FieldInvalid, match=r"runners\[0\]\.lease_duration"):
         await yard.pop(runner, lanes=lanes, lease_seconds=0.1)
     with pytest.raises(FieldInvalid, match="runners"):
-        await yard.scheduler.leases.PopTasks(
-            lease_service_pb2.PopTasksRequest(scheduler_id="s", request_id=uuid.uuid4().hex)
+        await yard.scheduler.leases.ClaimForRunners(
+            lease_service_pb2.ClaimForRunnersRequest(scheduler_id="s", request_id=uuid.uuid4().hex)
         )
 
 
@@ -225,21 +225,21 @@ async def test_lanes_are_merged_by_time_and_offset_within_the_budget(yard: Yard)
     low = await yard.create(2, priority=1)
     high = await yard.create(2, priority=100)
     runner, _ = await yard.hello()
-    lanes = await yard.lane_pops()
+    lanes = await yard.lane_claims()
     for lane in lanes:
         lane.cost.cpu_millis = 100
         lane.offset.CopyFrom(duration(12 * lane.lane.priority))
-    response = await yard.scheduler.leases.PopTasks(
-        lease_service_pb2.PopTasksRequest(
+    response = await yard.scheduler.leases.ClaimForRunners(
+        lease_service_pb2.ClaimForRunnersRequest(
             scheduler_id="s",
             request_id=uuid.uuid4().hex,
             runners=[
-                lease_service_pb2.RunnerPop(
+                lease_service_pb2.RunnerClaim(
                     runner_id=runner.id,
                     session_epoch=runner.epoch,
                     max_tasks=10,
                     budget=common_pb2.Resources(cpu_millis=350),
-                    tenants=[lease_service_pb2.TenantPop(tenant="default", max_tasks=10, lanes=lanes)],
+                    tenants=[lease_service_pb2.TenantClaim(tenant="default", max_tasks=10, lanes=lanes)],
                 )
             ],
         )

@@ -161,24 +161,24 @@ async def test_queue_watch_sends_lanes_as_they_change(yard: Yard) -> None:
     assert "default" in {share.tenant for share in first.tenants}
     await yard.create()
     async with asyncio.timeout(5):
-        news = await call.read()
-        assert not news.full
-        (lane,), (defined,) = news.lanes, news.classes
+        notice = await call.read()
+        assert not notice.full
+        (lane,), (defined,) = notice.lanes, notice.classes
         assert (lane.tenant, lane.backlog, lane.HasField("head_ready_time")) == ("default", 1, True)
         assert defined.class_id == lane.key.class_id
         assert defined.kind == runner_pb2.EXECUTION_KIND_COMMAND
         runner, _ = await yard.hello()
-        result = await yard.pop(runner, lanes=[lease_service_pb2.LanePop(lane=lane.key)])
+        result = await yard.pop(runner, lanes=[lease_service_pb2.LaneClaim(lane=lane.key)])
         assert [key.class_id for key in result.drained_lanes] == [lane.key.class_id]
         while lane.HasField("head_ready_time"):
             (lane,) = (await call.read()).lanes
         # A cancel reaches the scheduler of the holder at once.
         (assignment,) = result.assignments
         await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=assignment.lease.task))
-        news = await call.read()
-        while not news.verdicts:
-            news = await call.read()
-        (sent,) = news.verdicts
+        notice = await call.read()
+        while not notice.verdicts:
+            notice = await call.read()
+        (sent,) = notice.verdicts
         assert sent.runner_id == runner.id
         assert sent.verdicts[0].lease == assignment.lease
     call.cancel()
@@ -195,7 +195,7 @@ async def test_queue_watch_sends_that_it_is_closing(yard: Yard, taskdb: RunningT
     await drain
     # A new watch is refused: this server is going.
     with pytest.raises(Unavailable):
-        await yard.scheduler.leases.PopTasks(lease_service_pb2.PopTasksRequest())
+        await yard.scheduler.leases.ClaimForRunners(lease_service_pb2.ClaimForRunnersRequest())
 
 
 async def test_other_replicas_are_notified_of_new_tasks_at_once(
@@ -207,7 +207,7 @@ async def test_other_replicas_are_notified_of_new_tasks_at_once(
         assert (await call.read()).full
         async with asyncio.timeout(10):
             await yard.create()
-            while not (news := await call.read()).lanes:
+            while not (notice := await call.read()).lanes:
                 pass
-        assert news.lanes[0].backlog == 1
+        assert notice.lanes[0].backlog == 1
         call.cancel()

@@ -15,10 +15,10 @@ from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import CHECKS, Check, Finding
 from taskyard_taskdb.storage.doctor.repairs import Hands
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs
-from taskyard_taskdb.storage.transition.transitions import Written
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 Examined = Callable[[str, int, int], None]
@@ -31,7 +31,7 @@ class AdminHandler:
     def __init__(
         self,
         pool: Pool,
-        after_commit: Callable[[Written], None],
+        after_commit: Callable[[CommitNotice], None],
         examined: Examined,
         run_job: Callable[[str], Awaitable[None]],
     ) -> None:

@@ -15,7 +15,7 @@ from taskyard_taskdb.domain.words import Action, ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
 from taskyard_taskdb.rpc.times import set_duration, set_time
 from taskyard_taskdb.storage.create.new_task import Created
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.read.runs import RunRecord
 from taskyard_taskdb.storage.read.tasks import TaskRecord
 from taskyard_taskdb.storage.runner.runners import Registration, RunnerRecord
@@ -232,7 +232,7 @@ def read_leases(messages: Iterable[lease_pb2.LeaseRef], field: str) -> tuple[Lea
     return tuple(read_lease(message, f"{field}[{n}]") for n, message in enumerate(messages))
 
 
-def fill_verdict(message: lease_pb2.LeaseVerdict, verdict: Verdict) -> None:
+def fill_verdict(message: lease_pb2.LeaseVerdict, verdict: LeaseVerdict) -> None:
     """Fill in a verdict."""
     message.lease.task = verdict.lease.name
     message.lease.generation = verdict.lease.generation

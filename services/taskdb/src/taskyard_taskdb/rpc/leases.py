@@ -10,10 +10,10 @@ from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.rpc.convert import fill_verdict, read_leases
 from taskyard_taskdb.rpc.pop import FIRST_LEASE
 from taskyard_taskdb.rpc.times import to_timedelta
-from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.lease import renewals
-from taskyard_taskdb.storage.lease.lease import Lease, Verdict
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.lease.renewals import Return
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.watch.hub import Hub
 
@@ -23,9 +23,9 @@ MAX_LEASES = 5000
 class RenewHandler:
     """LeaseService.RenewLeases."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub) -> None:
+    def __init__(self, pool: Pool, bus: Bus, hub: Hub) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._hub = hub
 
     async def RenewLeases(
@@ -50,14 +50,14 @@ class RenewHandler:
 
     async def _renew(
         self, runner_id: str, leases: tuple[Lease, ...], duration: timedelta
-    ) -> dict[Lease, Verdict]:
+    ) -> dict[Lease, LeaseVerdict]:
         doubtful = await self._pool.run(
             lambda tx: renewals.renew_leases(tx, runner_id, leases, duration), reserve=True
         )
         if not doubtful:
             return {}
         returns = [Return(lease, runner_id, 0, duration) for lease in doubtful]
-        verdicts, written = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
-        self._lanes.committed(written)
+        verdicts, notice = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
+        self._bus.publish(notice)
         self._hub.wake()
         return verdicts

@@ -1,4 +1,4 @@
-"""LeaseService.PopTasks: tasks claimed for the runners of a scheduler, returned as assignments."""
+"""LeaseService.ClaimForRunners: tasks claimed for the runners of a scheduler, returned as assignments."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from taskyard_taskdb.rpc.convert import make_raw
 from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.claimer import Queue
+from taskyard_taskdb.storage.claim.claims import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.wants import Grant, LaneOffer, RunnerGrants, RunnerWant, TenantWant
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import checkpoints
 from taskyard_taskdb.watch.hub import Hub
@@ -28,7 +28,7 @@ _MAX_TASKS = 10_000
 
 
 class ClaimHandler:
-    """LeaseService.PopTasks."""
+    """LeaseService.ClaimForRunners."""
 
     def __init__(self, pool: Pool, queue: Queue, types: TypeCache, hub: Hub) -> None:
         self._pool = pool
@@ -36,16 +36,16 @@ class ClaimHandler:
         self._types = types
         self._hub = hub
 
-    async def PopTasks(
-        self, request: lease_service_pb2.PopTasksRequest, context: Any
-    ) -> lease_service_pb2.PopTasksResponse:
+    async def ClaimForRunners(
+        self, request: lease_service_pb2.ClaimForRunnersRequest, context: Any
+    ) -> lease_service_pb2.ClaimForRunnersResponse:
         """Claim tasks for the runners of one scheduler in one transaction."""
         _check(request)
         wants = [_want(pop) for pop in request.runners]
         results = await self._queue.pop(request.scheduler_id, request.request_id, wants)
-        await failpoints.POP_AFTER_COMMIT.reach()
+        await failpoints.CLAIM_AFTER_COMMIT.reach()
         self._hub.wake()
-        response = lease_service_pb2.PopTasksResponse()
+        response = lease_service_pb2.ClaimForRunnersResponse()
         for result in results:
             _fill_result(response.results.add(), result)
         await self._add_checkpoints(results, response)
@@ -53,7 +53,7 @@ class ClaimHandler:
         return response
 
     async def _add_configs(
-        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+        self, results: Iterable[RunnerGrants], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
         """Add the configuration of the task type's revision that each run is bound to."""
         found = [
@@ -71,7 +71,7 @@ class ClaimHandler:
                 assignment.config.CopyFrom(config)
 
     async def _add_checkpoints(
-        self, results: Iterable[RunnerGrants], response: lease_service_pb2.PopTasksResponse
+        self, results: Iterable[RunnerGrants], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
         """Add the newest checkpoint of each task that has one; it is at least as new as at the claim."""
         found = [
@@ -89,7 +89,7 @@ class ClaimHandler:
                     _fill_checkpoint(assignment, stored)
 
 
-def _check(request: lease_service_pb2.PopTasksRequest) -> None:
+def _check(request: lease_service_pb2.ClaimForRunnersRequest) -> None:
     """Raises FieldInvalid. Schedulers are trusted: only the rules that a mistake could break are checked."""
     if not request.scheduler_id:
         raise FieldInvalid.of("scheduler_id", "must not be empty")
@@ -110,7 +110,7 @@ def _check(request: lease_service_pb2.PopTasksRequest) -> None:
             raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
 
 
-def _want(pop: lease_service_pb2.RunnerPop) -> RunnerWant:
+def _want(pop: lease_service_pb2.RunnerClaim) -> RunnerWant:
     return RunnerWant(
         runner_id=pop.runner_id,
         session_epoch=pop.session_epoch,
@@ -129,7 +129,7 @@ def _want(pop: lease_service_pb2.RunnerPop) -> RunnerWant:
     )
 
 
-def _offer(tenant_id: str, lane: lease_service_pb2.LanePop) -> LaneOffer:
+def _offer(tenant_id: str, lane: lease_service_pb2.LaneClaim) -> LaneOffer:
     key = lane.lane
     return LaneOffer(
         LaneKey(tenant_id, key.class_id, key.priority, key.pinned_runner),
@@ -147,7 +147,7 @@ def _amounts(resources: common_pb2.Resources) -> dict[str, int]:
     }
 
 
-def _fill_result(message: lease_service_pb2.PopResult, result: RunnerGrants) -> None:
+def _fill_result(message: lease_service_pb2.RunnerClaimResult, result: RunnerGrants) -> None:
     if result.error is not None:
         message.error.CopyFrom(status.to_status(result.error))
     for grant in result.grants:

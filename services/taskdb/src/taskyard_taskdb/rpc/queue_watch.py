@@ -19,10 +19,12 @@ from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict
 from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.claim import lanes as lane_reads
 from taskyard_taskdb.storage.claim import shares
-from taskyard_taskdb.storage.claim.lane import Filling, LaneKey
-from taskyard_taskdb.storage.claim.lanes import LaneHead, Lanes, News
+from taskyard_taskdb.storage.claim.lane import Appended, LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneHead
 from taskyard_taskdb.storage.claim.shares import Share
-from taskyard_taskdb.storage.lease.lease import Verdict
+from taskyard_taskdb.storage.lease.lease import LeaseVerdict
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.runner.runners import RunnerRecord
@@ -49,9 +51,9 @@ Response = lease_service_pb2.WatchQueueResponse
 class QueueWatchHandler:
     """LeaseService.WatchQueue. Streams end when `draining` is set."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, draining: asyncio.Event) -> None:
+    def __init__(self, pool: Pool, bus: Bus, draining: asyncio.Event) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._draining = draining
         self._watches: set[asyncio.Future[None]] = set()
 
@@ -65,7 +67,7 @@ class QueueWatchHandler:
     ) -> AsyncIterator[Response]:
         """Stream until the caller cancels or the server drains."""
         stream = _Stream(self._pool, self._lanes)
-        inbox = self._lanes.listen()
+        inbox = self._bus.subscribe()
         draining = asyncio.ensure_future(self._draining.wait())
         draining.add_done_callback(lambda _: inbox.wake())
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -73,12 +75,12 @@ class QueueWatchHandler:
         try:
             yield await stream.full_response()
             while not draining.done():
-                news = await inbox.take(stream.wait_seconds())
-                if stream.full_is_due() or (news is not None and news.everything):
+                notice = await inbox.take(stream.wait_seconds())
+                if stream.full_is_due() or (notice is not None and notice.everything):
                     yield await stream.full_response()
-                elif news is not None or stream.reread_is_due():
+                elif notice is not None or stream.reread_is_due():
                     start = time.monotonic()
-                    if (response := await stream.change_response(news or News())) is not None:
+                    if (response := await stream.change_response(notice or CommitNotice())) is not None:
                         yield response
                         took = time.monotonic() - start
                         await asyncio.sleep(min(max(PAUSE_SECONDS, took), LONGEST_PAUSE_SECONDS))
@@ -88,16 +90,16 @@ class QueueWatchHandler:
         finally:
             self._watches.discard(closed)
             closed.cancel()
-            self._lanes.leave(inbox)
+            self._bus.unsubscribe(inbox)
             draining.cancel()
 
 
 class _Stream:
     """The state of one stream: what was sent, and when the next full response is due."""
 
-    def __init__(self, pool: Pool, lanes: Lanes) -> None:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._classes: set[int] = set()
         self._tenants: set[str] = set()
         self._full_due = 0.0
@@ -145,32 +147,34 @@ class _Stream:
         _add_runners(response, alive)
         return response
 
-    async def change_response(self, news: News) -> Response | None:
+    async def change_response(self, notice: CommitNotice) -> Response | None:
         """The response for these notifications; None if nothing has changed."""
-        if self.reread_is_due() and not (news.filled and self._can_reread_later()):
-            news.lanes |= self._take_stale()
-        self._mark_stale((news.faded | news.filled.keys()) - news.lanes)
-        heads = [self._extended(*filled) for filled in news.filled.items() if filled[0] not in news.lanes]
-        news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
+        if self.reread_is_due() and not (notice.appended and self._can_reread_later()):
+            notice.lanes |= self._take_stale()
+        self._mark_stale((notice.shrunk | notice.appended.keys()) - notice.lanes)
+        heads = [
+            self._extended(*filled) for filled in notice.appended.items() if filled[0] not in notice.lanes
+        ]
+        notice.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
         response = Response()
-        if self._needs_no_read(news, heads):
+        if self._needs_no_read(notice, heads):
             self._add_lanes(response, heads)
             return response if heads else None
         async with self._pool.reading() as tx:
-            if news.lanes:
-                heads += await lane_reads.read_heads(tx, news.lanes, self._lanes.bounds)
-                news.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
+            if notice.lanes:
+                heads += await lane_reads.read_heads(tx, notice.lanes, self._lanes.bounds)
+                notice.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
             self._add_lanes(response, heads)
             await self._add_classes(tx, heads, response)
-            uses = await self._read_uses(tx) if news.lanes and time.monotonic() >= self._uses_due else {}
-            changed = news.tenants | uses.keys()
+            uses = await self._read_uses(tx) if notice.lanes and time.monotonic() >= self._uses_due else {}
+            changed = notice.tenants | uses.keys()
             if changed:
                 _add_tenants(response, await shares.read_shares(tx, sorted(changed)), uses)
                 self._tenants |= changed
-            if news.holders:
-                _add_verdicts(response, await shares.read_verdicts(tx, news.holders))
-            if news.runners:
-                _add_runners(response, await runners.read(tx, sorted(news.runners)))
+            if notice.holders:
+                _add_verdicts(response, await shares.read_verdicts(tx, notice.holders))
+            if notice.runners:
+                _add_runners(response, await runners.read(tx, sorted(notice.runners)))
         return response
 
     async def _read_uses(self, tx: Tx) -> dict[str, Use]:
@@ -180,18 +184,18 @@ class _Stream:
         self._uses_read_time = max((use.update_time for use in found.values()), default=self._uses_read_time)
         return found
 
-    def _needs_no_read(self, news: News, heads: Iterable[LaneHead]) -> bool:
+    def _needs_no_read(self, notice: CommitNotice, heads: Iterable[LaneHead]) -> bool:
         """Whether the response can be made without reading from the database."""
-        to_read = news.lanes or news.tenants or news.holders or news.runners
+        to_read = notice.lanes or notice.tenants or notice.holders or notice.runners
         return not to_read and all(head.lane.class_id in self._classes for head in heads)
 
-    def _extended(self, lane: LaneKey, filling: Filling) -> LaneHead:
+    def _extended(self, lane: LaneKey, appended: Appended) -> LaneHead:
         """A lane as it was last sent, with the tasks that were appended to it."""
         head = self._heads.get(lane)
         if head is None or head.ready_time is None:
-            return LaneHead(lane, *filling, more=False)
-        ready_time = min(head.ready_time, filling.ready_time)
-        return LaneHead(lane, ready_time, head.backlog + filling.backlog, head.more)
+            return LaneHead(lane, *appended, more=False)
+        ready_time = min(head.ready_time, appended.ready_time)
+        return LaneHead(lane, ready_time, head.backlog + appended.backlog, head.more)
 
     def _add_lanes(self, response: Response, heads: Iterable[LaneHead]) -> None:
         for head in heads:
@@ -252,7 +256,7 @@ def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str
         )
 
 
-def _add_verdicts(response: Response, verdicts: dict[str, list[Verdict]]) -> None:
+def _add_verdicts(response: Response, verdicts: dict[str, list[LeaseVerdict]]) -> None:
     for runner_id, found in verdicts.items():
         message = response.verdicts.add(runner_id=runner_id)
         for verdict in found:

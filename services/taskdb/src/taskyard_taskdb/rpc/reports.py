@@ -35,7 +35,7 @@ from taskyard_taskdb.rpc.validate import check_payload, check_struct
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
-from taskyard_taskdb.storage.report.reports import Outcome, Report, Reports, Said
+from taskyard_taskdb.storage.report.reports import Outcome, Report, ReportKind, ReportWriter
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.watch.hub import Hub
 
@@ -47,7 +47,7 @@ _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1
 class ReportBatch:
     """Batches the reports of concurrent calls: up to a thousand per flush, one flush at a time, in order."""
 
-    def __init__(self, reports: Reports, checks: ResultChecks, hub: Hub) -> None:
+    def __init__(self, reports: ReportWriter, checks: ResultChecks, hub: Hub) -> None:
         self._reports = reports
         self._checks = checks
         self._hub = hub
@@ -118,7 +118,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
             runner_id,
             lease.generation,
             lease.lease_id,
-            Said.STARTED,
+            ReportKind.STARTED,
             time,
             checkpoint,
             details=details,
@@ -130,7 +130,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
             runner_id,
             lease.generation,
             lease.lease_id,
-            Said.SUCCEEDED,
+            ReportKind.SUCCEEDED,
             time,
             0,
             succeeded.result.SerializeToString() if succeeded.HasField("result") else None,
@@ -151,7 +151,7 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
         runner_id,
         lease.generation,
         lease.lease_id,
-        Said.OTHER,
+        ReportKind.OTHER,
         details=details,
         log_sequence=log_sequence,
         other=event,
@@ -222,10 +222,10 @@ def read_error(error: Any) -> RunError:
 
 def merge_details(stored: bytes | None, reported: bytes) -> bytes:
     """status.details with the reported fields added or replaced."""
-    merged, news = Struct(), Struct.FromString(reported)
+    merged, notice = Struct(), Struct.FromString(reported)
     if stored:
         merged.MergeFromString(stored)
-    for name, value in news.fields.items():
+    for name, value in notice.fields.items():
         merged.fields[name].CopyFrom(value)
     return merged.SerializeToString(deterministic=True)
 

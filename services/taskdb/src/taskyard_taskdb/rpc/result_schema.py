@@ -15,7 +15,7 @@ from taskyard_taskdb.rpc import json_schema
 from taskyard_taskdb.rpc.json_schema import PayloadSchema
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.report.reports import Report, Said
+from taskyard_taskdb.storage.report.reports import Report, ReportKind
 from taskyard_taskdb.storage.tenant import task_types
 from taskyard_taskdb.storage.transition.task_rows import Key
 
@@ -39,7 +39,7 @@ class ResultChecks:
         checking = await self._types.checking()
         if not checking:
             return reports
-        ended = [report for report in reports if report.said is Said.SUCCEEDED]
+        ended = [report for report in reports if report.kind is ReportKind.SUCCEEDED]
         runs = [_run(report) for report in ended if report.key[0] in checking]
         schemas = await self._schemas(runs)
         if not schemas:
@@ -73,7 +73,7 @@ def _checked_all(reports: Sequence[Report], schemas: Mapping[Run, PayloadSchema]
 
 
 def _checked(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
-    schema = schemas.get(_run(report)) if report.said is Said.SUCCEEDED else None
+    schema = schemas.get(_run(report)) if report.kind is ReportKind.SUCCEEDED else None
     if schema is None:
         return report
     error = _error(schema, task_pb2.TaskResult.FromString(report.result or b""))
@@ -88,7 +88,7 @@ def _checked(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
         error=error,
         exit_code=report.exit_code,
     )
-    return report._replace(said=Said.OTHER, result=None, exit_code=None, other=failed)
+    return report._replace(kind=ReportKind.OTHER, result=None, exit_code=None, other=failed)
 
 
 def _error(schema: PayloadSchema, result: task_pb2.TaskResult) -> RunError | None:

@@ -17,7 +17,7 @@ from taskyard_taskdb.rpc import access, pages
 from taskyard_taskdb.rpc.convert import fill_held, fill_runner, runner_filter_fields, shorten_runner
 from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.validate import check_text
-from taskyard_taskdb.storage.claim.lanes import Lanes
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.storage.runner import runners
@@ -33,9 +33,9 @@ SCAN = 500
 class RunnerHandler:
     """RunnerService. Changes are stored; schedulers are notified and forward them to the runner."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub) -> None:
+    def __init__(self, pool: Pool, bus: Bus, hub: Hub) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._hub = hub
 
     async def GetRunner(
@@ -122,10 +122,10 @@ class RunnerHandler:
         self, request: runner_service_pb2.DeleteRunnerRequest, context: Any
     ) -> runner_service_pb2.DeleteRunnerResponse:
         runner_id, actor = parse_runner_name(request.name), access.caller()
-        written = await self._pool.run(
+        notice = await self._pool.run(
             lambda tx: runner_admin.delete(tx, runner_id, actor, force=request.force)
         )
-        self._lanes.committed(written)
+        self._bus.publish(notice)
         self._notify(runner_id)
         return runner_service_pb2.DeleteRunnerResponse()
 
@@ -139,7 +139,7 @@ class RunnerHandler:
             self._notify(runner_id)
 
     def _notify(self, runner_id: str) -> None:
-        self._lanes.touch_runners([runner_id])
+        self._bus.publish(CommitNotice(runners={runner_id}))
         self._hub.wake()
 
     async def _show(self, runner_id: str, view: int) -> runner_pb2.Runner:

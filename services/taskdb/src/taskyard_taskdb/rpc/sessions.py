@@ -18,13 +18,14 @@ from taskyard_taskdb.rpc.api_keys import fill_key
 from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict, read_lease, read_leases, read_registration
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.times import set_duration, to_datetime, to_timedelta
-from taskyard_taskdb.storage.claim.lanes import Lanes, News
 from taskyard_taskdb.storage.lease import renewals, sessions
-from taskyard_taskdb.storage.lease.lease import Verdict
-from taskyard_taskdb.storage.lease.renewals import Renewal, Renewed, Return
+from taskyard_taskdb.storage.lease.lease import LeaseVerdict
+from taskyard_taskdb.storage.lease.renewals import Renewed, Return, SessionHeartbeat
 from taskyard_taskdb.storage.lease.sessions import Hello, Opened
+from taskyard_taskdb.storage.notify.bus import Bus
+from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.report.reports import Report, Said
+from taskyard_taskdb.storage.report.reports import Report, ReportKind
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.watch.hub import Hub
@@ -39,9 +40,9 @@ MAX_SESSIONS = 1000
 class SessionHandler:
     """SessionService. Heartbeats use reserved connections, so that they never queue behind other calls."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, hub: Hub, reports: ReportBatch) -> None:
+    def __init__(self, pool: Pool, bus: Bus, hub: Hub, reports: ReportBatch) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._hub = hub
         self._reports = reports
         self._background: set[asyncio.Task[None]] = set()
@@ -58,7 +59,7 @@ class SessionHandler:
             return opened, (await runners.read(tx, [opening.runner_id]))[0], types
 
         opened, record, types = await self._pool.run(work)
-        self._lanes.committed(opened.written)
+        self._bus.publish(opened.notice)
         self._hub.wake()
         response = session_service_pb2.OpenSessionResponse(
             session_id=str(opened.session_id), session_epoch=opened.epoch
@@ -92,7 +93,9 @@ class SessionHandler:
                     fill_verdict(message.verdicts.add(), verdicts[lease])
         return response
 
-    async def _verdicts(self, requested: Sequence[Renewal], results: Sequence[Renewed]) -> dict[Any, Verdict]:
+    async def _verdicts(
+        self, requested: Sequence[SessionHeartbeat], results: Sequence[Renewed]
+    ) -> dict[Any, LeaseVerdict]:
         returns = [
             Return(lease, renewal.runner_id, renewal.epoch, renewal.lease_duration)
             for renewal, result in zip(requested, results, strict=True)
@@ -100,8 +103,8 @@ class SessionHandler:
         ]
         if not returns:
             return {}
-        verdicts, written = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
-        self._lanes.committed(written)
+        verdicts, notice = await self._pool.run(lambda tx: renewals.return_leases(tx, returns), reserve=True)
+        self._bus.publish(notice)
         self._hub.wake()
         return dict(verdicts)
 
@@ -115,7 +118,7 @@ class SessionHandler:
         }
         if changed:
             await self._pool.run(lambda tx: runners.register(tx, changed))
-            self._lanes.touch_runners(changed)
+            self._bus.publish(CommitNotice(runners=set(changed)))
 
     def _store_progress(
         self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
@@ -146,14 +149,14 @@ class SessionHandler:
             await self._pool.run(
                 lambda tx: sessions.disconnect(tx, request.runner_id, request.session_epoch), reserve=True
             )
-            self._lanes.tell(News(stirred=True))
+            self._bus.publish(CommitNotice(changed=True))
             return session_service_pb2.CloseSessionResponse()
-        written = await self._pool.run(
+        notice = await self._pool.run(
             lambda tx: sessions.close_session(
                 tx, request.runner_id, request.session_epoch, release=request.release
             )
         )
-        self._lanes.committed(written)
+        self._bus.publish(notice)
         self._hub.wake()
         return session_service_pb2.CloseSessionResponse()
 
@@ -186,14 +189,14 @@ def _session_request(request: session_service_pb2.OpenSessionRequest) -> Hello:
     )
 
 
-def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[Renewal]:
+def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[SessionHeartbeat]:
     if len(request.sessions) > MAX_SESSIONS:
         problem = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
         raise FieldInvalid.of("sessions", problem)
     return [_renewal(message, f"sessions[{n}]") for n, message in enumerate(request.sessions)]
 
 
-def _renewal(message: session_service_pb2.SessionRenewal, field: str) -> Renewal:
+def _renewal(message: session_service_pb2.SessionRenewal, field: str) -> SessionHeartbeat:
     if not message.runner_id:
         raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
     if message.session_epoch < 1:
@@ -201,7 +204,7 @@ def _renewal(message: session_service_pb2.SessionRenewal, field: str) -> Renewal
     duration = to_timedelta(message.lease_duration) if message.HasField("lease_duration") else SESSION_LEASE
     if not timedelta(seconds=1) <= duration <= timedelta(hours=1):
         raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
-    return Renewal(
+    return SessionHeartbeat(
         runner_id=message.runner_id,
         epoch=message.session_epoch,
         lease_duration=duration,
@@ -225,7 +228,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
         time=to_datetime(observed) if item.progress.HasField("observe_time") else None,
         progress=item.progress.SerializeToString(),
     )
-    return Report(lease.key, runner_id, lease.generation, lease.lease_id, Said.OTHER, other=event)
+    return Report(lease.key, runner_id, lease.generation, lease.lease_id, ReportKind.OTHER, other=event)
 
 
 def _key_response(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:

@@ -19,7 +19,7 @@ from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.stats import stats as task_stats
 from taskyard_taskdb.storage.stats.stats import QUARTER, StatsQuery
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 
 WINDOW = timedelta(hours=24)
 # Counts are folded by the quarter of an hour; a shorter span than this is read from the tasks instead.

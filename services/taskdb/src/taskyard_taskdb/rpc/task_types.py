@@ -22,13 +22,13 @@ from taskyard_taskdb.rpc.type_rules import check_definition
 from taskyard_taskdb.rpc.validate import check_payload, check_spec, check_text
 from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.change_log.append import append_change
-from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.create import request_ids
 from taskyard_taskdb.storage.create.request_ids import Method, Request
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.tenant import task_types
 from taskyard_taskdb.storage.tenant.task_types import TypeColumns, TypeKey, TypeRow
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
@@ -41,9 +41,9 @@ _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not
 class TaskTypeHandler:
     """TaskTypeService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
-    def __init__(self, pool: Pool, lanes: Lanes, egress: Egress) -> None:
+    def __init__(self, pool: Pool, bus: Bus, egress: Egress) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._egress = egress
 
     async def CreateTaskType(
@@ -65,7 +65,7 @@ class TaskTypeHandler:
             return made
 
         made = await self._pool.run(work)
-        self._lanes.reconfigured([key[0]])
+        self._bus.publish(CommitNotice.of_settings(key[0]))
         return Service.CreateTaskTypeResponse(task_type=type_message(made))
 
     async def GetTaskType(
@@ -123,7 +123,7 @@ class TaskTypeHandler:
             return stored
 
         stored = await self._pool.run(work)
-        self._lanes.reconfigured([key[0]])
+        self._bus.publish(CommitNotice.of_settings(key[0]))
         return Service.UpdateTaskTypeResponse(task_type=type_message(stored))
 
     async def _make_missing(
@@ -163,7 +163,7 @@ class TaskTypeHandler:
             await _log(tx, ChangeEvent.TASK_TYPE_DELETED, deleted, actor)
 
         await self._pool.run(work)
-        self._lanes.reconfigured([key[0]])
+        self._bus.publish(CommitNotice.of_settings(key[0]))
         return Service.DeleteTaskTypeResponse()
 
     async def ValidatePayload(

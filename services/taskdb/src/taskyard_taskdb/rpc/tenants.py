@@ -19,14 +19,14 @@ from taskyard_taskdb.rpc.pages import read_page
 from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.change_log.append import append_change
-from taskyard_taskdb.storage.claim.lanes import Lanes
 from taskyard_taskdb.storage.create import request_ids
 from taskyard_taskdb.storage.create.request_ids import Method, Request
+from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.tenant import counters, tenants
 from taskyard_taskdb.storage.tenant.removal import TenantRemoval
 from taskyard_taskdb.storage.tenant.tenants import TenantRow
-from taskyard_taskdb.storage.transition.transitions import database_time
+from taskyard_taskdb.storage.transition.load import database_time
 
 # The tenant of shared task types is part of every installation.
 SYSTEM = "system"
@@ -38,9 +38,9 @@ _LIMITS = ("max_concurrent_tasks", "max_queue_depth", "rate_limit_per_sec", "rat
 class TenantHandler:
     """TenantService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
-    def __init__(self, pool: Pool, lanes: Lanes) -> None:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
-        self._lanes = lanes
+        self._bus = bus
         self._removal = TenantRemoval(pool)
 
     async def CreateTenant(
@@ -82,7 +82,7 @@ class TenantHandler:
             return made
 
         made = await self._pool.run(work)
-        self._lanes.reconfigured([made.tenant_id])
+        self._bus.publish(CommitNotice.of_settings(made.tenant_id))
         return tenant_service_pb2.CreateTenantResponse(tenant=tenant_message(made))
 
     async def GetTenant(
@@ -143,7 +143,7 @@ class TenantHandler:
             return stored
 
         stored = await self._pool.run(work)
-        self._lanes.reconfigured([tenant_id])
+        self._bus.publish(CommitNotice.of_settings(tenant_id))
         return tenant_service_pb2.UpdateTenantResponse(tenant=tenant_message(stored))
 
     async def DeleteTenant(
@@ -183,7 +183,7 @@ class TenantHandler:
             )
 
         await self._pool.run(remove)
-        self._lanes.reconfigured([tenant_id])
+        self._bus.publish(CommitNotice.of_settings(tenant_id))
         return tenant_service_pb2.DeleteTenantResponse()
 
     async def GetTenantUsage(
