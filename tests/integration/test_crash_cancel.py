@@ -39,7 +39,7 @@ async def test_a_holder_learns_of_a_cancel_that_a_crash_kept_from_it_and_the_out
     yard = taskdb.yard
     held = await yard.create(5)
     runner, _ = await yard.hello()
-    claimed = {a.lease.task: a for a in (await yard.pop(runner)).assignments}
+    claimed = {a.lease.task: a for a in (await yard.claim(runner)).assignments}
     obedient, quick, clumsy, draining, unstarted = (claimed[name] for name in held)
     await yard.report(runner, *(started(a) for a in (obedient, quick, clumsy, draining)))
     (waiting,) = await yard.create()
@@ -53,7 +53,7 @@ async def test_a_holder_learns_of_a_cancel_that_a_crash_kept_from_it_and_the_out
     # The agent comes back with a new stream: it is told again.
     _, opened = await yard.hello(runner, held=[a.lease for a in claimed.values()])
     assert told_to_cancel(opened.verdicts) == set(held)
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     versions = [(await yard.task(name)).metadata.resource_version for name in (*held, waiting)]
     repeated = await taskdb.tasks.BatchCancelTasks(everything)
     assert [result.status.code for result in repeated.results[:-1]] == [0] * len(held)
@@ -64,7 +64,7 @@ async def test_a_holder_learns_of_a_cancel_that_a_crash_kept_from_it_and_the_out
     results = await yard.report(runner, *reports)
     assert [result.phase for result in results] == [CANCELLED, SUCCEEDED, CANCELLED, CANCELLED, CANCELLED]
     assert (await yard.task(waiting)).status.phase == CANCELLED
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     attempts = await taskdb.value("SELECT max(generation) FROM tasks")
     assert attempts == 1, "no new attempt starts after a cancel"
 
@@ -74,7 +74,7 @@ async def test_a_cancel_whose_holder_is_gone_takes_effect_after_its_grace(taskdb
     yard = taskdb.yard
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (claimed,) = (await yard.pop(runner)).assignments
+    (claimed,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(claimed))
     cancel = task_service_pb2.CancelTaskRequest(name=name, grace_period=duration(0.5), reason="enough")
     with pytest.raises(Unavailable):
@@ -90,5 +90,5 @@ async def test_a_cancel_whose_holder_is_gone_takes_effect_after_its_grace(taskdb
     assert "TASK_TERMINAL" in str(late.error)
     (verdict,) = (await yard.renew(runner)).verdicts
     assert (verdict.lease.task, verdict.action) == (name, lease_pb2.LEASE_ACTION_ABORT)
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     assert (await yard.task(name)).status.phase == CANCELLED

@@ -48,11 +48,11 @@ async def populate(taskdb: CrashingTaskDb) -> None:
     yard = taskdb.yard
     runner, _ = await yard.hello()
     await create(taskdb, "done")
-    (done,) = (await yard.pop(runner)).assignments
+    (done,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(done), succeeded(done))
     await create(taskdb, "running", slot="press")
     await create(taskdb, "waiting", slot="press", admission=task_pb2.ADMISSION_POLICY_QUEUE)
-    (running,) = (await yard.pop(runner)).assignments
+    (running,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(running))
     lease, data = running.lease, b"whole"
     header = checkpoint_pb2.CheckpointHeader(

@@ -70,7 +70,7 @@ async def test_a_checkpoint_that_a_crash_cut_off_is_stored_as_a_whole_or_not_at_
     yard = taskdb.yard
     (name,) = await yard.create(retry=AT_ONCE)
     runner, _ = await yard.hello()
-    (claimed,) = (await yard.pop(runner)).assignments
+    (claimed,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(claimed))
     contents = {sequence: os.urandom(2 * PIECE + 1000) for sequence in (1, 2)}
     assert (await write(taskdb, claimed.lease, 1, contents[1])).sequence == 1
@@ -97,7 +97,7 @@ async def test_an_attempt_whose_last_checkpoint_was_cut_off_is_followed_by_one_f
     yard = taskdb.yard
     await yard.create(retry=AT_ONCE)
     runner, _ = await yard.hello()
-    (claimed,) = (await yard.pop(runner)).assignments
+    (claimed,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(claimed))
     content = os.urandom(1000)
     await write(taskdb, claimed.lease, 1, content)
@@ -109,7 +109,7 @@ async def test_an_attempt_whose_last_checkpoint_was_cut_off_is_followed_by_one_f
     # The workload has not survived either: nobody repeats the checkpoint.
     await yard.report(runner, failed(claimed))
     await taskdb.until("SELECT count(*) = 1 FROM queue")
-    (second,) = (await yard.pop(runner)).assignments
+    (second,) = (await yard.claim(runner)).assignments
     assert (second.lease.generation, second.checkpoint.sequence) == (2, 1)
     assert second.checkpoint.sha256 == hashlib.sha256(content).digest()
     assert await read(taskdb, second.lease) == (1, content)

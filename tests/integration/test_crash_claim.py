@@ -46,13 +46,13 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
 
     # The scheduler repeats the call for the runner that it still has.
     for _ in range(2):
-        again = (await yard.pop(patient, 2, lanes=lanes, request_id="pop-1", lease_seconds=60)).assignments
+        again = (await yard.claim(patient, 2, lanes=lanes, request_id="pop-1", lease_seconds=60)).assignments
         assert {a.lease.task.rpartition("/")[2]: a.lease.lease_id for a in again} == leased
         assert {(a.lease.generation, a.attempt) for a in again} == {(1, 1)}
     # Nobody asks for the other's: their first lease ends and they come back.
     await taskdb.until("SELECT count(*) = 2 FROM queue")
     other, _ = await yard.hello("other")
-    returned = (await yard.pop(other)).assignments
+    returned = (await yard.claim(other)).assignments
     assert {(a.lease.generation, a.attempt) for a in returned} == {(2, 1)}
     assert sorted(a.lease.task for a in (*again, *returned)) == sorted(names)
 

@@ -54,9 +54,9 @@ async def create_delayed(taskdb: CrashingTaskDb) -> str:
 async def runs_once(taskdb: CrashingTaskDb, name: str) -> None:
     """The task became ready once and is there for one claim."""
     runner, _ = await taskdb.yard.hello()
-    (claimed,) = (await taskdb.yard.pop(runner)).assignments
+    (claimed,) = (await taskdb.yard.claim(runner)).assignments
     assert (claimed.lease.task, claimed.lease.generation) == (name, 1)
-    assert not (await taskdb.yard.pop(runner)).assignments
+    assert not (await taskdb.yard.claim(runner)).assignments
     assert await taskdb.value(READIED) == 1
 
 

@@ -55,7 +55,7 @@ async def test_counters_equal_a_recount_after_kills_and_the_limit_holds(
         with contextlib.suppress(TaskyardError):
             runner, _ = await first.yard.hello(f"runner-{failpoint}")
             await first.yard.create(3)
-            for assignment in (await first.yard.pop(runner, 2)).assignments:
+            for assignment in (await first.yard.claim(runner, 2)).assignments:
                 await first.yard.report(runner, started(assignment), succeeded(assignment))
         await first.killed()
         pending, leased = await recount_equals(second)

@@ -43,7 +43,7 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     names += await yard.create(1, slot="press", admission=task_pb2.ADMISSION_POLICY_QUEUE)
     (waiter,) = await yard.create(1, slot="press", admission=task_pb2.ADMISSION_POLICY_QUEUE)
     runner, _ = await yard.hello()
-    claimed = {a.lease.task: a for a in (await yard.pop(runner)).assignments}
+    claimed = {a.lease.task: a for a in (await yard.claim(runner)).assignments}
     whole, plain, flaky, broken, unwanted, slotted = (claimed[name] for name in names)
     await yard.report(runner, *(started(a) for a in (plain, flaky, broken, slotted)))
     result = task_pb2.TaskResult(output=common_pb2.Payload(raw=b"42"))
@@ -96,7 +96,7 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     assert await taskdb.rows("SELECT head_task_id FROM slots") == [(waiter_id,)]
     promoted = await taskdb.rows(f"SELECT version FROM changes WHERE resource_id = '{waiter_id}' ORDER BY id")
     assert promoted == [(1,), (2,)]
-    left = [a.lease.task for a in (await yard.pop(runner)).assignments]
+    left = [a.lease.task for a in (await yard.claim(runner)).assignments]
     assert sorted(left) == sorted([names[4], waiter])
 
 
@@ -105,7 +105,7 @@ async def test_a_start_that_a_crash_cut_off_charges_one_attempt(taskdb: Crashing
     yard = taskdb.yard
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (claimed,) = (await yard.pop(runner)).assignments
+    (claimed,) = (await yard.claim(runner)).assignments
     with pytest.raises(Unavailable):
         await yard.report(runner, started(claimed))
     await taskdb.killed()

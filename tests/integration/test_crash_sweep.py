@@ -51,7 +51,7 @@ async def test_a_retry_whose_timer_fired_during_a_crash_becomes_ready_once(taskd
     yard = taskdb.yard
     (name,) = await yard.create(retry=retries(1, timedelta(milliseconds=100)))
     runner, _ = await yard.hello()
-    (first,) = (await yard.pop(runner)).assignments
+    (first,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(first), failed(first))
     await taskdb.killed()
     waiting = "SELECT count(*) FROM timers WHERE kind = 1"
@@ -66,7 +66,7 @@ async def test_a_retry_whose_timer_fired_during_a_crash_becomes_ready_once(taskd
     await taskdb.until("SELECT count(*) = 1 FROM queue")
     assert await taskdb.value(waiting) == 0
 
-    (second,) = (await yard.pop(runner)).assignments
+    (second,) = (await yard.claim(runner)).assignments
     assert (second.lease.generation, second.attempt) == (2, 2)
     (result,) = await yard.report(runner, failed(second))
     assert result.phase == task_pb2.TASK_PHASE_EXHAUSTED
@@ -84,7 +84,7 @@ async def test_writes_during_a_paused_sweep_of_leases_are_kept(
     yard = taskdb.yard
     names = await yard.create(5, retry=retries(3, timedelta(hours=1)))
     runner, _ = await yard.hello()
-    claimed = {a.lease.task: a for a in (await yard.pop(runner, lease_seconds=1)).assignments}
+    claimed = {a.lease.task: a for a in (await yard.claim(runner, lease_seconds=1)).assignments}
     done, flaky, begun, dropped, silent = names
     # The sweep has read five leases that have run out, and writes nothing yet.
     assert await pause.reached() == SWEEP
@@ -104,7 +104,7 @@ async def test_writes_during_a_paused_sweep_of_leases_are_kept(
     # The one lease without a late write was expired: the sweep has finished.
     await taskdb.until("SELECT count(*) = 1 FROM queue")
     assert await statuses(taskdb, done, flaky, begun, dropped) == kept
-    (again,) = (await yard.pop(runner)).assignments
+    (again,) = (await yard.claim(runner)).assignments
     assert (again.lease.task, again.lease.generation, again.attempt) == (silent, 2, 1)
     (result,) = await yard.report(runner, succeeded(claimed[done], exit_code=0))
     assert (result.duplicate, result.phase) == (True, task_pb2.TASK_PHASE_SUCCEEDED)
@@ -142,5 +142,5 @@ async def test_writes_during_a_paused_sweep_of_timers_are_kept(
     await taskdb.until("SELECT count(*) = 1 FROM queue")
     assert await statuses(taskdb, cancelled, paused, postponed) == kept
     runner, _ = await yard.hello()
-    (claimed,) = (await yard.pop(runner)).assignments
+    (claimed,) = (await yard.claim(runner)).assignments
     assert claimed.lease.task == due

@@ -96,7 +96,7 @@ class Yard:
         call.cancel()
         return list(response.lanes)
 
-    async def pop(
+    async def claim(
         self,
         runner: Runner,
         max_tasks: int = 100,

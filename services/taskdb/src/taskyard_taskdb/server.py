@@ -22,23 +22,51 @@ from taskyard_taskdb.access_policy import POLICIES
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.key_verifier import StoredKeyVerifier
 from taskyard_taskdb.metrics import HousekeepingMetrics
-from taskyard_taskdb.rpc.admin import AdminServicer
-from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
-from taskyard_taskdb.rpc.callbacks import webhook_request
-from taskyard_taskdb.rpc.leases import LeaseServicer
-from taskyard_taskdb.rpc.reports import ReportBatch
-from taskyard_taskdb.rpc.runners import RunnerServicer
-from taskyard_taskdb.rpc.sessions import SessionServicer
-from taskyard_taskdb.rpc.task_types import TaskTypeServicer
-from taskyard_taskdb.rpc.tasks import TaskServicer
-from taskyard_taskdb.rpc.tenants import TenantServicer
+from taskyard_taskdb.rpc.actions import ActionHandler
+from taskyard_taskdb.rpc.admin import AdminHandler
+from taskyard_taskdb.rpc.api_keys import ApiKeyHandler
+from taskyard_taskdb.rpc.audit import AuditHandler
+from taskyard_taskdb.rpc.checkpoints import CheckpointReadHandler, LeasedCheckpointHandler
+from taskyard_taskdb.rpc.claim import ClaimHandler
+from taskyard_taskdb.rpc.create import ChildHandler, CreateHandler
+from taskyard_taskdb.rpc.explain_facts import ExplainHandler
+from taskyard_taskdb.rpc.leases import RenewHandler
+from taskyard_taskdb.rpc.logs import LogAppendHandler, LogReadHandler
+from taskyard_taskdb.rpc.queue_watch import QueueWatchHandler
+from taskyard_taskdb.rpc.reads import ReadHandler
+from taskyard_taskdb.rpc.reports import (
+    ExternalReportHandler,
+    ReportBatch,
+    RunReportHandler,
+    merge_details,
+    read_external_report,
+)
+from taskyard_taskdb.rpc.result_schema import ResultChecks
+from taskyard_taskdb.rpc.runners import RunnerHandler
+from taskyard_taskdb.rpc.service import compose
+from taskyard_taskdb.rpc.sessions import SessionHandler
+from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.stats import StatsHandler
+from taskyard_taskdb.rpc.task_events import TaskEvents
+from taskyard_taskdb.rpc.task_types import TaskTypeHandler
+from taskyard_taskdb.rpc.tenants import TenantHandler
 from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.rpc.update import UpdateHandler
+from taskyard_taskdb.rpc.watch import WatchHandler
+from taskyard_taskdb.rpc.webhooks import webhook_request
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
+from taskyard_taskdb.storage.action.actions import Actions
+from taskyard_taskdb.storage.action.edit import Editor
 from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.claim.claimer import Claimer
+from taskyard_taskdb.storage.create.creator import TaskCreator
+from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.notify.bus import Bus, invalidation
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.report.external_inbox import ReportInbox
+from taskyard_taskdb.storage.report.reports import ReportWriter
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
@@ -61,10 +89,17 @@ class TaskDb:
         self.hub = Hub(self.pool)
         self.followers = LogFollowers(self.pool, self.hub)
         self.metrics = HousekeepingMetrics()
+        self.inbox = ReportInbox(self.pool, read_external_report, self._after_commit)
+        self._specs = SpecReader(settings.egress())
+        self._classes = ClassCache(self.pool)
+        self._result_checks = ResultChecks(self.pool, self.types)
         self._background: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> TaskDb:
-        """Connect to the database and start the services; raises StartupError or StorageUnavailable."""
+        """Connect, compose the services and start the background work.
+
+        Raises StartupError or StorageUnavailable.
+        """
         try:
             await asyncio.to_thread(migrate.check, self._settings.database_url)
         except migrate.SchemaError as error:
@@ -72,66 +107,34 @@ class TaskDb:
         await self.pool.open()
         self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
         self._background.append(asyncio.create_task(self.hub.run()))
-        self.server.on_drain(self._end_streams)
+        self.server.on_drain(self._close_streams)
         self.bus.on_commit(invalidation(self.tenants.forget, self.types.forget))
         self.bus.on_commit(lambda notice: self.usage.add(notice.used))
         self.bus.on_commit(lambda _: self.hub.wake())
-        self.tasks = TaskServicer(
-            self.pool,
-            self._after_commit,
-            self.hub,
-            self.followers,
-            self.tenants,
-            self.types,
-            self._settings.egress(),
-        )
-        self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
+        self._make_shared_parts()
+        self._add_task_service(self.server)
+        self._add_lease_service(self.server)
+        self._add_runner_services(self.server)
         self._add_administration(self.server)
-        self._add_internal(self.server)
-        self.housekeeping.start()
         _add_unimplemented(self.server)
+        self.housekeeping.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish accepted work and disconnect; the server has already stopped."""
+        """Finish the accepted work and disconnect; the server has stopped before."""
         await self.housekeeping.stop()
         await self._webhook_client.close()
-        await self.tasks.close()
+        await self.create.close()
         await self.reports.close()
         await end_tasks(self._background)
         await self.pool.close()
 
-    def _add_administration(self, server: Server) -> None:
-        """Add the services of tenants, API keys and task types."""
-        tenants = TenantServicer(self.pool, self.bus)
-        server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
-        api_keys = ApiKeyServicer(self.pool, server.authenticator.invalidate)
-        server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
-        types = TaskTypeServicer(self.pool, self.bus, self._settings.egress())
-        server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
-
-    def _add_internal(self, server: Server) -> None:
-        """Add the services of schedulers, runners and administrators, and make the housekeeping."""
-        self.reports = ReportBatch(self.pool, self.bus, self.hub, self.types)
-        leases = LeaseServicer(
-            self.pool,
-            self.bus,
-            self.bounds,
-            self.usage,
-            self.hub,
-            self.followers,
-            self.reports,
-            self.tasks,
-            self.types,
-            server.draining,
-            self.tasks.specs,
-        )
-        server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, leases)
-        server.on_drain(leases.close_watches)
-        sessions = SessionServicer(self.pool, self.bus, self.hub, self.reports)
-        server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
-        runners = RunnerServicer(self.pool, self.bus, self.hub)
-        server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
+    def _make_shared_parts(self) -> None:
+        """The parts that more than one service uses, or that are closed at the end."""
+        creator = TaskCreator(self.pool, self._classes, self._after_commit)
+        self.create = CreateHandler(self.pool, self.tenants, self.types, self._specs, creator)
+        reports = ReportWriter(self.pool, self.bus, merge_details)
+        self.reports = ReportBatch(reports, self._result_checks, self.hub)
         self.housekeeping = Housekeeping(
             self._settings.database_url,
             self.pool,
@@ -139,15 +142,81 @@ class TaskDb:
             self.bounds,
             self.usage,
             self._after_commit,
-            self.tasks.apply_reports,
+            self.inbox.apply_all,
             self._webhook_sender(),
             self.metrics,
             grace=self._settings.reap_grace,
             options=self._settings.job_options(),
             leads=self._settings.housekeeping,
         )
-        run_job = self.housekeeping.run_job
-        admin = AdminServicer(self.pool, self._after_commit, self.metrics.check_ran, run_job)
+
+    def _add_task_service(self, server: Server) -> None:
+        """TaskService, for users."""
+        events = TaskEvents(self.pool)
+        self.hub.before_waking(events.prepare)
+        editor = Editor(self.pool, self._classes, self._after_commit)
+        servicer = compose(
+            task_service_pb2_grpc.TaskServiceServicer,
+            self.create,
+            ReadHandler(self.pool, self.hub),
+            ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit)),
+            UpdateHandler(self.pool, self._specs, editor, self.types),
+            ExternalReportHandler(self.pool, self.inbox, self._result_checks),
+            WatchHandler(self.pool, self.hub, events),
+            LogReadHandler(self.pool, self.hub, self.followers),
+            CheckpointReadHandler(self.pool),
+            AuditHandler(self.pool),
+            StatsHandler(self.pool),
+        )
+        server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, servicer)
+
+    def _add_lease_service(self, server: Server) -> None:
+        """LeaseService, for schedulers."""
+        queue_watch = QueueWatchHandler(self.pool, self.bus, self.bounds, self.usage, server.draining)
+        server.on_drain(queue_watch.close)
+        servicer = compose(
+            lease_service_pb2_grpc.LeaseServiceServicer,
+            ClaimHandler(self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub),
+            RunReportHandler(self.reports),
+            RenewHandler(self.pool, self.bus, self.hub),
+            queue_watch,
+            LogAppendHandler(self.pool, self.followers),
+            LeasedCheckpointHandler(self.pool, self.hub),
+            ChildHandler(self.pool, self.create),
+            ExplainHandler(self.pool, self._specs, self.types),
+        )
+        server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, servicer)
+
+    def _add_runner_services(self, server: Server) -> None:
+        """SessionService for schedulers, RunnerService for administrators."""
+        sessions = compose(
+            session_service_pb2_grpc.SessionServiceServicer,
+            SessionHandler(self.pool, self.bus, self.hub, self.reports),
+        )
+        server.add(session_service_pb2_grpc.add_SessionServiceServicer_to_server, sessions)
+        runners = compose(
+            runner_service_pb2_grpc.RunnerServiceServicer, RunnerHandler(self.pool, self.bus, self.hub)
+        )
+        server.add(runner_service_pb2_grpc.add_RunnerServiceServicer_to_server, runners)
+
+    def _add_administration(self, server: Server) -> None:
+        """Tenants, keys, task types and AdminService."""
+        tenants = compose(tenant_service_pb2_grpc.TenantServiceServicer, TenantHandler(self.pool, self.bus))
+        server.add(tenant_service_pb2_grpc.add_TenantServiceServicer_to_server, tenants)
+        api_keys = compose(
+            api_key_service_pb2_grpc.ApiKeyServiceServicer,
+            ApiKeyHandler(self.pool, server.authenticator.invalidate),
+        )
+        server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
+        types = compose(
+            task_type_service_pb2_grpc.TaskTypeServiceServicer,
+            TaskTypeHandler(self.pool, self.bus, self._settings.egress()),
+        )
+        server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
+        admin = compose(
+            admin_service_pb2_grpc.AdminServiceServicer,
+            AdminHandler(self.pool, self._after_commit, self.metrics.check_ran, self.housekeeping.run_job),
+        )
         server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
 
     def _webhook_sender(self) -> WebhookSender:
@@ -165,8 +234,8 @@ class TaskDb:
         """Publish what a transaction has written."""
         self.bus.publish(notice)
 
-    async def _end_streams(self) -> None:
-        """Let watches and tails send their last message."""
+    async def _close_streams(self) -> None:
+        """Let watches and tails of logs send that they are closing."""
         self.hub.close()
 
 
@@ -177,7 +246,7 @@ async def serve(settings: ServerSettings) -> None:
 
 
 def _add_unimplemented(server: Server) -> None:
-    # RPCs that are not implemented yet answer UNIMPLEMENTED, under the same access policy.
+    # Its RPCs return UNIMPLEMENTED, to callers whom the policy admits.
     server.add(
         global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
         global_task_service_pb2_grpc.GlobalTaskServiceServicer(),

@@ -31,8 +31,8 @@ def documented(*services: str) -> set[Pair]:
     return {(rpc, reason) for rpc, text in texts.items() for reason in _reasons(text, texts)}
 
 
-def silent_about_repeats(*services: str) -> set[str]:
-    """The RPCs that change something and whose comment does not say what a repeat does."""
+def undocumented_repeats(*services: str) -> set[str]:
+    """The mutating RPCs whose comment does not document the effect of a repetition."""
     return {
         match["name"]
         for service in services

@@ -22,7 +22,7 @@ RUNNER = api_key_pb2.PRINCIPAL_KIND_RUNNER
 
 
 async def make(caller: Caller, key_id: str = "", **fields: Any) -> Service.CreateApiKeyResponse:
-    """A new key, of the tenant "default" unless said otherwise."""
+    """A new key, of the tenant "default" by default."""
     fields.setdefault("kind", TENANT)
     if fields["kind"] == TENANT:
         fields.setdefault("tenant", "default")
@@ -60,7 +60,7 @@ async def replica(taskdb: RunningTaskDb) -> AsyncIterator[RunningTaskDb]:
         yield running
 
 
-async def test_secret_is_told_once_and_only_its_digest_is_stored(
+async def test_secret_is_returned_once_and_only_its_digest_is_stored(
     admin: Caller, taskdb: RunningTaskDb
 ) -> None:
     made = await make(admin, "mykey1", description="for tests")
@@ -133,7 +133,7 @@ async def test_a_tenant_manages_its_own_keys_only(
 async def test_a_revoked_key_is_refused_at_once_here_and_within_10_s_on_every_replica(
     admin: Caller, taskdb: RunningTaskDb, replica: RunningTaskDb
 ) -> None:
-    # A replica trusts what it has verified for so long; the one of this test for no time at all.
+    # The time for which a replica caches a verified key; the replica of this test does not cache.
     usual = ServerSettings(database_url=taskdb.url)
     assert usual.key_cache_ttl <= timedelta(seconds=9)
     made = await make(admin)
@@ -214,8 +214,8 @@ async def test_runner_keys_carry_the_scope_they_were_made_with(
 ) -> None:
     scope = api_key_pb2.RunnerScope(runner_id="gpu-*", tenants=["default"], labels={"zone": "a"})
     made = await make(admin, kind=RUNNER, runner_scope=scope)
-    answer = await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))
-    assert answer.api_key.runner_scope == scope
+    response = await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))
+    assert response.api_key.runner_scope == scope
     await revoke(admin, made.api_key.name)
     with pytest.raises(errors.Unauthenticated):
         await scheduler.sessions.VerifyApiKey(session_service_pb2.VerifyApiKeyRequest(key=made.secret))

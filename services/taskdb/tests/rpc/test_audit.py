@@ -1,4 +1,4 @@
-"""ListAuditEvents: who did what to which resource, newest first, by every field it can be asked for."""
+"""ListAuditEvents: actor, event and resource, newest first, filtered by every field."""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,13 +41,13 @@ async def events(caller: Any, filter: str = "", **options: Any) -> list[audit_pb
             return found
 
 
-async def test_the_history_of_a_task_tells_who_did_what_newest_first(
+async def test_audit_of_a_task_names_actor_and_event_newest_first(
     tenant: Any, yard: Yard, make_task: Made
 ) -> None:
     created = await tenant.tasks.CreateTask(make_task(task_id="a", request_id="r-1"))
     await tenant.tasks.CreateTask(make_task(task_id="b"))
     runner, _ = await yard.hello()
-    assignments = {a.lease.task: a for a in (await yard.pop(runner)).assignments}
+    assignments = {a.lease.task: a for a in (await yard.claim(runner)).assignments}
     mine = assignments[created.task.name]
     await yard.report(runner, started(mine), succeeded(mine, exit_code=0))
     found = await events(tenant, f'resource = "{created.task.name}"')
@@ -93,7 +93,7 @@ async def test_events_are_found_by_type_actor_time_and_request(
     for index in range(4):
         await tenant.tasks.CreateTask(make_task(task_id=f"t{index}", request_id=f"q-{index}"))
     runner, _ = await yard.hello()
-    assignments = list((await yard.pop(runner)).assignments)
+    assignments = list((await yard.claim(runner)).assignments)
     await yard.report(runner, *(started(a) for a in assignments))
     await yard.report(runner, failed(assignments[0], "BROKEN", permanent=True))
 
@@ -172,7 +172,7 @@ async def test_events_of_runners_and_administration_are_named_by_their_resource(
     "filter",
     ['resource = "a"', 'resource = "tenants/a/logs/b"', 'event_type = "task.made"', "phase = 1", "time = 5"],
 )
-async def test_a_filter_that_cannot_be_meant_is_refused(tenant: Any, filter: str) -> None:
+async def test_invalid_audit_filter_is_rejected(tenant: Any, filter: str) -> None:
     with pytest.raises(FilterInvalid):
         await listed(tenant, filter)
 

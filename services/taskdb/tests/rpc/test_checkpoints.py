@@ -37,13 +37,13 @@ PIECE = 262_144
 async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.Assignment]:
     await yard.create()
     runner, _ = await yard.hello()
-    return runner, (await yard.pop(runner)).assignments[0]
+    return runner, (await yard.claim(runner)).assignments[0]
 
 
 def pieces(
     runner_id: str, lease: lease_pb2.LeaseRef, sequence: int, data: bytes, **header: Any
 ) -> list[lease_service_pb2.WriteCheckpointRequest]:
-    """The requests that write a checkpoint; `header` replaces what its header says."""
+    """The requests that write a checkpoint; `header` replaces fields of its header."""
     fields = {
         "task": lease.task,
         "generation": lease.generation,
@@ -101,10 +101,12 @@ async def test_a_large_checkpoint_comes_back_as_it_was_written(yard: Yard) -> No
     assert task.metadata.resource_version == 4
 
 
-async def test_a_checkpoint_leaves_what_the_workload_said_of_its_progress(yard: Yard) -> None:
+async def test_checkpoint_keeps_the_progress_message_of_the_workload(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
-    told = common_pb2.Progress(percent=30, message="frames 300/1000", step=3)
-    await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=told))
+    progress = common_pb2.Progress(percent=30, message="frames 300/1000", step=3)
+    await yard.report(
+        runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=progress)
+    )
     await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=40))
     progress = (await yard.task(assignment.lease.task)).status.progress
     assert (progress.percent, progress.message, progress.step) == (40, "frames 300/1000", 3)
@@ -197,7 +199,7 @@ async def test_the_next_holder_reads_what_the_last_one_wrote(yard: Yard) -> None
     release = lease_pb2.RunReport(lease=assignment.lease)
     release.released.reason = lease_pb2.RELEASE_REASON_NO_CAPACITY
     await yard.report(runner, release)
-    again = (await yard.pop(runner)).assignments[0]
+    again = (await yard.claim(runner)).assignments[0]
     assert again.checkpoint.sequence == 1
     assert await read_leased(yard, runner.id, again.lease) == b"state"
     with pytest.raises(StaleGeneration):
@@ -210,7 +212,7 @@ async def test_the_next_holder_reads_what_the_last_one_wrote(yard: Yard) -> None
 @pytest.mark.covers("WriteCheckpoint", "TASK_TERMINAL")
 @pytest.mark.covers("ReadLeasedCheckpoint", "LEASE_NOT_HELD")
 @pytest.mark.covers("ReadLeasedCheckpoint", "NOT_FOUND")
-async def test_who_does_not_hold_the_lease_is_refused(yard: Yard) -> None:
+async def test_checkpoint_calls_without_the_lease_are_rejected(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     with pytest.raises(LeaseNotHeld):
         await write(yard, pieces("somebody-else", assignment.lease, 1, b"x"))
@@ -225,7 +227,7 @@ async def test_who_does_not_hold_the_lease_is_refused(yard: Yard) -> None:
 
 @pytest.mark.covers("ListCheckpoints", "NOT_FOUND")
 @pytest.mark.covers("ReadCheckpoint", "NOT_FOUND")
-async def test_what_there_is_not_is_not_found(yard: Yard) -> None:
+async def test_missing_checkpoint_is_not_found(yard: Yard) -> None:
     (name,) = await yard.create()
     with pytest.raises(NotFound):
         await yard.tenant.tasks.ListCheckpoints(task_service_pb2.ListCheckpointsRequest(parent=f"{name}0"))

@@ -28,12 +28,12 @@ async def create(
 async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.Assignment]:
     await yard.create()
     runner, _ = await yard.hello()
-    return runner, (await yard.pop(runner)).assignments[0]
+    return runner, (await yard.claim(runner)).assignments[0]
 
 
 async def test_a_child_belongs_to_its_parent_and_its_tenant(yard: Yard) -> None:
     runner, parent = await claimed(yard)
-    # What the child says about tenant and parent is of no account.
+    # Tenant and parent in the request for the child are ignored.
     (name,) = await create(
         yard, runner.id, parent.lease, child(parent_task="tenants/default/tasks/other", id="mine")
     )

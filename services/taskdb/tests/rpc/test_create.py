@@ -1,4 +1,4 @@
-"""CreateTask: what is stored, what is answered, what is refused."""
+"""CreateTask: the stored task, the response and the errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ async def count_rows(taskdb: Any) -> tuple[int, ...]:
     return tuple((await taskdb.rows(sql))[0])
 
 
-async def test_answer_is_the_stored_task_with_defaults(taskdb: Any, tenant: Any, make_task: MakeTask) -> None:
+async def test_response_is_the_stored_task_with_defaults(
+    taskdb: Any, tenant: Any, make_task: MakeTask
+) -> None:
     response = await tenant.tasks.CreateTask(make_task(labels={"team": "a"}))
     task = response.task
     assert response.outcome == CREATED
@@ -55,7 +57,7 @@ async def test_given_half_second_backoff_is_not_mixed_with_the_default(
     assert task.spec.stop_grace_period == Duration(nanos=1_000_000)
 
 
-async def test_views_leave_out_what_they_say(tenant: Any, make_task: MakeTask) -> None:
+async def test_views_leave_out_the_documented_fields(tenant: Any, make_task: MakeTask) -> None:
     request = make_task(payload=common_pb2.Payload(raw=b"{}"), env=[common_pb2.EnvVar(name="A", value="b")])
     request.view = task_service_pb2.TASK_VIEW_BASIC
     basic = (await tenant.tasks.CreateTask(request)).task
@@ -146,7 +148,7 @@ async def test_validate_only_stores_nothing(taskdb: Any, tenant: Any, make_task:
 # --- admission
 
 
-async def test_drop_if_running_answers_the_live_task(taskdb: Any, tenant: Any, make_task: MakeTask) -> None:
+async def test_drop_if_running_returns_the_live_task(taskdb: Any, tenant: Any, make_task: MakeTask) -> None:
     live = await tenant.create(slot="s")
     drop = task_pb2.ADMISSION_POLICY_DROP_IF_RUNNING
     first = await tenant.tasks.CreateTask(make_task(slot="s", admission=drop, request_id="once"))
@@ -169,9 +171,9 @@ async def test_replace_cancels_waiters_and_asks_the_holder(
     assert set(response.replaced_tasks) == {running.name, waiting.name}
     assert response.task.status.pending_reason == task_pb2.PENDING_REASON_SLOT_BUSY
     assert (await tenant.get(waiting.name)).status.phase == task_pb2.TASK_PHASE_CANCELLED
-    asked = (await tenant.get(running.name)).status.requested_action
-    assert asked.action == task_pb2.TASK_ACTION_CANCEL
-    assert asked.reason == f"replaced by {response.task.metadata.id}"
+    requested = (await tenant.get(running.name)).status.requested_action
+    assert requested.action == task_pb2.TASK_ACTION_CANCEL
+    assert requested.reason == f"replaced by {response.task.metadata.id}"
 
 
 async def test_replace_of_a_queued_task_takes_the_slot_at_once(

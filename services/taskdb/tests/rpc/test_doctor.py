@@ -41,7 +41,7 @@ async def leadership(quiet: RunningTaskDb) -> Leadership:
 async def run_on(yard: Yard, name: str = "") -> Any:
     """The assignment of a task that a runner has started."""
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     return assignment
 
@@ -57,7 +57,7 @@ async def test_a_healthy_suite_has_no_findings(yard: Yard, admin: Caller) -> Non
 
 async def run_on_all(yard: Yard) -> None:
     runner, _ = await yard.hello()
-    assignments = (await yard.pop(runner)).assignments
+    assignments = (await yard.claim(runner)).assignments
     await yard.report(runner, *(started(a) for a in assignments))
     await yard.report(runner, succeeded(assignments[0]))
 
@@ -72,7 +72,7 @@ async def test_a_task_that_lost_its_lease_is_claimed_again(
     await quiet.execute("DELETE FROM changes WHERE event IN (2, 3)")
     await expect_repaired(admin, quiet, "task-without-queue-row")
     runner, _ = await yard.hello("runner-2")
-    (again,) = (await yard.pop(runner)).assignments
+    (again,) = (await yard.claim(runner)).assignments
     assert again.lease.task == name
 
 
@@ -119,7 +119,7 @@ async def test_an_overdue_lease_is_expired(yard: Yard, admin: Caller, quiet: Run
 async def test_a_lease_of_an_ended_task_is_removed(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:
     await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await quiet.execute("CREATE TABLE kept AS SELECT * FROM leases")
     await yard.report(runner, started(assignment), succeeded(assignment))
     await quiet.execute("INSERT INTO leases SELECT * FROM kept")
@@ -150,7 +150,7 @@ async def test_the_queue_row_of_a_queued_task_is_restored(
     await quiet.execute("DELETE FROM queue")
     await expect_repaired(admin, quiet, "task-without-queue-row", 3)
     runner, _ = await yard.hello()
-    assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(names)
+    assert sorted(a.lease.task for a in (await yard.claim(runner)).assignments) == sorted(names)
 
 
 async def test_the_timer_of_a_delayed_task_is_restored(
@@ -184,7 +184,7 @@ async def test_a_slot_without_an_owner_goes_to_its_next_waiter(
     await quiet.execute("DELETE FROM tasks WHERE task_id = %s", task_id(first))
     await expect_repaired(admin, quiet, "slot-without-head")
     runner, _ = await yard.hello()
-    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [second]
+    assert [a.lease.task for a in (await yard.claim(runner)).assignments] == [second]
 
 
 async def test_counters_are_set_to_a_recount(yard: Yard, admin: Caller, quiet: RunningTaskDb) -> None:

@@ -87,7 +87,7 @@ class Work:
 
     async def run(self, runner: Runner) -> None:
         while not await self._ended():
-            for assignment in (await self._yard.pop(runner, 4)).assignments:
+            for assignment in (await self._yard.claim(runner, 4)).assignments:
                 await self._run_one(runner, assignment)
 
     async def _run_one(self, runner: Runner, assignment: Assignment) -> None:
@@ -152,7 +152,7 @@ async def test_repairs_do_not_change_healthy_tasks(taskdb: RunningTaskDb, yard: 
     await yard.create(5)
     await yard.create(2, slot="a")
     runner, _ = await yard.hello()
-    assignments = (await yard.pop(runner, 4)).assignments
+    assignments = (await yard.claim(runner, 4)).assignments
     await yard.report(runner, *(started(a) for a in assignments))
     await yard.report(runner, succeeded(assignments[0]))
     tables = ("tasks", "leases", "queue", "slots", "timers", "changes")

@@ -199,7 +199,7 @@ async def test_no_lease_is_expired_before_its_runner_could_renew_it(
     """As after an outage of everything: the leases have been over for long, the leader is new."""
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
     alone = await run_doctor(admin, repair=True)
@@ -222,7 +222,7 @@ async def test_no_lease_is_expired_by_a_term_without_stored_grace_or_after_a_dat
 ) -> None:
     await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     await quiet.execute("UPDATE leases SET expire_time = now() - interval '10 minutes'")
     for damage in (

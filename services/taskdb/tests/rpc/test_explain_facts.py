@@ -1,4 +1,4 @@
-"""LeaseService.ReadExplainFacts: what schedulers are told about a task's way to a runner."""
+"""LeaseService.ReadExplainFacts: the facts from which a scheduler explains why a task is not running."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_a_spec_that_breaks_a_rule_is_refused_by_its_path(yard: Yard) -> N
 
 
 @pytest.mark.covers("ReadExplainFacts", "TASK_TYPE_UNKNOWN")
-async def test_a_spec_without_execution_needs_a_known_type(yard: Yard) -> None:
+async def test_spec_without_execution_needs_a_registered_type(yard: Yard) -> None:
     with pytest.raises(TaskTypeUnknown):
         await yard.scheduler.leases.ReadExplainFacts(
             Request(tenant="default", spec=task_pb2.TaskSpec(task_type="none"))

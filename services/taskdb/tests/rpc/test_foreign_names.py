@@ -1,4 +1,4 @@
-"""Nobody sees another tenant: every RPC, with every name in its request made foreign, answers NOT_FOUND."""
+"""No caller sees another tenant: every RPC returns NOT_FOUND for a foreign name in any field."""
 
 from __future__ import annotations
 
@@ -153,8 +153,8 @@ def made_foreign(request: Message, path: tuple[Any, ...]) -> Message:
     return copy
 
 
-async def answer(caller: Caller, stub: str, rpc: str, request: Message) -> errors.TaskyardError | Message:
-    """What a call answers: its error, or the first message."""
+async def outcome_of(caller: Caller, stub: str, rpc: str, request: Message) -> errors.TaskyardError | Message:
+    """The outcome of a call: its error, or the first message."""
     try:
         call = getattr(getattr(caller, stub), rpc)(request, timeout=20)
         if hasattr(call, "read"):
@@ -200,7 +200,7 @@ async def test_every_foreign_name_in_every_request_is_not_found(world: Caller, t
         request = REQUESTS[rpc]()
         for path in names_in(request):
             foreign = made_foreign(request, path)
-            found = await answer(world, stub, rpc, foreign)
+            found = await outcome_of(world, stub, rpc, foreign)
             tried += 1
             if isinstance(found, Message) and hasattr(found, "results"):
                 found = from_status(found.results[0].status)

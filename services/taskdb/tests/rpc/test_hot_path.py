@@ -1,4 +1,4 @@
-"""What the hot path writes: the same in large batches as in small ones, without indexes in the way of HOT."""
+"""The hot path writes the same rows in large and small batches, and no index prevents HOT updates."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_the_order_of_a_copied_batch_is_kept(yard: Yard, tenant: Any, make
     request = task_service_pb2.BatchCreateTasksRequest(parent="tenants/default", requests=items)
     await tenant.tasks.BatchCreateTasks(request)
     runner, _ = await yard.hello()
-    claimed = (await yard.pop(runner, COUNT)).assignments
+    claimed = (await yard.claim(runner, COUNT)).assignments
     assert [one.lease.task.rsplit("/", 1)[1] for one in claimed] == [item.task_id for item in items]
 
 
@@ -92,10 +92,10 @@ async def test_one_taken_id_fails_no_other_task_of_a_copied_batch(tenant: Any, m
     assert [n for n, result in enumerate(response.results) if result.HasField("error")] == [7]
 
 
-async def test_runs_of_many_successes_are_told_as_those_of_one(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_batched_successes_are_recorded_like_single_ones(yard: Yard, taskdb: RunningTaskDb) -> None:
     await yard.create(COUNT)
     runner, _ = await yard.hello()
-    claimed = (await yard.pop(runner, COUNT)).assignments
+    claimed = (await yard.claim(runner, COUNT)).assignments
     reports: list[lease_pb2.RunReport] = []
     for assignment in claimed:
         reports += [started(assignment), succeeded(assignment, exit_code=0)]
@@ -104,7 +104,7 @@ async def test_runs_of_many_successes_are_told_as_those_of_one(yard: Yard, taskd
         "SELECT array_agg((event, version, generation, attempt, phase, previous_phase, actor_id, runner_id, "
         "exit_code)::text ORDER BY id) FROM change_log WHERE resource_kind = 1 GROUP BY resource_id"
     )
-    assert len(rows) == COUNT and len({tuple(told[1:]) for (told,) in rows}) == 1, rows[:2]
+    assert len(rows) == COUNT and len({tuple(change[1:]) for (change,) in rows}) == 1, rows[:2]
     (run,) = await taskdb.rows(
         "SELECT DISTINCT generation, attempt, state, exit_code, runner_id FROM ended_runs"
     )
@@ -118,12 +118,12 @@ async def test_a_runners_successes_and_failures_are_counted_once(
 ) -> None:
     await yard.create(4)
     runner, _ = await yard.hello()
-    plain, detailed, broken, again = (await yard.pop(runner, 4)).assignments
-    told = succeeded(detailed)
-    told.details.update({"key": "value"})
+    plain, detailed, broken, again = (await yard.claim(runner, 4)).assignments
+    report = succeeded(detailed)
+    report.details.update({"key": "value"})
     for _ in range(2):
         await yard.report(runner, started(plain), succeeded(plain))
-        await yard.report(runner, started(detailed), told)
+        await yard.report(runner, started(detailed), report)
         await yard.report(runner, started(broken), failed(broken, permanent=True))
         await yard.report(runner, started(again), failed(again))
     counts = await taskdb.rows("SELECT completed_count, failed_count FROM runner_counts")
@@ -132,7 +132,7 @@ async def test_a_runners_successes_and_failures_are_counted_once(
     assert (shown.runner.completed_count, shown.runner.failed_count) == (2, 2)
 
 
-async def test_no_index_stands_in_the_way_of_a_hot_outcome(taskdb: RunningTaskDb) -> None:
+async def test_no_index_prevents_hot_updates_of_an_outcome(taskdb: RunningTaskDb) -> None:
     rows = await taskdb.rows(
         "SELECT DISTINCT a.attname::text FROM pg_depend d JOIN pg_class i ON i.oid = d.objid "
         "JOIN pg_am m ON m.oid = i.relam "
@@ -153,7 +153,7 @@ async def test_a_task_that_heads_its_slot_at_once_is_in_no_index_of_waiters(
     indexed = "SELECT task_id FROM tasks WHERE live_slot IS NOT NULL"
     assert await taskdb.rows(indexed) == [(waiter.rpartition("/")[2],)]
     runner, _ = await yard.hello()
-    (claimed,) = (await yard.pop(runner)).assignments
+    (claimed,) = (await yard.claim(runner)).assignments
     assert claimed.lease.task == head
     await yard.report(runner, started(claimed), succeeded(claimed))
     assert await taskdb.rows(indexed) == []
@@ -164,7 +164,7 @@ async def test_a_task_that_heads_its_slot_at_once_is_in_no_index_of_waiters(
 async def test_lists_by_phase_and_by_end_miss_nothing(yard: Yard, tenant: Any, order: str) -> None:
     names = await yard.create(6)
     runner, _ = await yard.hello()
-    claimed = (await yard.pop(runner, 5)).assignments
+    claimed = (await yard.claim(runner, 5)).assignments
     for n, assignment in enumerate(claimed):
         outcome = failed(assignment, permanent=True) if n % 2 else succeeded(assignment)
         await yard.report(runner, started(assignment), outcome)

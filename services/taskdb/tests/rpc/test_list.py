@@ -223,7 +223,7 @@ async def test_resume_token_of_a_list_leads_on_into_a_watch(taskdb: Any, tenant:
         if "after" in seen:
             break
     call.cancel()
-    # What the list shows may come again, never too late.
+    # The watch may repeat tasks of the list, but misses no change.
     assert seen in (["after"], ["before", "after"])
 
 

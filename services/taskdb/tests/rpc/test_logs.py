@@ -18,7 +18,7 @@ async def claimed(yard: Yard) -> tuple[Runner, lease_pb2.LeaseRef]:
     """A runner that holds the lease of a new task."""
     await yard.create()
     runner, _ = await yard.hello()
-    return runner, (await yard.pop(runner)).assignments[0].lease
+    return runner, (await yard.claim(runner)).assignments[0].lease
 
 
 async def append(

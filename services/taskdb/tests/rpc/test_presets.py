@@ -137,13 +137,13 @@ async def test_a_success_after_a_failure_leaves_no_error(
     runner, _ = await yard.hello("worker-001-kind")
     name = (await create(tenant, PROBLEM, {"problem_id": "p"})).name
     stored = "SELECT phase, error IS NULL, error_code FROM tasks"
-    (first,) = (await yard.pop(runner)).assignments
+    (first,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(first), failed(first, permanent=True))
     assert (await tenant.get(name)).status.error.code == "EXIT_NONZERO"
     assert await taskdb.rows(stored) == [(11, False, "EXIT_NONZERO")]
     await tenant.tasks.RetryTask(task_service_pb2.RetryTaskRequest(name=name))
     assert not (await tenant.get(name)).status.HasField("error")
-    (second,) = (await yard.pop(runner)).assignments
+    (second,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(second), succeeded(second))
     done = await tenant.get(name)
     assert done.status.phase == task_pb2.TASK_PHASE_SUCCEEDED and not done.status.HasField("error")
@@ -151,13 +151,13 @@ async def test_a_success_after_a_failure_leaves_no_error(
 
 
 @pytest.mark.seed("S0.12-19", "S1.18", "S1.50-51")
-async def test_runner_result_error_and_times_are_told(admin: Caller, yard: Yard, tenant: Caller) -> None:
+async def test_status_has_runner_result_error_and_times(admin: Caller, yard: Yard, tenant: Caller) -> None:
     await load(admin, "aiopslab")
     runner, _ = await yard.hello("worker-001-kind")
     names = [(await create(tenant, PROBLEM, {"problem_id": "p"})).name for _ in range(2)]
     waiting = await tenant.get(names[0])
     assert not waiting.status.runner and waiting.metadata.HasField("create_time")
-    first, second = (await yard.pop(runner)).assignments
+    first, second = (await yard.claim(runner)).assignments
     await yard.report(runner, started(first), started(second))
     running = await tenant.get(first.lease.task)
     assert running.status.runner == "runners/worker-001-kind" and running.status.HasField("start_time")

@@ -96,14 +96,14 @@ async def test_queued_tasks_of_a_quarantined_spec_are_paused_and_resumed_by_its_
     for _ in range(2):
         await sweep.run(leadership)
     runner, _ = await yard.hello()
-    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [harmless]
+    assert [a.lease.task for a in (await yard.claim(runner)).assignments] == [harmless]
     for task in waiting:
         assert (await yard.task(task)).status.phase == task_pb2.TASK_PHASE_PAUSED
     request = admin_service_pb2.ListQuarantinesRequest(parent="tenants/default")
     (held,) = (await admin.admin.ListQuarantines(request)).quarantines
     await admin.admin.ReleaseQuarantine(admin_service_pb2.ReleaseQuarantineRequest(name=held.name))
     await sweep.run(leadership)
-    assert sorted(a.lease.task for a in (await yard.pop(runner)).assignments) == sorted(waiting)
+    assert sorted(a.lease.task for a in (await yard.claim(runner)).assignments) == sorted(waiting)
     assert not await quiet.rows("SELECT FROM quarantine_holds")
     assert_invariants(quiet.url)
 
@@ -130,14 +130,14 @@ async def test_an_idle_runner_gets_no_quarantined_spec_and_runs_it_after_the_rel
     again = await yard.create(2, execution=POISON, retention=Duration(seconds=5))
     (harmless,) = await yard.create()
     await yard.tenant.tasks.RetryTask(task_service_pb2.RetryTaskRequest(name=first))
-    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [harmless]
+    assert [a.lease.task for a in (await yard.claim(runner)).assignments] == [harmless]
     for name in (first, *again):
         assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_PAUSED
     reasons = await quiet.rows("SELECT DISTINCT details->>'reason' FROM changes WHERE event = 6")
     assert len(reasons) == 1 and reasons[0][0].startswith("its spec is quarantined: quarantines/")
     assert_invariants(quiet.url)
     await release(admin)
-    assert {a.lease.task for a in (await yard.pop(runner)).assignments} == {first, *again}
+    assert {a.lease.task for a in (await yard.claim(runner)).assignments} == {first, *again}
     assert not await quiet.rows("SELECT FROM quarantine_holds")
     assert_invariants(quiet.url)
 
@@ -149,7 +149,7 @@ async def test_a_task_resumed_while_its_spec_is_quarantined_is_paused_again(
     await poisoned(quiet, yard)
     (name,) = await yard.create(execution=POISON)
     for _ in range(2):
-        assert not (await yard.pop(runner)).assignments
+        assert not (await yard.claim(runner)).assignments
         assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_PAUSED
         await yard.tenant.tasks.ResumeTask(task_service_pb2.ResumeTaskRequest(name=name))
     assert_invariants(quiet.url)
@@ -163,11 +163,11 @@ async def test_a_lost_run_of_a_spec_quarantined_meanwhile_is_not_claimed_again(
     await poisoned(quiet, yard)
     runner, _ = await yard.hello()
     assert await quiet.rows("SELECT has_lease FROM queue") == [(True,)]
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_PAUSED
     assert_invariants(quiet.url)
     await release(admin)
-    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [name]
+    assert [a.lease.task for a in (await yard.claim(runner)).assignments] == [name]
 
 
 async def test_a_claim_from_many_lanes_passes_over_quarantined_specs(
@@ -177,7 +177,7 @@ async def test_a_claim_from_many_lanes_passes_over_quarantined_specs(
     await poisoned(quiet, yard)
     held = [(await yard.create(execution=POISON, priority=priority))[0] for priority in range(1, 9)]
     good = [(await yard.create(priority=priority))[0] for priority in range(1, 9)]
-    assert {a.lease.task for a in (await yard.pop(runner)).assignments} == set(good)
+    assert {a.lease.task for a in (await yard.claim(runner)).assignments} == set(good)
     for name in held:
         assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_PAUSED
     assert_invariants(quiet.url)
@@ -188,10 +188,10 @@ async def test_a_quarantine_applies_to_claims_of_another_replica(quiet: RunningT
         there = await make_yard(other, await other.caller(api_keys.SCHEDULER), await other.caller(), "s-2")
         runner, _ = await there.hello()
         (before,) = await there.create(execution=POISON)
-        assert [a.lease.task for a in (await there.pop(runner)).assignments] == [before]
+        assert [a.lease.task for a in (await there.claim(runner)).assignments] == [before]
         await poisoned(quiet, yard)
         (name,) = await there.create(execution=POISON)
-        assert not (await there.pop(runner)).assignments
+        assert not (await there.claim(runner)).assignments
         assert (await there.task(name)).status.phase == task_pb2.TASK_PHASE_PAUSED
 
 

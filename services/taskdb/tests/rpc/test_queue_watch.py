@@ -1,4 +1,4 @@
-"""What a scheduler is told of lanes, when, and what that costs."""
+"""WatchQueue: which lanes a scheduler receives, when, and at what cost."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from taskyard_taskdb.storage.tenant import api_keys
 
 
 class Board:
-    """What a watch has said of the lanes so far: the backlog of each that has work."""
+    """The lanes that a watch has sent so far: the backlog of each lane that has work."""
 
     def __init__(self, yard: Yard) -> None:
         request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
         self._call = yard.scheduler.leases.WatchQueue(request)
         self.backlogs: dict[tuple[int, int], int] = {}
 
-    async def hear(self, until: Callable[[dict[tuple[int, int], int]], bool]) -> None:
-        """Take steps over until the board is as it should be."""
+    async def receive(self, until: Callable[[dict[tuple[int, int], int]], bool]) -> None:
+        """Read responses until the backlogs fulfil a condition."""
         async with asyncio.timeout(15):
             while True:
                 step = await self._call.read()
@@ -51,34 +51,34 @@ async def yard(quiet: RunningTaskDb) -> Yard:
 @pytest.fixture
 async def board(yard: Yard) -> AsyncIterator[Board]:
     made = Board(yard)
-    await made.hear(lambda backlogs: backlogs == {})
+    await made.receive(lambda backlogs: backlogs == {})
     yield made
     made.close()
 
 
-async def test_new_tasks_add_to_the_backlog_that_was_told(yard: Yard, board: Board) -> None:
+async def test_new_tasks_add_to_the_backlog_that_was_sent(yard: Yard, board: Board) -> None:
     await yard.create(2)
-    await board.hear(lambda backlogs: list(backlogs.values()) == [2])
+    await board.receive(lambda backlogs: list(backlogs.values()) == [2])
     await yard.create(3)
-    await board.hear(lambda backlogs: list(backlogs.values()) == [5])
+    await board.receive(lambda backlogs: list(backlogs.values()) == [5])
     await yard.create(1, priority=90)
-    await board.hear(lambda backlogs: sorted(backlogs.values()) == [1, 5])
+    await board.receive(lambda backlogs: sorted(backlogs.values()) == [1, 5])
 
 
-async def test_a_lane_is_told_as_it_is_once_its_tasks_were_claimed(yard: Yard, board: Board) -> None:
+async def test_lane_is_sent_again_after_its_tasks_were_claimed(yard: Yard, board: Board) -> None:
     runner, _ = await yard.hello()
     await yard.create(3)
-    await board.hear(lambda backlogs: list(backlogs.values()) == [3])
+    await board.receive(lambda backlogs: list(backlogs.values()) == [3])
     lanes = await yard.lane_claims()
-    await yard.pop(runner, 2, lanes=lanes)
-    await board.hear(lambda backlogs: list(backlogs.values()) == [1])
-    await yard.pop(runner, 2, lanes=lanes)
-    await board.hear(lambda backlogs: backlogs == {})
+    await yard.claim(runner, 2, lanes=lanes)
+    await board.receive(lambda backlogs: list(backlogs.values()) == [1])
+    await yard.claim(runner, 2, lanes=lanes)
+    await board.receive(lambda backlogs: backlogs == {})
     await yard.create(1)
-    await board.hear(lambda backlogs: list(backlogs.values()) == [1])
+    await board.receive(lambda backlogs: list(backlogs.values()) == [1])
 
 
-async def test_the_first_replicas_watch_hears_what_a_later_one_creates(database_url: str) -> None:
+async def test_watch_of_the_first_replica_receives_tasks_of_a_later_one(database_url: str) -> None:
     async for first in run_taskdb(database_url, housekeeping=False):
         yards = [await make_yard(first, await first.caller(api_keys.SCHEDULER), await first.caller())]
         async for second in run_taskdb(database_url, housekeeping=False):
@@ -87,23 +87,23 @@ async def test_the_first_replicas_watch_hears_what_a_later_one_creates(database_
             )
             boards = [Board(yard) for yard in yards]
             for board, other in zip(boards, reversed(yards), strict=True):
-                await board.hear(lambda backlogs: True)
+                await board.receive(lambda backlogs: True)
                 before = sum(board.backlogs.values())
                 await other.create(1)
-                await board.hear(lambda backlogs, more=before + 1: sum(backlogs.values()) == more)  # type: ignore[misc]
+                await board.receive(lambda backlogs, more=before + 1: sum(backlogs.values()) == more)  # type: ignore[misc]
             for board in boards:
                 board.close()
 
 
-async def test_a_replica_without_others_notifies_nobody(quiet: RunningTaskDb, yard: Yard) -> None:
+async def test_single_replica_sends_no_notifications(quiet: RunningTaskDb, yard: Yard) -> None:
     async with await psycopg.AsyncConnection.connect(quiet.url, autocommit=True) as listener:
         # Listening like a replica, but not saying so.
         await listener.execute(f"LISTEN {CHANNEL}")
         for _ in range(20):
             await yard.create(1)
-            heard = [decode(notice.payload)[1] async for notice in listener.notifies(timeout=0.3)]
-            # Until it listens itself it does not know that it is alone.
-            if not any(notice.lanes for notice in heard):
+            received = [decode(notice.payload)[1] async for notice in listener.notifies(timeout=0.3)]
+            # Until it listens itself, a replica cannot tell that it is alone.
+            if not any(notice.lanes for notice in received):
                 return
     raise AssertionError("it goes on notifying")
 
@@ -120,7 +120,7 @@ def test_news_survive_the_way_to_another_replica() -> None:
     assert decode(bare) == ("me", CommitNotice())
 
 
-def test_a_replica_is_forgotten_after_its_silence_and_assumed_while_nobody_can_be_heard() -> None:
+def test_silent_replica_is_forgotten_and_peers_are_assumed_before_the_first_round() -> None:
     peers = Peers()
     assert peers.any(0.0)
     peers.found()

@@ -101,7 +101,7 @@ async def test_items_beyond_the_limit_are_refused_singly_and_an_atomic_batch_as_
 @pytest.mark.covers("CreateTask", "RATE_LIMITED")
 @pytest.mark.covers("BatchCreateTasks", "RATE_LIMITED")
 @pytest.mark.covers("BatchCreateTasks", "BATCH_TOO_LARGE")
-async def test_the_bucket_admits_a_burst_and_then_says_when(
+async def test_rate_limit_admits_a_burst_and_then_returns_a_retry_time(
     admin: Caller, tenant: Caller, taskdb: RunningTaskDb
 ) -> None:
     await limit(admin, rate_limit_per_sec=1, rate_burst=5)
@@ -172,14 +172,14 @@ async def test_leased_tasks_never_exceed_their_limit_over_two_replicas(
     await yards[0].create(10)
     lanes = await yards[0].lane_claims()
     runners = [(await yard.hello(f"runner-{n}"))[0] for n, yard in enumerate(yards)]
-    results = await asyncio.gather(*(yards[n % 2].pop(runners[n % 2], 4, lanes=lanes) for n in range(8)))
+    results = await asyncio.gather(*(yards[n % 2].claim(runners[n % 2], 4, lanes=lanes) for n in range(8)))
     taken = [assignment for result in results for assignment in result.assignments]
     assert len(taken) == 3
     assert await counted(taskdb) == (7, 3)
     first = taken[0]
     await yards[0].report(_holder(runners, results, first), started(first), succeeded(first))
     assert await counted(taskdb) == (7, 2)
-    again = await yards[1].pop(runners[1], 4, lanes=lanes)
+    again = await yards[1].claim(runners[1], 4, lanes=lanes)
     assert len(again.assignments) == 1
 
 
@@ -190,7 +190,7 @@ def _holder(runners: Any, results: Any, assignment: Any) -> str:
     raise AssertionError("somebody holds it")
 
 
-async def test_schedulers_are_told_what_a_limit_leaves(admin: Caller, yard: Yard) -> None:
+async def test_queue_watch_sends_the_claimable_count_of_a_limited_tenant(admin: Caller, yard: Yard) -> None:
     await limit(admin, max_concurrent_tasks=2)
     await yard.create(3)
     runner, _ = await yard.hello()
@@ -201,12 +201,12 @@ async def test_schedulers_are_told_what_a_limit_leaves(admin: Caller, yard: Yard
     async def claimable(expected: int) -> None:
         async with asyncio.timeout(20):
             while True:
-                told = [t for t in (await call.read()).tenants if t.tenant == "default"]
-                if told and told[-1].claimable_count == expected:
+                tenants = [t for t in (await call.read()).tenants if t.tenant == "default"]
+                if tenants and tenants[-1].claimable_count == expected:
                     return
 
     await claimable(2)
-    taken = (await yard.pop(runner)).assignments
+    taken = (await yard.claim(runner)).assignments
     assert len(taken) == 2
     await claimable(0)
     await yard.report(runner, started(taken[0]), succeeded(taken[0]))
@@ -249,12 +249,12 @@ async def test_counters_equal_a_recount_whatever_happens_to_tasks(
             admission=rng.choice([0, 1, 2, 3]),
             retry=common_pb2.RetryPolicy(max_retries=rng.choice([0, 1])),
         )
-        held += (await yard.pop(runner, rng.randint(1, 4))).assignments
+        held += (await yard.claim(runner, rng.randint(1, 4))).assignments
         rng.shuffle(held)
         for assignment in [held.pop() for _ in range(min(len(held), rng.randint(0, 3)))]:
-            said = [succeeded(assignment), failed(assignment), released(assignment)]
-            said.append(failed(assignment, permanent=True))
-            await yard.report(runner, started(assignment), rng.choice(said))
+            reports = [succeeded(assignment), failed(assignment), released(assignment)]
+            reports.append(failed(assignment, permanent=True))
+            await yard.report(runner, started(assignment), rng.choice(reports))
         name = rng.choice(names)
         service = task_service_pb2
         for call in rng.sample(
@@ -277,7 +277,7 @@ async def test_unlimited_tenants_have_no_counters_and_a_first_limit_counts_what_
 ) -> None:
     await yard.create(5)
     runner, _ = await yard.hello()
-    await yard.pop(runner, 2)
+    await yard.claim(runner, 2)
     assert await taskdb.rows("SELECT * FROM tenant_counters") == []
     stop, made = asyncio.Event(), asyncio.Event()
 
@@ -305,7 +305,7 @@ async def test_unlimited_tenants_have_no_counters_and_a_first_limit_counts_what_
     assert found is not None and found[0] > 3 and found[1] == 2
 
 
-async def test_wrong_counters_are_found_and_put_right(
+async def test_wrong_counters_are_found_and_repaired(
     admin: Caller, tenant: Caller, taskdb: RunningTaskDb
 ) -> None:
     await limit(admin, max_queue_depth=10)

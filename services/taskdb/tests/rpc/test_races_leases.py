@@ -72,10 +72,10 @@ async def test_two_replicas_never_claim_the_same_task(yards: list[Yard]) -> None
     runners = [(await yard.hello(f"r{n}"))[0] for n, yard in enumerate(yards)]
     lanes = await yards[0].lane_claims()
     popped = await asyncio.gather(
-        *(yards[n % 2].pop(runners[n % 2], 10, lanes=lanes) for n in range(12)),
+        *(yards[n % 2].claim(runners[n % 2], 10, lanes=lanes) for n in range(12)),
     )
     while not all(name in {a.lease.task for r in popped for a in r.assignments} for name in names):
-        popped.append(await yards[0].pop(runners[0], 10, lanes=lanes))
+        popped.append(await yards[0].claim(runners[0], 10, lanes=lanes))
     claimed = [a.lease.task for result in popped for a in result.assignments]
     assert sorted(claimed) == sorted(names)
 
@@ -84,7 +84,7 @@ async def test_two_replicas_never_claim_the_same_task(yards: list[Yard]) -> None
 async def test_a_pop_against_a_cancel(
     replicas: list[RunningTaskDb], yards: list[Yard], database_url: str, first: str
 ) -> None:
-    """Whoever comes first: a cancelled task is never claimed, a claimed one is asked to stop."""
+    """In either order: a cancelled task is never claimed, a claimed task is asked to stop."""
     runner, _ = await yards[0].hello()
     (name,) = await yards[0].create()
     lanes = await yards[0].lane_claims()
@@ -94,7 +94,7 @@ async def test_a_pop_against_a_cancel(
         async with barrier(database_url, "SELECT FROM tasks FOR UPDATE", 1):
             cancel = asyncio.create_task(yards[1].tenant.tasks.CancelTask(request))
             await somebody_waits(replicas[0], "tasks")
-            result = await yards[0].pop(runner, lanes=lanes)
+            result = await yards[0].claim(runner, lanes=lanes)
             assert not result.assignments
             assert not cancel.done()
         await cancel
@@ -102,7 +102,7 @@ async def test_a_pop_against_a_cancel(
         return
     # The pop holds the queue row while it waits to insert its lease: the cancel waits for the pop.
     async with barrier(database_url, "LOCK TABLE leases IN SHARE MODE", 2):
-        pop = asyncio.create_task(yards[0].pop(runner, lanes=lanes))
+        pop = asyncio.create_task(yards[0].claim(runner, lanes=lanes))
         await somebody_waits(replicas[1], "leases")
         cancel = asyncio.create_task(yards[1].tenant.tasks.CancelTask(request))
     (assignment,) = (await pop).assignments
@@ -135,7 +135,7 @@ async def test_a_completion_against_the_expiry_of_its_lease(
     for n in range(ROUNDS):
         runner, _ = await yards[0].hello(f"runner-{n}")
         (name,) = await yards[0].create()
-        (assignment,) = (await yards[0].pop(runner)).assignments
+        (assignment,) = (await yards[0].claim(runner)).assignments
         await yards[0].report(runner, started(assignment))
         async with replicas[0].pool.transaction() as tx:
             await tx.execute("UPDATE sessions SET expire_time = now() - interval '1 second'")
@@ -147,8 +147,8 @@ async def test_a_completion_against_the_expiry_of_its_lease(
             if n % 2:
                 work.reverse()
         results = await asyncio.gather(*work)
-        ((told,),) = [result for result in results if isinstance(result, list)]
-        assert told.phase == task_pb2.TASK_PHASE_SUCCEEDED
+        ((outcome,),) = [result for result in results if isinstance(result, list)]
+        assert outcome.phase == task_pb2.TASK_PHASE_SUCCEEDED
         task = await yards[1].task(name)
         assert task.status.phase == task_pb2.TASK_PHASE_SUCCEEDED
         assert task.status.runner_loss_count == 0
@@ -194,7 +194,7 @@ async def patient_database(postgres_server: PostgresServer, database_url: str) -
 
 @pytest.mark.parametrize("outcome", [succeeded, failed])
 @pytest.mark.parametrize("other", ["hello", "delete"])
-async def test_an_outcome_is_counted_while_its_runner_says_hello_or_is_deleted(
+async def test_outcome_is_counted_while_its_runner_reconnects_or_is_deleted(
     patient_database: str,
     replicas: list[RunningTaskDb],
     yards: list[Yard],
@@ -204,7 +204,7 @@ async def test_an_outcome_is_counted_while_its_runner_says_hello_or_is_deleted(
     """Both lock the runner before its leases, the outcome has locked a lease when it counts."""
     runner, _ = await yards[0].hello()
     await yards[0].create()
-    (assignment,) = (await yards[0].pop(runner)).assignments
+    (assignment,) = (await yards[0].claim(runner)).assignments
     async with barrier(patient_database, "SELECT FROM tasks FOR UPDATE", 2):
         report = asyncio.create_task(yards[0].report(runner, started(assignment), outcome(assignment)))
         await somebody_waits(replicas[1], "leases")
@@ -213,8 +213,8 @@ async def test_an_outcome_is_counted_while_its_runner_says_hello_or_is_deleted(
             meanwhile = asyncio.ensure_future(yards[1].hello(runner, held=[assignment.lease]))
         else:
             meanwhile = asyncio.ensure_future(_delete(replicas[1], runner.id))
-    (_, told), _ = await asyncio.gather(report, meanwhile)
-    assert told.phase != task_pb2.TASK_PHASE_RUNNING and not told.HasField("error")
+    (_, result), _ = await asyncio.gather(report, meanwhile)
+    assert result.phase != task_pb2.TASK_PHASE_RUNNING and not result.HasField("error")
     ((completed, broken),) = await replicas[0].rows("SELECT completed_count, failed_count FROM runner_counts")
     assert (completed, broken) == ((1, 0) if outcome is succeeded else (0, 1))
 
@@ -232,7 +232,7 @@ async def test_two_creators_and_a_freer_of_one_slot(
         slot = f"slot-{n}"
         runner, _ = await yards[0].hello(f"runner-{n}")
         (head,) = await yards[0].create(slot=slot)
-        (assignment,) = (await yards[0].pop(runner)).assignments
+        (assignment,) = (await yards[0].claim(runner)).assignments
         await yards[0].report(runner, started(assignment))
         async with barrier(database_url, f"SELECT FROM slots WHERE slot = '{slot}' FOR UPDATE", 3):
             creates = [asyncio.create_task(yard.create(slot=slot)) for yard in yards]
@@ -242,7 +242,7 @@ async def test_two_creators_and_a_freer_of_one_slot(
         assert freed.phase == task_pb2.TASK_PHASE_SUCCEEDED
         seen = {head}
         for _ in made:
-            (next_one,) = (await yards[0].pop(runner)).assignments
+            (next_one,) = (await yards[0].claim(runner)).assignments
             seen.add(next_one.lease.task)
             await yards[0].report(runner, started(next_one), succeeded(next_one))
         assert seen == {head, *made}
@@ -252,21 +252,21 @@ async def test_two_creators_and_a_freer_of_one_slot(
 async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
     replicas: list[RunningTaskDb], yards: list[Yard]
 ) -> None:
-    """Each success is told to both replicas, and both create waiters of every slot at that time."""
+    """Each success is reported to both replicas, which create waiters of every slot meanwhile."""
     names = [name for n in range(10) for name in await yards[0].create(slot=f"slot-{n}")]
     runner, _ = await yards[0].hello()
-    assignments = (await yards[0].pop(runner)).assignments
+    assignments = (await yards[0].claim(runner)).assignments
     assert sorted(a.lease.task for a in assignments) == sorted(names)
     reports = [report for a in assignments for report in (started(a), succeeded(a))]
-    made, told = await asyncio.gather(
+    made, outcomes = await asyncio.gather(
         asyncio.gather(*(yards[n % 2].create(slot=f"slot-{n % 10}") for n in range(30))),
         asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4))),
     )
-    assert all(not result.error.code for results in told for result in results)
-    assert sum(not result.duplicate for results in told for result in results[1::2]) == len(names)
+    assert all(not result.error.code for results in outcomes for result in results)
+    assert sum(not result.duplicate for results in outcomes for result in results[1::2]) == len(names)
     waiting = {name for created in made for name in created}
     while waiting:
-        claimed = list((await yards[0].pop(runner)).assignments)
+        claimed = list((await yards[0].claim(runner)).assignments)
         slots = await replicas[0].rows("SELECT slot, count(*) FROM leases GROUP BY slot")
         assert claimed and all(count == 1 for _, count in slots), "one task of a slot at a time"
         waiting -= {a.lease.task for a in claimed}
@@ -276,7 +276,7 @@ async def test_slots_that_are_freed_while_waiters_arrive_are_handed_on_once(
         "SELECT FROM changes WHERE resource_id IN (SELECT task_id FROM tasks) GROUP BY resource_id "
         "HAVING count(*) <> max(version) OR count(*) FILTER (WHERE phase = 10) <> 1"
     )
-    assert not await replicas[0].rows(odd), "no version is told twice, and one end of each task"
+    assert not await replicas[0].rows(odd), "no version is logged twice, and each task ends once"
 
 
 async def test_a_report_repeated_on_both_replicas_counts_once(
@@ -284,11 +284,11 @@ async def test_a_report_repeated_on_both_replicas_counts_once(
 ) -> None:
     names = await yards[0].create(20)
     runner, _ = await yards[0].hello()
-    assignments = (await yards[0].pop(runner)).assignments
+    assignments = (await yards[0].claim(runner)).assignments
     reports = [report for a in assignments for report in (started(a), succeeded(a))]
-    answers = await asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4)))
-    assert all(not result.error.code for results in answers for result in results)
-    applied = [sum(not result.duplicate for result in results[1::2]) for results in answers]
+    responses = await asyncio.gather(*(yards[n % 2].report(runner, *reports) for n in range(4)))
+    assert all(not result.error.code for results in responses for result in results)
+    applied = [sum(not result.duplicate for result in results[1::2]) for results in responses]
     assert sum(applied) == len(names)
     versions = {(await yards[0].task(name)).metadata.resource_version for name in names}
     assert versions == {4}
@@ -298,7 +298,7 @@ async def test_a_report_repeated_on_both_replicas_counts_once(
 async def test_a_cancel_after_the_end_changes_nothing(yards: list[Yard]) -> None:
     (name,) = await yards[0].create()
     runner, _ = await yards[0].hello()
-    (assignment,) = (await yards[0].pop(runner)).assignments
+    (assignment,) = (await yards[0].claim(runner)).assignments
     await yards[0].report(runner, started(assignment), succeeded(assignment))
     with pytest.raises(TaskTerminal):
         await yards[1].tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))

@@ -27,7 +27,7 @@ async def claimed(yard: Yard, **spec: Any) -> tuple[str, Runner, lease_pb2.Assig
     """A task that a runner has claimed."""
     (name,) = await yard.create(**spec)
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     return name, runner, assignment
 
 
@@ -48,7 +48,7 @@ async def test_a_report_of_a_replaced_run_is_rejected_for_good(yard: Yard) -> No
             released=lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_NO_CAPACITY),
         ),
     )
-    (second,) = (await yard.pop(runner)).assignments
+    (second,) = (await yard.claim(runner)).assignments
     results = await yard.report(runner, started(first), succeeded(first))
     assert [reason(result) for result in results] == ["STALE_GENERATION"] * 2
     assert (await yard.task(name)).status.generation == second.lease.generation
@@ -129,7 +129,7 @@ async def test_a_report_for_an_unknown_task_fails_alone(yard: Yard) -> None:
 
 
 @pytest.mark.covers("ReportRuns", "FIELD_INVALID")
-async def test_a_report_that_says_nothing_names_its_field(yard: Yard) -> None:
+async def test_empty_report_is_rejected_with_its_field(yard: Yard) -> None:
     _, runner, assignment = await claimed(yard)
     with pytest.raises(FieldInvalid, match=r"reports\[1\]\.report\.report"):
         await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease))
@@ -145,7 +145,7 @@ async def test_a_report_that_says_nothing_names_its_field(yard: Yard) -> None:
 async def test_one_poisoned_report_does_not_fail_its_neighbours(yard: Yard) -> None:
     names = await yard.create(30)
     runner, _ = await yard.hello()
-    assignments = (await yard.pop(runner)).assignments
+    assignments = (await yard.claim(runner)).assignments
     reports = [failed(assignment) for assignment in assignments]
     # PostgreSQL stores no NUL in text.
     reports[17].failed.error.code = "BAD\0CODE"
@@ -158,10 +158,10 @@ async def test_one_poisoned_report_does_not_fail_its_neighbours(yard: Yard) -> N
 async def test_details_of_reports_are_merged(yard: Yard) -> None:
     name, runner, assignment = await claimed(yard)
     reported: tuple[dict[str, Any], ...] = ({"a": 1, "b": "x"}, {"b": "y", "c": True})
-    for told in reported:
+    for fields in reported:
         details = Struct()
-        details.update(told)
-        report = started(assignment) if "a" in told else succeeded(assignment)
+        details.update(fields)
+        report = started(assignment) if "a" in fields else succeeded(assignment)
         report.details.CopyFrom(details)
         await yard.report(runner, report)
     assert dict((await yard.task(name)).status.details) == {"a": 1, "b": "y", "c": True}
@@ -194,7 +194,7 @@ async def pull(yard: Yard, lease_seconds: float = 15) -> lease_pb2.Assignment:
     """A task claimed by a pull worker, which has no session."""
     await yard.create()
     worker = Runner("worker-1", yard.key_id)
-    (assignment,) = (await yard.pop(worker, lease_seconds=lease_seconds)).assignments
+    (assignment,) = (await yard.claim(worker, lease_seconds=lease_seconds)).assignments
     return assignment
 
 
@@ -213,8 +213,8 @@ async def test_a_pull_worker_renews_its_own_lease(yard: Yard, taskdb: RunningTas
     rows = await taskdb.rows("SELECT expire_time > now() + interval '50 seconds' FROM leases")
     assert rows == [(True,)]
     await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=assignment.lease.task))
-    (asked,) = await renew(yard, assignment.lease)
-    assert asked.action == lease_pb2.LEASE_ACTION_CANCEL
+    (verdict,) = await renew(yard, assignment.lease)
+    assert verdict.action == lease_pb2.LEASE_ACTION_CANCEL
     foreign = lease_pb2.LeaseRef(task=assignment.lease.task, generation=1, lease_id=1)
     (aborted,) = await renew(yard, foreign)
     assert (aborted.action, aborted.reason) == (lease_pb2.LEASE_ACTION_ABORT, "LEASE_NOT_HELD")
@@ -234,11 +234,11 @@ async def test_a_pop_with_bad_fields_names_them(yard: Yard) -> None:
     await yard.create()
     lanes = await yard.lane_claims()
     with pytest.raises(FieldInvalid, match=r"runners\[0\]\.max_tasks"):
-        await yard.pop(runner, 0, lanes=lanes)
+        await yard.claim(runner, 0, lanes=lanes)
     with pytest.raises(FieldInvalid, match="request_id"):
-        await yard.pop(runner, lanes=lanes, request_id="x" * 65)
+        await yard.claim(runner, lanes=lanes, request_id="x" * 65)
     with pytest.raises(FieldInvalid, match=r"runners\[0\]\.lease_duration"):
-        await yard.pop(runner, lanes=lanes, lease_seconds=0.1)
+        await yard.claim(runner, lanes=lanes, lease_seconds=0.1)
     with pytest.raises(FieldInvalid, match="runners"):
         await yard.scheduler.leases.ClaimForRunners(
             lease_service_pb2.ClaimForRunnersRequest(scheduler_id="s", request_id=uuid.uuid4().hex)

@@ -40,7 +40,7 @@ async def test_every_earlier_lease_is_rejected_and_its_task_runs_again(
 ) -> None:
     [name] = await yard.create()
     runner, _ = await yard.hello()
-    [assignment] = (await yard.pop(runner)).assignments
+    [assignment] = (await yard.claim(runner)).assignments
     assert (await yard.report(runner, started(assignment)))[0].error.code == 0
     assert restored(quiet.url, "--grace", "0s") == "restore epoch 2: 1 sessions and 1 leases ended\n"
     assert (await yard.report(runner, succeeded(assignment)))[0].error.code != 0
@@ -49,14 +49,14 @@ async def test_every_earlier_lease_is_rejected_and_its_task_runs_again(
     assert [verdict.action for verdict in hello.verdicts] == [lease_pb2.LEASE_ACTION_ABORT]
     await expire(quiet)
     assert (await yard.report(again, succeeded(assignment)))[0].error.code != 0
-    [second] = (await yard.pop(again)).assignments
+    [second] = (await yard.claim(again)).assignments
     assert second.lease.task == name and second.lease.generation == 2
     assert (await yard.report(again, started(second), succeeded(second)))[1].error.code == 0
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED
 
 
 @pytest.mark.covers("WatchTasks", "LOG_EPOCH_CHANGED")
-async def test_open_watches_and_earlier_tokens_are_told_of_the_new_history(taskdb: Any, tenant: Any) -> None:
+async def test_open_watches_and_earlier_tokens_fail_with_a_changed_epoch(taskdb: Any, tenant: Any) -> None:
     listed = await tenant.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))
     watch = tenant.tasks.WatchTasks(task_service_pb2.WatchTasksRequest(parent=PARENT))
     await watch.read()

@@ -1,4 +1,4 @@
-"""Results and the schema of their type: what does not match is a failure, whoever reports it."""
+"""Results and the schema of their type: a result that does not match is a failure."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ async def run(yard: Yard, fields: dict[str, Any], **spec: Any) -> task_pb2.Task:
     """A task that a runner has completed with this result."""
     (name,) = await yard.create(**{"task_type": "ask", **spec})
     runner, _ = await yard.hello(f"runner-{name.rsplit('/', 1)[1]}")
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment), succeeded(assignment, exit_code=0, **fields))
     return await yard.task(name)
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         (result(b'{"answer": "42"}'), "result.output.raw.answer"),
         (result(b"{}"), "result.output.raw.answer"),
@@ -60,14 +60,14 @@ async def run(yard: Yard, fields: dict[str, Any], **spec: Any) -> task_pb2.Task:
     ],
 )
 async def test_a_result_that_does_not_match_fails_the_run_for_good(
-    yard: Yard, tenant: Caller, fields: dict[str, Any], told: str
+    yard: Yard, tenant: Caller, fields: dict[str, Any], expected: str
 ) -> None:
     await register(tenant)
     task = await run(yard, fields, retry=common_pb2.RetryPolicy(max_retries=3))
     assert task.status.phase == FAILED and not task.status.HasField("result")
     error = task.status.error
     assert (error.code, error.error_class) == (VIOLATION, common_pb2.ERROR_CLASS_PERMANENT)
-    assert told in error.message, error.message
+    assert expected in error.message, error.message
 
 
 async def test_results_that_match_and_those_of_other_types_are_kept(yard: Yard, tenant: Caller) -> None:
@@ -88,7 +88,7 @@ async def test_a_run_is_held_to_the_revision_it_was_claimed_with(yard: Yard, ten
     type_name = await register(tenant)
     (name,) = await yard.create(task_type="ask")
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     await accept_anything(tenant, type_name)
     await yard.report(runner, succeeded(assignment))
@@ -102,12 +102,12 @@ async def test_a_repeated_report_is_recognised_although_it_was_turned_into_a_fai
     await register(tenant)
     await yard.create(2, task_type="ask")
     runner, _ = await yard.hello()
-    bad, good = (await yard.pop(runner)).assignments
+    bad, good = (await yard.claim(runner)).assignments
     reports = [started(bad), succeeded(bad), started(good), succeeded(good, **result(b'{"answer": 1}'))]
     first = await yard.report(runner, *reports)
-    assert [told.phase for told in first][1::2] == [FAILED, SUCCEEDED]
+    assert [expected.phase for expected in first][1::2] == [FAILED, SUCCEEDED]
     again = await yard.report(runner, reports[1], reports[3])
-    assert [(told.phase, told.duplicate) for told in again] == [(FAILED, True), (SUCCEEDED, True)]
+    assert [(expected.phase, expected.duplicate) for expected in again] == [(FAILED, True), (SUCCEEDED, True)]
 
 
 @pytest.fixture
@@ -116,13 +116,13 @@ async def replica(taskdb: RunningTaskDb) -> AsyncIterator[RunningTaskDb]:
         yield running
 
 
-async def test_a_replica_that_was_told_of_no_schema_before_checks_as_well(
+async def test_replica_checks_a_schema_registered_by_another(
     taskdb: RunningTaskDb, replica: RunningTaskDb, tenant: Caller
 ) -> None:
     yard = await make_yard(replica, await replica.caller(3, None), await replica.caller())
     assert (await run(yard, {}, task_type="")).status.phase == SUCCEEDED
     await register(tenant)
-    # What a replica remembers of types is as old as this at most.
+    # As if the time for which a replica caches types had passed.
     replica.taskdb.types.forget()
     assert (await run(yard, {})).status.error.code == VIOLATION
 

@@ -68,7 +68,7 @@ async def die(taskdb: RunningTaskDb, runner: str, ago: timedelta = timedelta(0))
 
 
 @pytest.mark.seed("S0.28-30", "S0.34-41", "S2.58", "S2.60-61", "S2.63", "S2.65")
-async def test_a_runner_is_shown_with_what_it_said_of_itself(yard: Yard, admin: Caller) -> None:
+async def test_runner_is_shown_with_its_registration(yard: Yard, admin: Caller) -> None:
     registration = runner_pb2.RunnerRegistration(
         task_types=["problem-1"],
         execution_kinds=[runner_pb2.EXECUTION_KIND_COMMAND],
@@ -115,7 +115,7 @@ async def test_a_heartbeat_is_the_time_of_the_last_one(
 
 
 @pytest.mark.seed("S0.81-82")
-async def test_a_runner_says_its_capacity_and_may_leave_out_its_backend(yard: Yard, admin: Caller) -> None:
+async def test_registration_needs_a_capacity_and_no_backend(yard: Yard, admin: Caller) -> None:
     registration = runner_pb2.RunnerRegistration(
         task_types=["*"], execution_kinds=[runner_pb2.EXECUTION_KIND_COMMAND]
     )
@@ -143,7 +143,7 @@ async def test_occupancy_follows_what_a_runner_holds(
     names = await yard.create(100)
     idle = await get(admin)
     assert (idle.occupancy, idle.used_capacity, list(idle.tasks)) == (runner_pb2.RUNNER_OCCUPANCY_IDLE, 0, [])
-    assignments = (await yard.pop(runner)).assignments
+    assignments = (await yard.claim(runner)).assignments
     busy = await get(admin)
     assert (busy.occupancy, busy.used_capacity) == (runner_pb2.RUNNER_OCCUPANCY_BUSY, 100)
     assert sorted(busy.tasks) == sorted(names)
@@ -241,14 +241,14 @@ async def test_labels_of_an_administrator_win_and_are_versioned(
             await relabel(admin, labels)
 
 
-async def test_a_drain_is_stored_told_to_schedulers_and_ended(
+async def test_drain_is_stored_sent_to_schedulers_and_ended(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:
     runner, _ = await yard.hello()
     watch = yard.scheduler.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
     assert (await watch.read()).full
 
-    async def told() -> runner_pb2.Runner:
+    async def sent_runner() -> runner_pb2.Runner:
         async with asyncio.timeout(20):
             while True:
                 response = await watch.read()
@@ -259,7 +259,7 @@ async def test_a_drain_is_stored_told_to_schedulers_and_ended(
     first = await drain(admin, reason="new disk")
     assert first.state == runner_pb2.RUNNER_STATE_DRAINING
     assert first.drain.reason == "new disk" and first.drain.HasField("request_time")
-    assert (await told()).drain.mode == FINISH
+    assert (await sent_runner()).drain.mode == FINISH
     again = await drain(admin, reason="new disk")
     assert again.resource_version == first.resource_version
     # A restart of the agent does not end it.
@@ -267,23 +267,21 @@ async def test_a_drain_is_stored_told_to_schedulers_and_ended(
     assert opened.runner.drain == first.drain
     request = runner_service_pb2.UndrainRunnerRequest(name="runners/runner-1")
     assert (await admin.runners.UndrainRunner(request)).runner.state == runner_pb2.RUNNER_STATE_HEALTHY
-    while (await told()).HasField("drain"):
+    while (await sent_runner()).HasField("drain"):
         pass
     watch.cancel()
     events = await taskdb.rows("SELECT event FROM changes WHERE resource_kind = 2 ORDER BY id")
-    # Registered, connected, asked to drain, drained as it held nothing, connected again, taken back.
+    # Registered, connected, requested to drain, drained as it held nothing, connected again, undrained.
     assert [event for (event,) in events if event != 46] == [40, 41, 45, 41, 47]
     with pytest.raises(FieldInvalid):
         await drain(admin, reason="\0")
 
 
-async def test_the_audit_tells_once_when_a_runner_is_drained(
-    yard: Yard, admin: Caller, taskdb: RunningTaskDb
-) -> None:
+async def test_audit_records_a_drained_runner_once(yard: Yard, admin: Caller, taskdb: RunningTaskDb) -> None:
     await taskdb.taskdb.housekeeping.stop()
     runner, _ = await yard.hello()
     await yard.create()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await drain(admin)
     assert await taskdb.pool.run(lambda tx: runner_admin.note_drained(tx, 10)) == 0
     await yard.report(runner, started(assignment), succeeded(assignment))
@@ -299,7 +297,7 @@ async def test_a_busy_runner_is_deleted_by_force_only_and_its_work_goes_on_elsew
     runner, _ = await yard.hello()
     (free,) = await yard.create()
     (bound,) = await yard.create(slot="one")
-    assignments = {a.lease.task: a for a in (await yard.pop(runner)).assignments}
+    assignments = {a.lease.task: a for a in (await yard.claim(runner)).assignments}
     await yard.report(runner, *(started(a) for a in assignments.values()))
     request = runner_service_pb2.DeleteRunnerRequest(name="runners/runner-1")
     with pytest.raises(RunnerBusy):
@@ -307,7 +305,7 @@ async def test_a_busy_runner_is_deleted_by_force_only_and_its_work_goes_on_elsew
     request.force = True
     await admin.runners.DeleteRunner(request)
     assert (await yard.task(free)).status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
-    # What must not overlap waits for the recorded expiry.
+    # Tasks that must not overlap wait for the recorded expiry.
     assert (await yard.task(bound)).status.phase == task_pb2.TASK_PHASE_RUNNING
     assert await listed(admin) == [] and await listed(admin, show_deleted=True) == ["runner-1"]
     assert (await get(admin)).HasField("delete_time")
@@ -340,13 +338,13 @@ async def test_a_runner_that_was_dead_for_a_week_is_deleted_softly_and_may_come_
 
 
 @pytest.mark.seed("S0.45", "S0.88", "S2.66-67")
-async def test_live_runners_are_those_that_were_heard_of_within_a_minute(
+async def test_live_runners_have_a_heartbeat_within_a_minute(
     yard: Yard, admin: Caller, taskdb: RunningTaskDb
 ) -> None:
     runner, _ = await yard.hello("alive")
     await yard.hello("silent")
     (name,) = await yard.create()
-    await yard.pop(runner)
+    await yard.claim(runner)
     await die(taskdb, "silent", timedelta(seconds=31))
     minute_ago = (datetime.now(UTC) - timedelta(seconds=60)).isoformat().replace("+00:00", "Z")
     request = runner_service_pb2.ListRunnersRequest(filter=f'heartbeat_time > "{minute_ago}"')

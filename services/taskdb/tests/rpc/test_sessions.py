@@ -35,16 +35,16 @@ async def test_a_second_agent_needs_takeover_and_then_supersedes(yard: Yard) -> 
 async def test_the_same_agent_reconnects_and_keeps_what_it_lists(yard: Yard, taskdb: RunningTaskDb) -> None:
     names = await yard.create(2)
     runner, _ = await yard.hello()
-    kept, dropped = (await yard.pop(runner)).assignments
+    kept, dropped = (await yard.claim(runner)).assignments
     await yard.report(runner, started(kept), started(dropped))
     _, opened = await yard.hello(runner, held=[kept.lease])
     assert not opened.verdicts
     assert (await yard.task(names[0])).status.phase == task_pb2.TASK_PHASE_RUNNING
-    # What the runner does not list is lost with it; ALLOW work is claimable at once.
+    # A lease that the runner does not list is lost; a task with overlap ALLOW is claimable at once.
     lost = await yard.task(names[1])
     assert lost.status.phase == task_pb2.TASK_PHASE_REDISTRIBUTING
     assert lost.status.runner_loss_count == 1
-    (again,) = (await yard.pop(runner)).assignments
+    (again,) = (await yard.claim(runner)).assignments
     assert (again.lease.task, again.lease.generation) == (names[1], 2)
     (stale,) = await yard.report(runner, succeeded(dropped))
     assert "STALE_GENERATION" in str(stale.error)
@@ -57,13 +57,13 @@ async def test_forbidden_overlap_keeps_an_unlisted_lease_until_its_expiry(
 ) -> None:
     (name,) = await yard.create(overlap=task_pb2.OVERLAP_POLICY_FORBID)
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     ((former,),) = await taskdb.rows("SELECT expire_time FROM sessions")
     await yard.hello(runner)
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_RUNNING
     assert await taskdb.rows("SELECT expire_time FROM leases") == [(former,)]
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
@@ -72,16 +72,16 @@ async def test_a_hello_with_two_generations_of_a_task_keeps_the_current_one(
 ) -> None:
     await yard.create(overlap=task_pb2.OVERLAP_POLICY_FORBID)
     runner, _ = await yard.hello()
-    (former,) = (await yard.pop(runner)).assignments
+    (former,) = (await yard.claim(runner)).assignments
     await yard.report(runner, released(former))
-    (current,) = (await yard.pop(runner)).assignments
+    (current,) = (await yard.claim(runner)).assignments
     assert current.lease.generation == 2
     await yard.report(runner, started(current))
     listed = [current.lease, former.lease] if newest_first else [former.lease, current.lease]
     runner, opened = await yard.hello(runner, held=listed)
     (verdict,) = opened.verdicts
     assert (verdict.lease.generation, verdict.reason) == (1, "STALE_GENERATION")
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     assert await taskdb.rows("SELECT generation, session_epoch, expire_time IS NULL FROM leases") == [
         (2, opened.session_epoch, True)
     ]
@@ -93,12 +93,12 @@ async def test_a_start_after_a_hello_that_did_not_list_it_keeps_the_first_lease(
     """The lease cannot follow a session that was superseded: it keeps the expiry of its claim."""
     await yard.create(overlap=task_pb2.OVERLAP_POLICY_FORBID)
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     ((expiry,),) = await taskdb.rows("SELECT expire_time FROM leases")
     runner, _ = await yard.hello(runner)
     await yard.report(runner, started(assignment))
     assert await taskdb.rows("SELECT expire_time FROM leases") == [(expiry,)]
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     # Listed in time, the lease goes on under the session of now.
     _, opened = await yard.hello(runner, held=[assignment.lease])
     assert not opened.verdicts
@@ -107,7 +107,7 @@ async def test_a_start_after_a_hello_that_did_not_list_it_keeps_the_first_lease(
 async def test_held_leases_that_are_gone_are_aborted(yard: Yard) -> None:
     await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment), succeeded(assignment))
     _, opened = await yard.hello(runner, held=[assignment.lease])
     (verdict,) = opened.verdicts
@@ -118,17 +118,17 @@ async def test_held_leases_that_are_gone_are_aborted(yard: Yard) -> None:
 async def test_a_listed_lease_follows_its_session(yard: Yard, taskdb: RunningTaskDb) -> None:
     await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     assert await taskdb.rows("SELECT expire_time IS NULL FROM leases") == [(False,)]
     result = await yard.renew(runner, listed=[assignment.lease])
     assert not result.lost and not result.verdicts
     assert await taskdb.rows("SELECT expire_time IS NULL FROM leases") == [(True,)]
 
 
-async def test_a_renewal_tells_of_cancels_until_they_are_confirmed(yard: Yard) -> None:
+async def test_renewal_returns_a_cancel_until_it_is_confirmed(yard: Yard) -> None:
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     await yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name, reason="enough"))
     for _ in range(2):
@@ -146,7 +146,7 @@ async def test_a_renewal_tells_of_cancels_until_they_are_confirmed(yard: Yard) -
 async def test_a_closed_session_gives_back_what_it_held(yard: Yard) -> None:
     names = await yard.create(2)
     runner, _ = await yard.hello()
-    first, _ = (await yard.pop(runner)).assignments
+    first, _ = (await yard.claim(runner)).assignments
     await yard.report(runner, started(first))
     close = session_service_pb2.CloseSessionRequest(
         runner_id=runner.id, session_epoch=runner.epoch, release=True
@@ -157,7 +157,7 @@ async def test_a_closed_session_gives_back_what_it_held(yard: Yard) -> None:
     assert phases == [task_pb2.TASK_PHASE_REDISTRIBUTING, task_pb2.TASK_PHASE_PENDING]
     assert (await yard.renew(runner)).lost
     other, _ = await yard.hello("runner-2")
-    assert len((await yard.pop(other)).assignments) == 2
+    assert len((await yard.claim(other)).assignments) == 2
     with pytest.raises(SessionSuperseded):
         close.session_epoch += 1
         await yard.scheduler.sessions.CloseSession(close)
@@ -175,24 +175,24 @@ async def test_a_key_may_only_be_the_runner_of_its_scope(yard: Yard, taskdb: Run
     runner, opened = await yard.hello("gpu-1")
     assert list(opened.runner.tenants) == ["other"]
     # The scope names other tenants: this tenant's work is not for it.
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
 
 
 @pytest.mark.covers("VerifyApiKey", "UNAUTHENTICATED")
-async def test_verify_api_key_says_whose_it_is(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_verify_api_key_returns_the_principal(yard: Yard, taskdb: RunningTaskDb) -> None:
     from services.taskdb.tests.conftest import make_key
 
     key = await make_key(taskdb.pool, api_keys.RUNNER, runner_scope=api_keys.RunnerScope("gpu-1"))
     request = session_service_pb2.VerifyApiKeyRequest(key=key)
-    answer = await yard.scheduler.sessions.VerifyApiKey(request)
-    assert answer.api_key.runner_scope.runner_id == "gpu-1"
-    assert answer.ttl.seconds > 0
+    response = await yard.scheduler.sessions.VerifyApiKey(request)
+    assert response.api_key.runner_scope.runner_id == "gpu-1"
+    assert response.ttl.seconds > 0
     request.key = key[:-1] + ("a" if key[-1] != "a" else "b")
     with pytest.raises(Unauthenticated):
         await yard.scheduler.sessions.VerifyApiKey(request)
 
 
-async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None:
+async def test_queue_watch_sends_lanes_as_they_change(yard: Yard) -> None:
     call = yard.scheduler.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
     first = await call.read()
     assert first.full and not first.lanes
@@ -206,7 +206,7 @@ async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None
         assert defined.class_id == lane.key.class_id
         assert defined.kind == runner_pb2.EXECUTION_KIND_COMMAND
         runner, _ = await yard.hello()
-        result = await yard.pop(runner, lanes=[lease_service_pb2.LaneClaim(lane=lane.key)])
+        result = await yard.claim(runner, lanes=[lease_service_pb2.LaneClaim(lane=lane.key)])
         assert [key.class_id for key in result.drained_lanes] == [lane.key.class_id]
         while lane.HasField("head_ready_time"):
             (lane,) = (await call.read()).lanes
@@ -216,14 +216,14 @@ async def test_the_queue_watch_tells_of_lanes_as_they_change(yard: Yard) -> None
         notice = await call.read()
         while not notice.verdicts:
             notice = await call.read()
-        (told,) = notice.verdicts
-        assert told.runner_id == runner.id
-        assert told.verdicts[0].lease == assignment.lease
+        (sent,) = notice.verdicts
+        assert sent.runner_id == runner.id
+        assert sent.verdicts[0].lease == assignment.lease
     call.cancel()
 
 
 @pytest.mark.covers("WatchQueue", "SERVER_DRAINING")
-async def test_a_queue_watch_says_that_it_is_closing(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_queue_watch_sends_that_it_is_closing(yard: Yard, taskdb: RunningTaskDb) -> None:
     call = yard.scheduler.leases.WatchQueue(lease_service_pb2.WatchQueueRequest(scheduler_id="s"))
     assert (await call.read()).full
     drain = asyncio.create_task(taskdb.taskdb.server.drain())
@@ -236,7 +236,7 @@ async def test_a_queue_watch_says_that_it_is_closing(yard: Yard, taskdb: Running
         await yard.scheduler.leases.ClaimForRunners(lease_service_pb2.ClaimForRunnersRequest())
 
 
-async def test_other_replicas_hear_of_new_work_at_once(
+async def test_other_replicas_are_notified_of_new_tasks_at_once(
     taskdb: RunningTaskDb, yard: Yard, database_url: str
 ) -> None:
     async for other in run_taskdb(database_url, housekeeping=False):

@@ -1,4 +1,4 @@
-"""What a reader remembers of specs changes nothing: neither what is stored nor what is refused."""
+"""The cache of a SpecReader changes neither the stored specs nor the errors."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def read(reader: SpecReader, task: NewTask, request_id: str = "") -> new_task.Ne
     return reader.read(request, TENANT, ACTOR, None)
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_what_is_stored_is_the_whole_spec_with_its_defaults(known: bool) -> None:
+@pytest.mark.parametrize("cached", [False, True])
+def test_stored_spec_has_every_default(cached: bool) -> None:
     reader = SpecReader()
-    for task in TASKS if known else ():
+    for task in TASKS if cached else ():
         read(reader, task)
     for number, task in enumerate(TASKS):
         stored = read(reader, task, f"request-{number}").spec
@@ -61,7 +61,7 @@ def test_what_is_stored_is_the_whole_spec_with_its_defaults(known: bool) -> None
         (builders.command("echo", labels={"-": "a"}), "task.metadata.labels"),
     ],
 )
-def test_what_breaks_a_rule_is_refused_every_time(task: NewTask, field: str) -> None:
+def test_invalid_spec_is_rejected_every_time(task: NewTask, field: str) -> None:
     reader = SpecReader()
     read(reader, builders.command("echo", labels={"team": "a"}))
     for _ in range(2):
@@ -71,7 +71,7 @@ def test_what_breaks_a_rule_is_refused_every_time(task: NewTask, field: str) -> 
 
 
 @pytest.mark.parametrize("request_id", ["a b", "a" * 65, "ü", "a\0b"])
-def test_a_bad_request_id_is_refused_beside_labels_that_are_known(request_id: str) -> None:
+def test_bad_request_id_is_rejected_with_cached_labels(request_id: str) -> None:
     reader = SpecReader()
     task = builders.command("echo", labels={"team": "a"})
     read(reader, task, "good-1")

@@ -56,7 +56,7 @@ async def test_tasks_of_the_last_day_are_counted_by_phase_with_their_durations(
 ) -> None:
     await yard.create(6)
     runner, _ = await yard.hello()
-    assignments = list((await yard.pop(runner, 4)).assignments)
+    assignments = list((await yard.claim(runner, 4)).assignments)
     await yard.report(runner, *(started(a) for a in assignments[:3]))
     await yard.report(runner, succeeded(assignments[0]), failed(assignments[1], permanent=True))
     for _ in range(2):
@@ -71,7 +71,7 @@ async def test_tasks_of_the_last_day_are_counted_by_phase_with_their_durations(
 
 
 @pytest.mark.seed("S2.153")
-async def test_what_was_counted_ahead_is_what_the_tasks_say(
+async def test_folded_statistics_equal_a_scan_of_the_tasks(
     taskdb: RunningTaskDb, tenant: Any, admin: Any, make_task: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(task_stats, "PAGE", 3)
@@ -124,7 +124,7 @@ async def test_statistics_are_filtered_and_grouped_by_runner(tenant: Any, yard: 
     await yard.create(2, task_type="a")
     await yard.create(1, task_type="b")
     runner, _ = await yard.hello("host-7")
-    assignments = list((await yard.pop(runner)).assignments)
+    assignments = list((await yard.claim(runner)).assignments)
     await yard.report(runner, *(started(a) for a in assignments), *(succeeded(a) for a in assignments[:2]))
     [group] = await stats(tenant, filter='spec.task_type = "a"')
     assert group.total == 2
@@ -152,7 +152,7 @@ async def test_tasks_of_another_time_are_not_counted(taskdb: RunningTaskDb, tena
     assert [g.total for g in await stats(tenant, time_range=two_days)] == [2]
 
 
-async def test_an_answer_is_kept_for_a_second(
+async def test_response_is_cached_for_a_second(
     tenant: Any, yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stats_rpc, "FRESH_SECONDS", 60.0)
@@ -163,7 +163,7 @@ async def test_an_answer_is_kept_for_a_second(
 
 
 @pytest.mark.covers("GetTaskStats", "FILTER_INVALID")
-async def test_what_cannot_be_counted_is_refused(
+async def test_invalid_statistics_queries_are_rejected(
     taskdb: RunningTaskDb, tenant: Any, yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(FilterInvalid):

@@ -97,13 +97,13 @@ async def test_cancel_of_a_queued_task_takes_effect_at_once_and_may_be_repeated(
 async def test_cancel_of_a_running_task_asks_its_holder(taskdb: Any, tenant: Any) -> None:
     task = await tenant.create()
     await taskdb.start(task.name)
-    asked = (await ask(tenant, "CancelTask", task.name, reason="enough")).task
-    assert asked.status.phase == RUNNING
-    assert asked.status.requested_action.action == task_pb2.TASK_ACTION_CANCEL
-    assert asked.status.requested_action.reason == "enough"
-    assert asked.status.requested_action.actor.id == asked.metadata.creator.id
+    requested = (await ask(tenant, "CancelTask", task.name, reason="enough")).task
+    assert requested.status.phase == RUNNING
+    assert requested.status.requested_action.action == task_pb2.TASK_ACTION_CANCEL
+    assert requested.status.requested_action.reason == "enough"
+    assert requested.status.requested_action.actor.id == requested.metadata.creator.id
     again = (await ask(tenant, "CancelTask", task.name)).task
-    assert again.metadata.resource_version == asked.metadata.resource_version
+    assert again.metadata.resource_version == requested.metadata.resource_version
 
 
 @pytest.mark.covers("CancelTask", "TASK_TERMINAL")
@@ -133,8 +133,8 @@ async def test_pause_and_resume_of_a_queued_task(taskdb: Any, tenant: Any) -> No
 async def test_pause_of_a_running_task_is_asked_for_and_withdrawn(taskdb: Any, tenant: Any) -> None:
     task = await tenant.create()
     await taskdb.start(task.name)
-    asked = (await ask(tenant, "PauseTask", task.name)).task
-    assert asked.status.requested_action.action == task_pb2.TASK_ACTION_PAUSE
+    requested = (await ask(tenant, "PauseTask", task.name)).task
+    assert requested.status.requested_action.action == task_pb2.TASK_ACTION_PAUSE
     resumed = (await ask(tenant, "ResumeTask", task.name)).task
     assert resumed.status.phase == RUNNING and not resumed.status.HasField("requested_action")
 
@@ -202,7 +202,7 @@ async def test_suspended_tenant_does_not_retry(taskdb: Any, tenant: Any) -> None
     task = await tenant.create()
     await ask(tenant, "CancelTask", task.name)
     await taskdb.rows("UPDATE tenants SET suspended = true WHERE tenant_id = 'default' RETURNING 1")
-    taskdb.taskdb.tasks._tenants.forget("default")
+    taskdb.taskdb.tenants.forget("default")
     with pytest.raises(errors.TenantSuspended):
         await ask(tenant, "RetryTask", task.name)
 

@@ -103,15 +103,15 @@ async def test_request_id_makes_a_report_repeatable(taskdb: Any, tenant: Any) ->
 
 async def test_enqueued_reports_are_applied_in_order(taskdb: Any, tenant: Any) -> None:
     task = await tenant.create(external=True)
-    answered = await report(tenant, task.name, RUNNING, enqueue=True)
-    assert answered.task.metadata.resource_version == 1
+    response = await report(tenant, task.name, RUNNING, enqueue=True)
+    assert response.task.metadata.resource_version == 1
     await report(tenant, task.name, SUCCEEDED, enqueue=True)
     assert (await tenant.get(task.name)).status.phase == SUCCEEDED
     assert await taskdb.rows("SELECT * FROM inbox") == []
 
 
 async def store_report(taskdb: Any, name: str, phase: Any, **fields: Any) -> None:
-    """What a process leaves that stored a report and ended before it was applied."""
+    """Store a report without applying it, as a process does that ends in between."""
     request = task_service_pb2.ReportTaskStatusRequest(name=name, phase=phase, **fields)
     _, tenant_id, _, task_id = name.split("/")
     await taskdb.rows(
@@ -142,8 +142,7 @@ async def test_stored_report_that_is_no_transition_is_dropped_and_audited(taskdb
     for task in (done, ordinary, deleted):
         await store_report(taskdb, task.name, FAILED)
     await taskdb.rows("DELETE FROM tasks WHERE task_id = %s RETURNING 1", deleted.metadata.id)
-    inbox = taskdb.taskdb.tasks._inbox
-    assert await inbox.apply_all() == 3
+    assert await taskdb.taskdb.inbox.apply_all() == 3
     assert await taskdb.rows("SELECT * FROM inbox") == []
     rows = await taskdb.rows(
         "SELECT resource_id, details ->> 'reason' FROM changes WHERE event = 23 ORDER BY id"

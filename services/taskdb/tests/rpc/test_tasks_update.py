@@ -139,7 +139,7 @@ async def test_labels_callback_and_retention_change_in_every_phase(taskdb: Any, 
     assert (await change(3)).metadata.resource_version == running.metadata.resource_version + 2
 
 
-async def test_change_to_what_is_so_already_changes_nothing(taskdb: Any, tenant: Any) -> None:
+async def test_update_without_a_difference_changes_nothing(taskdb: Any, tenant: Any) -> None:
     task = await tenant.create(priority=20)
     before = await stored(taskdb)
     assert await update(tenant, task.name, "spec.priority", priority=20) == task

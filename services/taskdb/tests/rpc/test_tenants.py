@@ -190,12 +190,12 @@ async def test_suspension_refuses_tasks_and_claims_a_pause_only_claims(
     await update(admin, "tenants/default", "suspended", suspended=True)
     with pytest.raises(errors.TenantSuspended):
         await yard.create()
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     await update(admin, "tenants/default", "suspended", "queue_paused", queue_paused=True)
     await yard.create()
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     await update(admin, "tenants/default", "queue_paused")
-    assert name in {a.lease.task for a in (await yard.pop(runner)).assignments}
+    assert name in {a.lease.task for a in (await yard.claim(runner)).assignments}
 
 
 @pytest.mark.covers("DeleteTenant", "NOT_EMPTY")
@@ -279,7 +279,7 @@ async def test_database_refuses_tenants_that_break_the_rules(database_url: str, 
         connection.execute(f"INSERT INTO tenants (tenant_id, display_name, tier) VALUES {values}")
 
 
-async def test_usage_tells_what_is_waiting_and_leased(
+async def test_usage_counts_pending_and_leased_tasks(
     admin: Caller, taskdb: RunningTaskDb, tenant: Caller
 ) -> None:
     made = await create(admin)

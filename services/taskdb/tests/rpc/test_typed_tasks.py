@@ -1,4 +1,4 @@
-"""What registered types do to the tasks that take them."""
+"""The rules of registered types for their tasks."""
 
 from __future__ import annotations
 
@@ -143,18 +143,18 @@ async def bounded(caller: Caller, **bounds: Any) -> task_pb2.TaskSpec:
         ({"min_priority": 2, "max_priority": 30}, 10),
     ],
 )
-async def test_the_priority_that_nobody_says_is_the_nearest_to_the_default_within_the_bounds(
+async def test_unset_priority_is_the_nearest_to_the_default_within_the_bounds(
     tenant: Caller, bounds: dict[str, int], priority: int
 ) -> None:
     assert (await bounded(tenant, **bounds)).priority == priority
 
 
-async def test_limits_that_nobody_says_are_the_largest_that_the_type_allows(tenant: Caller) -> None:
+async def test_unset_limits_are_the_largest_that_the_type_allows(tenant: Caller) -> None:
     spec = await bounded(tenant, max_attempt_timeout=seconds(60), max_max_steps=7)
     assert (spec.attempt_timeout.seconds, spec.max_steps) == (60, 7)
     made = (await tenant.tasks.CreateTask(new_task(task_type="plan", max_steps=3))).task
     assert (made.spec.attempt_timeout.seconds, made.spec.max_steps) == (60, 3)
-    # What was given and is cleared is open again.
+    # A cleared field gets its default again.
     change = task_service_pb2.UpdateTaskRequest(update_mask=FieldMask(paths=["spec.max_steps"]))
     change.task.name = made.name
     assert (await tenant.tasks.UpdateTask(change)).task.spec.max_steps == 7
@@ -236,11 +236,11 @@ async def test_a_run_gets_the_configuration_of_the_revision_it_names(tenant: Cal
     runner, _ = await yard.hello()
     await tenant.tasks.CreateTask(typed())
     await tenant.tasks.CreateTask(typed())
-    first = (await yard.pop(runner, 1)).assignments[0]
+    first = (await yard.claim(runner, 1)).assignments[0]
     document = json_format.ParseDict({"n": 2}, Struct())
     changed = await update(tenant, made.name, "config", config=common_pb2.Payload(json=document))
     assert (changed.revision, changed.resource_version) == (2, 2)
-    second = (await yard.pop(runner, 1)).assignments[0]
+    second = (await yard.claim(runner, 1)).assignments[0]
     assert json.loads(first.config.raw) == {"n": 1} and json.loads(second.config.raw) == {"n": 2}
     for assignment, revision in ((first, 1), (second, 2)):
         await yard.report(runner, started(assignment), succeeded(assignment))
@@ -269,7 +269,7 @@ async def remake(caller: Caller, number: int) -> None:
 async def run_one(yard: Yard, runner: Runner, number: int) -> tuple[int, str, int]:
     """Priority, configuration and phase of a task that does as the type of this number asks."""
     task = (await yard.tenant.tasks.CreateTask(typed(payload={"n": number}))).task
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     output = common_pb2.Payload(raw=json.dumps({f"k{number}": 1}).encode())
     result = task_pb2.TaskResult(output=output)
     await yard.report(runner, started(assignment), succeeded(assignment, result=result))
@@ -301,8 +301,8 @@ async def test_another_replica_takes_the_type_that_was_made_again_within_its_bou
                 ran = await run_one(there, runner, 2)
 
 
-async def test_what_is_remembered_of_a_type_ends_with_its_time(tenant: Caller, taskdb: RunningTaskDb) -> None:
-    """As in a replica that hears of nothing."""
+async def test_cached_type_expires(tenant: Caller, taskdb: RunningTaskDb) -> None:
+    """As in a replica that receives no notifications."""
     types = TypeCache(taskdb.pool, timedelta(0))
     revision = ("default", "plan", 1)
     seen = []
@@ -323,10 +323,10 @@ async def test_a_paused_type_is_accepted_and_not_claimed(tenant: Caller, yard: Y
     await tenant.tasks.CreateTask(typed())
     [other] = await yard.create()
     runner, _ = await yard.hello()
-    taken = (await yard.pop(runner)).assignments
+    taken = (await yard.claim(runner)).assignments
     assert [assignment.lease.task for assignment in taken] == [other]
     await update(tenant, made.name, "queue_paused")
-    assert len((await yard.pop(runner)).assignments) == 1
+    assert len((await yard.claim(runner)).assignments) == 1
 
 
 @pytest.mark.seed("S0.44", "S0.80")

@@ -77,7 +77,7 @@ class Stream:
         return found
 
 
-def told(event: task_service_pb2.TaskEvent) -> tuple[str, int, str]:
+def summary(event: task_service_pb2.TaskEvent) -> tuple[str, int, str]:
     return event.task.metadata.id, event.resource_version, event.event_type
 
 
@@ -88,7 +88,7 @@ async def test_a_watch_delivers_every_change_in_version_order(taskdb: Any) -> No
     name = await create(caller, "a")
     await cancel(caller, name)
     events = await stream.events(2)
-    assert [told(event) for event in events] == [("a", 1, "task.created"), ("a", 2, "task.cancelled")]
+    assert [summary(event) for event in events] == [("a", 1, "task.created"), ("a", 2, "task.cancelled")]
     assert events[0].type == ENTERED
     assert events[0].status.phase == task_pb2.TASK_PHASE_PENDING
     assert events[1].previous_phase == task_pb2.TASK_PHASE_PENDING
@@ -102,7 +102,7 @@ async def test_a_snapshot_comes_first_and_changes_follow_without_a_gap(taskdb: A
     events = await stream.events(1)
     assert [(event.type, event.task.name) for event in events] == [(SNAPSHOT, first)]
     await create(caller, "b")
-    assert [told(event)[0] for event in await stream.events(1)] == ["b"]
+    assert [summary(event)[0] for event in await stream.events(1)] == ["b"]
 
 
 async def test_a_watch_resumes_exactly_behind_its_token(taskdb: Any) -> None:
@@ -115,10 +115,10 @@ async def test_a_watch_resumes_exactly_behind_its_token(taskdb: Any) -> None:
     await create(caller, "b")
     resumed = Stream(caller, resume_token=stream.token)
     await create(caller, "c")
-    assert [told(event)[0] for event in await resumed.events(2)] == ["b", "c"]
+    assert [summary(event)[0] for event in await resumed.events(2)] == ["b", "c"]
 
 
-async def test_a_filter_tells_what_enters_and_what_leaves(taskdb: Any) -> None:
+async def test_filtered_watch_sends_entered_and_exited_tasks(taskdb: Any) -> None:
     caller = await taskdb.caller()
     stream = Stream(caller, filter='spec.task_type = "wanted" AND status.phase = PENDING')
     await stream.begin()
@@ -127,6 +127,18 @@ async def test_a_filter_tells_what_enters_and_what_leaves(taskdb: Any) -> None:
     await cancel(caller, name)
     events = await stream.events(2)
     assert [(event.type, event.task.metadata.id) for event in events] == [(ENTERED, "mine"), (EXITED, "mine")]
+
+
+async def test_watch_filtered_by_parent_task_delivers_its_children(taskdb: Any) -> None:
+    caller = await taskdb.caller()
+    parent = await create(caller, "parent")
+    stream = Stream(caller, filter=f'metadata.parent_task = "{parent}"')
+    await stream.begin()
+    for task_id, parent_task in (("orphan", ""), ("child", parent)):
+        request = task_service_pb2.CreateTaskRequest(parent=PARENT, task=spec(), task_id=task_id)
+        request.task.metadata.parent_task = parent_task
+        await caller.tasks.CreateTask(request)
+    assert [event.task.metadata.id for event in await stream.events(1)] == ["child"]
 
 
 async def test_a_watch_of_named_tasks_ends_when_all_have_ended(taskdb: Any) -> None:
@@ -222,18 +234,18 @@ async def test_wait_returns_when_the_task_has_ended(taskdb: Any) -> None:
     assert not waiting.done()
     await cancel(caller, name)
     async with asyncio.timeout(5):
-        answer = await waiting
-    assert answer.satisfied
-    assert answer.task.status.phase == task_pb2.TASK_PHASE_CANCELLED
+        response = await waiting
+    assert response.satisfied
+    assert response.task.status.phase == task_pb2.TASK_PHASE_CANCELLED
 
 
 async def test_wait_returns_the_current_state_when_its_time_is_up(taskdb: Any) -> None:
     caller = await taskdb.caller()
     name = await create(caller, "a")
     request = task_service_pb2.WaitTaskRequest(name=name, timeout=Duration(nanos=100_000_000))
-    answer = await caller.tasks.WaitTask(request)
-    assert not answer.satisfied
-    assert answer.task.status.phase == task_pb2.TASK_PHASE_PENDING
+    response = await caller.tasks.WaitTask(request)
+    assert not response.satisfied
+    assert response.task.status.phase == task_pb2.TASK_PHASE_PENDING
 
 
 async def test_wait_returns_past_a_version(taskdb: Any) -> None:
@@ -252,7 +264,7 @@ async def test_a_resumed_watch_of_a_task_that_has_ended_meanwhile_delivers_its_e
     stream.call.cancel()
     await cancel(caller, name)
     resumed = Stream(caller, names=[name], until_terminal=True, resume_token=stream.token)
-    assert [told(event) for event in await resumed.events(10)] == [("a", 2, "task.cancelled")]
+    assert [summary(event) for event in await resumed.events(10)] == [("a", 2, "task.cancelled")]
 
 
 async def test_coalescing_skips_intermediate_versions_but_never_an_end(taskdb: Any) -> None:
@@ -262,7 +274,7 @@ async def test_coalescing_skips_intermediate_versions_but_never_an_end(taskdb: A
         await taskdb.fail(await create(caller, task_id))
     await caller.tasks.RetryTask(task_service_pb2.RetryTaskRequest(name=f"{PARENT}/tasks/b"))
     stream = Stream(caller, resume_token=listed.resume_token, coalesce=True)
-    assert [told(event) for event in await stream.events(3)] == [
+    assert [summary(event) for event in await stream.events(3)] == [
         ("a", 4, "task.failed"),
         ("b", 4, "task.failed"),
         ("b", 5, "task.retried"),
@@ -294,7 +306,7 @@ async def test_large_tasks_come_in_several_responses_whose_tokens_are_exact(
     assert seen == [f"t{index}" for index in range(7)]
 
 
-async def test_a_deleted_task_is_told_as_deleted_and_its_past_as_it_was(taskdb: Any) -> None:
+async def test_deleted_task_is_sent_as_deleted_after_its_earlier_changes(taskdb: Any) -> None:
     caller = await taskdb.caller()
     listed = await caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=PARENT))
     name = await create(caller, "a")
@@ -359,7 +371,7 @@ async def test_a_reader_that_takes_nothing_is_ended_and_costs_others_nothing(
             async for _ in stalled.call:
                 continue
     await create(caller, "later")
-    assert [told(event)[0] for event in await lively.events(1)] == ["later"]
+    assert [summary(event)[0] for event in await lively.events(1)] == ["later"]
 
 
 async def create_large(caller: Any, task_id: str, text: str) -> None:
@@ -384,7 +396,7 @@ async def test_the_tenant_of_the_key_is_meant_by_a_dash(taskdb: Any) -> None:
 
 
 @pytest.mark.covers("WatchTasks", "FILTER_INVALID")
-async def test_a_filter_that_is_not_understood_is_refused(taskdb: Any) -> None:
+async def test_watch_with_an_invalid_filter_is_rejected(taskdb: Any) -> None:
     with pytest.raises(FilterInvalid):
         await Stream(await taskdb.caller(), filter="phase = 1").begin()
 
@@ -399,6 +411,6 @@ async def test_nothing_is_left_of_streams_that_were_cancelled(taskdb: Any) -> No
         for stream in streams:
             stream.call.cancel()
     async with asyncio.timeout(30):
-        while hub._subscriptions:  # noqa: ASYNC110  the end of a call is told to its handler only
+        while hub._subscriptions:  # noqa: ASYNC110  only the handler learns of the end of a call
             await asyncio.sleep(0.05)
     assert not hub._by_task and not hub._by_tenant and not hub._streams

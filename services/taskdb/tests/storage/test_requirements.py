@@ -31,7 +31,7 @@ async def test_a_retry_waits_twice_as_long_each_time_and_says_until_when(yard: Y
     assert waits == [min(2**number, 300) for number in range(10)]
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment), failed(assignment))
     task = await yard.task(name)
     assert task.status.phase == task_pb2.TASK_PHASE_PENDING
@@ -45,7 +45,7 @@ async def test_status_audit_and_what_a_runner_holds_change_in_one_transaction(
 ) -> None:
     await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     await yard.report(runner, succeeded(assignment))
     rows = await taskdb.rows(

@@ -46,7 +46,7 @@ async def sweep(quiet: RunningTaskDb) -> None:
 
 async def claimed(yard: Yard, runner: Runner) -> list[Assignment]:
     """Let the runner claim and start tasks; returns the assignments."""
-    found = list((await yard.pop(runner)).assignments)
+    found = list((await yard.claim(runner)).assignments)
     if found:
         await yard.report(runner, *(started(assignment) for assignment in found))
     return found

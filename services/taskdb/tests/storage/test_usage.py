@@ -147,7 +147,7 @@ async def test_a_run_counts_from_its_start_and_stays_counted_when_it_ends(
 ) -> None:
     await yard.create(2)
     runner, _ = await yard.hello()
-    first, _second = (await yard.pop(runner)).assignments
+    first, _second = (await yard.claim(runner)).assignments
     # Nothing has started.
     await expect_use(yard, 0.0, 2)
     await yard.report(runner, started(first))
@@ -162,7 +162,7 @@ async def test_a_short_run_takes_the_time_that_its_holder_tells_but_not_more_tha
 ) -> None:
     await yard.create(2)
     runner, _ = await yard.hello()
-    assignments = (await yard.pop(runner)).assignments
+    assignments = (await yard.claim(runner)).assignments
     async with taskdb.pool.transaction() as tx:
         await tx.execute("UPDATE leases SET schedule_time = schedule_time - interval '20 seconds'")
     # The clock of the runner is an hour ahead.

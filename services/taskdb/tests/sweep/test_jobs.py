@@ -112,7 +112,7 @@ async def test_logs_and_audit_outlive_the_move_to_the_archive(
     yard = await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER, None), caller)
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     await yard.write(runner, assignment, "line 1", "line 2", "line 3")
     await yard.report(runner, succeeded(assignment))

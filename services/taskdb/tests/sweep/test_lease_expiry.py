@@ -47,7 +47,7 @@ async def hold(
     """Make tasks that a runner has started."""
     names = await yard.create(count, **spec)
     runner, _ = await yard.hello()
-    assignments = list((await yard.pop(runner)).assignments)
+    assignments = list((await yard.claim(runner)).assignments)
     await yard.report(runner, *(started(a) for a in assignments))
     return names, runner, assignments
 
@@ -61,7 +61,7 @@ async def test_a_lease_that_expires_before_the_start_requeues_the_task(
 ) -> None:
     names = await yard.create(3)
     runner, _ = await yard.hello()
-    assert len((await yard.pop(runner)).assignments) == 3
+    assert len((await yard.claim(runner)).assignments) == 3
     await expiry.run(leadership)
     assert await phases(yard, names) == [task_pb2.TASK_PHASE_SCHEDULED] * 3
     await age(quiet, "leases", "expire_time")
@@ -73,7 +73,7 @@ async def test_a_lease_that_expires_before_the_start_requeues_the_task(
     # The session is alive; its next renewal reports that the leases are lost.
     verdicts = (await yard.renew(runner)).verdicts
     assert {verdict.action for verdict in verdicts} == {lease_pb2.LEASE_ACTION_ABORT}
-    assert len((await yard.pop(runner)).assignments) == 3
+    assert len((await yard.claim(runner)).assignments) == 3
 
 
 @pytest.mark.seed("S1.56-57")
@@ -92,7 +92,7 @@ async def test_started_tasks_of_an_expired_session_are_redistributed_and_late_ou
     (result,) = await yard.report(runner, succeeded(assignments[0]))
     assert result.phase == task_pb2.TASK_PHASE_SUCCEEDED
     other, _ = await yard.hello("runner-2")
-    claimed = (await yard.pop(other)).assignments
+    claimed = (await yard.claim(other)).assignments
     assert sorted(a.lease.task for a in claimed) == sorted(names[1:])
     (stale,) = await yard.report(runner, succeeded(assignments[1]))
     assert "STALE_GENERATION" in str(stale.error)
@@ -106,13 +106,13 @@ async def test_a_runner_that_reconnects_keeps_the_tasks_that_were_not_claimed(
     await age(quiet, "sessions", "expire_time")
     await expiry.run(leadership)
     other, _ = await yard.hello("runner-2")
-    (claimed,) = (await yard.pop(other, 1)).assignments
+    (claimed,) = (await yard.claim(other, 1)).assignments
     _, opened = await yard.hello(runner, held=[a.lease for a in assignments])
     (verdict,) = opened.verdicts
     assert (verdict.lease.task, verdict.reason) == (claimed.lease.task, "STALE_GENERATION")
     kept = next(a for a in assignments if a.lease.task != claimed.lease.task)
     assert (await yard.task(kept.lease.task)).status.phase == task_pb2.TASK_PHASE_RUNNING
-    assert not (await yard.pop(other)).assignments
+    assert not (await yard.claim(other)).assignments
     (result,) = await yard.report(runner, succeeded(kept))
     assert result.phase == task_pb2.TASK_PHASE_SUCCEEDED
 

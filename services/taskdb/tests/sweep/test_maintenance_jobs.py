@@ -31,7 +31,7 @@ async def write_logs(quiet: RunningTaskDb, caller: Caller) -> str:
     yard = await make_yard(quiet, await quiet.caller(api_keys.SCHEDULER, None), caller)
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     await yard.write(runner, assignment, "line 1", "line 2", "line 3")
     return name

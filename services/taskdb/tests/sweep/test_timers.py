@@ -49,14 +49,14 @@ async def test_a_retry_becomes_claimable_after_its_backoff(
 ) -> None:
     names = await yard.create(5)
     runner, _ = await yard.hello()
-    assignments = (await yard.pop(runner)).assignments
+    assignments = (await yard.claim(runner)).assignments
     await yard.report(runner, *(report for a in assignments for report in (started(a), failed(a))))
     wait = await timers.run(leadership)
     assert 0 < wait < math.inf
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     await let_pass(quiet)
     await timers.run(leadership)
-    again = (await yard.pop(runner)).assignments
+    again = (await yard.claim(runner)).assignments
     assert sorted(a.lease.task for a in again) == sorted(names)
     assert {a.attempt for a in again} == {2}
     assert not await quiet.rows("SELECT FROM timers")
@@ -75,14 +75,14 @@ async def test_queue_and_total_timeouts_end_waiting_tasks(
     assert (await yard.task(total)).status.error.code == "TOTAL_TIMEOUT"
     assert (await yard.task(plain)).status.phase == task_pb2.TASK_PHASE_PENDING
     runner, _ = await yard.hello()
-    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == [plain]
+    assert [a.lease.task for a in (await yard.claim(runner)).assignments] == [plain]
 
 
 async def test_a_success_deletes_the_timers_of_its_task(yard: Yard, quiet: RunningTaskDb) -> None:
     await yard.create(total_timeout=Duration(seconds=1000), queue_timeout=Duration(seconds=1000))
     assert len(await quiet.rows("SELECT FROM timers")) == 2
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     assert 900 < assignment.total_timeout.seconds <= 1000
     await yard.report(runner, started(assignment), succeeded(assignment))
     assert not await quiet.rows("SELECT FROM timers")
@@ -92,7 +92,7 @@ async def test_a_freed_slot_goes_to_its_next_waiter(yard: Yard, quiet: RunningTa
     names = await yard.create(3, slot="deploy")
     runner, _ = await yard.hello()
     for name in names:
-        (assignment,) = (await yard.pop(runner)).assignments
+        (assignment,) = (await yard.claim(runner)).assignments
         assert assignment.lease.task == name
         await yard.report(runner, started(assignment), succeeded(assignment))
     assert not await quiet.rows("SELECT FROM slots")
@@ -103,7 +103,7 @@ async def test_a_slot_without_a_head_is_repaired(
 ) -> None:
     names = await yard.create(2, slot="deploy")
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     await yard.report(runner, started(assignment))
     sweep = SlotSweep(quiet.pool, quiet.taskdb._after_commit)
     await sweep.run(leadership)
@@ -115,7 +115,7 @@ async def test_a_slot_without_a_head_is_repaired(
         await tx.execute("UPDATE slots SET head_task_id = NULL")
         await tx.execute("UPDATE tasks SET pending_reason = 4 WHERE end_time IS NULL")
     await sweep.run(leadership)
-    assert [a.lease.task for a in (await yard.pop(runner)).assignments] == names[1:]
+    assert [a.lease.task for a in (await yard.claim(runner)).assignments] == names[1:]
 
 
 async def test_repair_bounds_finds_a_task_committed_below_the_bound_of_its_lane(
@@ -124,7 +124,7 @@ async def test_repair_bounds_finds_a_task_committed_below_the_bound_of_its_lane(
     await yard.create(2)
     runner, _ = await yard.hello()
     (lane,) = await yard.lanes()
-    assert len((await yard.pop(runner)).assignments) == 2
+    assert len((await yard.claim(runner)).assignments) == 2
     (late,) = await yard.create()
     async with quiet.pool.transaction() as tx:
         # Committed late: its ready_time is well before what was popped.
@@ -134,9 +134,9 @@ async def test_repair_bounds_finds_a_task_committed_below_the_bound_of_its_lane(
     from taskyard.v1 import lease_service_pb2
 
     lanes = [lease_service_pb2.LaneClaim(lane=lane.key)]
-    assert not (await yard.pop(runner, lanes=lanes)).assignments
+    assert not (await yard.claim(runner, lanes=lanes)).assignments
     assert await quiet.taskdb.housekeeping.repair_bounds() == 1
-    assert [a.lease.task for a in (await yard.pop(runner, lanes=lanes)).assignments] == [late]
+    assert [a.lease.task for a in (await yard.claim(runner, lanes=lanes)).assignments] == [late]
 
 
 async def test_a_running_taskdb_fires_retry_timers_by_itself(

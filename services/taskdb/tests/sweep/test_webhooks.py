@@ -23,7 +23,7 @@ from taskyard_taskdb.domain.event import RetryRequested
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.domain.words import ActorType
-from taskyard_taskdb.rpc.callbacks import webhook_request
+from taskyard_taskdb.rpc.webhooks import webhook_request
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender

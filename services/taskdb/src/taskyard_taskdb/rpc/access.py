@@ -1,8 +1,7 @@
-"""Names in requests: taken apart, and hidden where the caller does not see the tenant."""
+"""Resource names in requests: parsed, and not found where the caller does not see the tenant."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from taskyard.errors import FieldInvalid
@@ -13,7 +12,7 @@ from taskyard_taskdb.domain.words import ActorType
 
 
 def visible_task(name: str, field: str = "name") -> tuple[str, str]:
-    """Tenant and task id of a name. Raises FieldInvalid, or NotFound for a tenant the caller does not see."""
+    """Tenant id and task id of a name. Raises FieldInvalid, or NotFound for a tenant that is not visible."""
     tenant_id, task_id = parse_task_name(name, field)
     require_tenant(tenant_id, "task", name)
     return tenant_id, task_id
@@ -29,20 +28,15 @@ def visible_tenant(name: str, field: str = "parent") -> str:
 
 
 def visible_scope(parent: str) -> str | None:
-    """The tenant that a list is about, None for all; "-" of a tenant's key means that tenant."""
+    """The tenant that a list is restricted to, None for all; with a tenant's key, "-" is that tenant."""
     if parse_tenant_name(parent) != "-":
         return visible_tenant(parent)
     principal = current_principal()
     return principal.tenant if principal.kind is Kind.TENANT else None
 
 
-def page_binding(*parts: str) -> str:
-    """What a page token is bound to: the caller's tenant, and what it asks for."""
-    return json.dumps([current_principal().tenant, *parts])
-
-
 def tasks_of(parent: str, names: Sequence[str], field: str = "names") -> list[tuple[str, str]]:
-    """Tenant and task ids of full names that all belong to `parent`; raises FieldInvalid or NotFound."""
+    """Tenant and task ids of names that must all belong to `parent`. Raises FieldInvalid or NotFound."""
     tenant_id = visible_tenant(parent)
     keys = [visible_task(name, f"{field}[{index}]") for index, name in enumerate(names)]
     for index, key in enumerate(keys):
@@ -52,5 +46,5 @@ def tasks_of(parent: str, names: Sequence[str], field: str = "names") -> list[tu
 
 
 def caller() -> Actor:
-    """Who makes the call, as the actor of what it changes."""
+    """The caller, as the actor of the changes that the call makes."""
     return Actor(ActorType.USER, current_principal().id)

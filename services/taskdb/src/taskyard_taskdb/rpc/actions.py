@@ -17,7 +17,7 @@ from taskyard_taskdb.domain import event as events
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.rpc import access, convert
-from taskyard_taskdb.rpc.show import ShowMethods
+from taskyard_taskdb.rpc.reads import read_current
 from taskyard_taskdb.rpc.validate import check_text, validate_batch
 from taskyard_taskdb.storage.action.actions import Actions, Ask
 from taskyard_taskdb.storage.archive import archive
@@ -36,12 +36,13 @@ BatchRequest = task_service_pb2.BatchCancelTasksRequest | task_service_pb2.Batch
 Results = list[task_service_pb2.BatchTaskResult]
 
 
-class ActionMethods(ShowMethods):
-    """The part of TaskService by which users act on tasks."""
+class ActionHandler:
+    """TaskService.CancelTask, PauseTask, ResumeTask, RetryTask, DeleteTask, and the batches of them."""
 
-    _pool: Pool
-    _tenants: TenantCache
-    _actions: Actions
+    def __init__(self, pool: Pool, tenants: TenantCache, actions: Actions) -> None:
+        self._pool = pool
+        self._tenants = tenants
+        self._actions = actions
 
     async def CancelTask(
         self, request: task_service_pb2.CancelTaskRequest, context: Any
@@ -81,7 +82,7 @@ class ActionMethods(ShowMethods):
         )
         repeatable = repeatable_request(request, request.request_id, key)
         await self._actions.one(Ask(key, event, request.resource_version), Method.RETRY_TASK, repeatable)
-        return task_service_pb2.RetryTaskResponse(task=await self._show(key, convert.FULL))
+        return task_service_pb2.RetryTaskResponse(task=await read_current(self._pool, key, convert.FULL))
 
     async def DeleteTask(
         self, request: task_service_pb2.DeleteTaskRequest, context: Any
@@ -122,7 +123,7 @@ class ActionMethods(ShowMethods):
     async def _act(self, request: Any, event: events.Event) -> task_pb2.Task:
         key = access.visible_task(request.name)
         await self._actions.one(Ask(key, event, request.resource_version))
-        return await self._show(key, convert.FULL)
+        return await read_current(self._pool, key, convert.FULL)
 
     async def _act_on_each(
         self, request: BatchRequest, event: events.Event, find: Callable[..., Any]
@@ -141,7 +142,7 @@ class ActionMethods(ShowMethods):
 
 
 def repeatable_request(message: Message, request_id: str, key: Key) -> Request | None:
-    """What makes a repeat of the message recognisable; None where it has no request_id."""
+    """The request id and the hash by which a repeated message is recognised; None without a request_id."""
     if not request_id:
         return None
     body = hashlib.sha256(message.SerializeToString(deterministic=True)).digest()[:16]

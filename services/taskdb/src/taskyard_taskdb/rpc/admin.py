@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
-from taskyard.errors import FieldInvalid, PageTokenInvalid
-from taskyard.v1 import admin_service_pb2, admin_service_pb2_grpc
+from taskyard.errors import FieldInvalid
+from taskyard.v1 import admin_service_pb2
 from taskyard_taskdb.domain import page
 from taskyard_taskdb.domain.names import parse_tenant_name
 from taskyard_taskdb.domain.webhook import show_secret
-from taskyard_taskdb.rpc import access
-from taskyard_taskdb.rpc.durations import set_time
+from taskyard_taskdb.rpc import access, pages
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import CHECKS, Check, Finding
 from taskyard_taskdb.storage.doctor.repairs import RepairContext
@@ -20,36 +19,35 @@ from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs
-from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 OnCheckRan = Callable[[str, int, int], None]
-"""Hears of each check: its name, how many are left, how many were repaired."""
+"""Called after each check with its name, the number of findings left and the number repaired."""
 
 
-class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
+class AdminHandler:
     """AdminService."""
 
     def __init__(
         self,
         pool: Pool,
-        told: Callable[[CommitNotice], None],
+        after_commit: Callable[[CommitNotice], None],
         check_ran: OnCheckRan,
         run_job: Callable[[str], Awaitable[None]],
     ) -> None:
         self._pool = pool
-        self._told = told
+        self._after_commit = after_commit
         self._check_ran = check_ran
         self._run_job = run_job
 
     async def RunDoctor(
         self, request: admin_service_pb2.RunDoctorRequest, context: Any
     ) -> admin_service_pb2.RunDoctorResponse:
-        repair_context = RepairContext(self._pool, self._told, access.caller(), self._run_job)
+        repair_context = RepairContext(self._pool, self._after_commit, access.caller(), self._run_job)
         response = admin_service_pb2.RunDoctorResponse(healthy=True)
         for check in _chosen(request):
-            asked = request.repair and (not check.only_by_name or check.name in request.checks)
-            found = await doctor_checks.run_check(self._pool, check, repair_context if asked else None)
+            repair = request.repair and (not check.only_by_name or check.name in request.checks)
+            found = await doctor_checks.run_check(self._pool, check, repair_context if repair else None)
             self._check_ran(check.name, found.remaining, found.repaired)
             response.findings.append(_message(found))
             response.healthy &= not found.remaining
@@ -59,23 +57,22 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
         self, request: admin_service_pb2.ListQuarantinesRequest, context: Any
     ) -> admin_service_pb2.ListQuarantinesResponse:
         tenant = parse_tenant_name(request.parent)
-        bound, size = f"quarantines|{tenant}", page.page_size(request.page_size)
-        after = _after(request.page_token, bound)
+        bound, size = pages.binding("quarantines", tenant), page.page_size(request.page_size)
+        after = pages.decode(request.page_token, bound, str, str) or ("", "")
         async with self._pool.reading(planned=True) as tx:
             found = await quarantined_specs.page(tx, None if tenant == "-" else tenant, after, size + 1)
         response = admin_service_pb2.ListQuarantinesResponse()
         for quarantine in found[:size]:
-            told = response.quarantines.add(
+            message = response.quarantines.add(
                 name=f"tenants/{quarantine.tenant_id}/quarantines/{quarantine.digest}",
                 task_type=quarantine.task_type,
                 runner_loss_count=quarantine.runner_loss_count,
                 example_task=f"tenants/{quarantine.tenant_id}/tasks/{quarantine.example_task_id}",
             )
-            set_time(told.create_time, quarantine.create_time)
+            set_time(message.create_time, quarantine.create_time)
         if len(found) > size:
             last = found[size - 1]
-            values = (last.tenant_id, last.digest)
-            response.next_page_token = page.encode_page(values, bound, datetime.now(UTC))
+            response.next_page_token = pages.encode((last.tenant_id, last.digest), bound)
         return response
 
     async def ReleaseQuarantine(
@@ -83,7 +80,9 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
     ) -> admin_service_pb2.ReleaseQuarantineResponse:
         _, tenant_id, _, digest = request.name.split("/")
         actor = access.caller()
-        self._told(await self._pool.run(lambda tx: quarantine_holds.release(tx, tenant_id, digest, actor)))
+        self._after_commit(
+            await self._pool.run(lambda tx: quarantine_holds.release(tx, tenant_id, digest, actor))
+        )
         return admin_service_pb2.ReleaseQuarantineResponse()
 
     async def GetWebhookSecret(
@@ -99,10 +98,10 @@ class AdminServicer(admin_service_pb2_grpc.AdminServiceServicer):
 
 
 def _chosen(request: admin_service_pb2.RunDoctorRequest) -> list[Check]:
-    for place, name in enumerate(request.checks):
+    for index, name in enumerate(request.checks):
         if name not in doctor_checks.NAMES:
-            known = ", ".join(doctor_checks.NAMES)
-            raise FieldInvalid.of(f"checks[{place}]", f"{name[:80]!r} is no check; choose among {known}")
+            names = ", ".join(doctor_checks.NAMES)
+            raise FieldInvalid.of(f"checks[{index}]", f"{name[:80]!r} is not a check; use one of {names}")
     return [check for check in CHECKS if not request.checks or check.name in request.checks]
 
 
@@ -122,22 +121,13 @@ def _sentence(found: Finding) -> str:
     check = found.check
     if not found.count:
         return f"no {check.about}"
-    told = f"{found.count} {check.about}"
+    text = f"{found.count} {check.about}"
     if found.acknowledged:
-        told += f", {found.acknowledged} of them acknowledged"
+        text += f", {found.acknowledged} of them acknowledged earlier"
     if found.repaired:
-        told += f", {found.repaired} {'acknowledged' if check.only_by_name else 'repaired'}"
+        text += f", {found.repaired} {'acknowledged' if check.only_by_name else 'repaired'}"
     if found.remaining and found.note:
-        told += f"; {found.note}"
+        text += f"; {found.note}"
     elif found.remaining and check.only_by_name:
-        told += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
-    return told
-
-
-def _after(token: str, bound: str) -> Key:
-    if not token:
-        return "", ""
-    match page.decode_page(token, bound, datetime.now(UTC)):
-        case (str() as tenant_id, str() as digest):
-            return tenant_id, digest
-    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
+        text += f"; find out who did it, then acknowledge it by `repair` of {check.name!r} by name"
+    return text

@@ -1,4 +1,4 @@
-"""ApiKeyService: keys made, listed and revoked; the secret is told once and stored as a digest."""
+"""ApiKeyService: keys are created, listed and revoked; the secret is returned once and stored as a digest."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
-from taskyard.v1 import api_key_pb2, api_key_service_pb2, api_key_service_pb2_grpc
+from taskyard.v1 import api_key_pb2, api_key_service_pb2
 from taskyard_kit.auth import Kind, Principal, current_principal
 from taskyard_kit.keys import ApiKey
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.names import check_id
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.rpc import access
-from taskyard_taskdb.rpc.durations import to_datetime
-from taskyard_taskdb.rpc.key_messages import fill_key
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.times import set_time, to_datetime
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -26,7 +25,7 @@ from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope, StoredKey
 
 _ID = re.compile(r"[a-z0-9]{4,32}")
-# Whose audit a key of no tenant belongs to.
+# The tenant whose audit records keys that belong to no tenant.
 _SYSTEM = "system"
 _CREATE = "/taskyard.v1.ApiKeyService/CreateApiKey"
 
@@ -38,8 +37,8 @@ _KIND_NAMES = {
 }
 
 
-class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
-    """ApiKeyService. `forget` makes this replica ask again about a key; the others do within 5 s."""
+class ApiKeyHandler:
+    """ApiKeyService. `forget` drops a key from this replica's cache; others read it again within 5 s."""
 
     def __init__(self, pool: Pool, forget: Callable[[str], None]) -> None:
         self._pool = pool
@@ -48,14 +47,14 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
     async def CreateApiKey(
         self, request: api_key_service_pb2.CreateApiKeyRequest, context: Any
     ) -> api_key_service_pb2.CreateApiKeyResponse:
-        wanted = _read(request.api_key)
-        _authorise(wanted, current_principal())
+        requested = _read(request.api_key)
+        _authorise(requested, current_principal())
         made = ApiKey.make()
         if request.api_key_id:
             if not _ID.fullmatch(request.api_key_id):
                 raise FieldInvalid.of("api_key_id", "must be 4 to 32 of a-z and 0-9, or empty")
             made = ApiKey(request.api_key_id, made.secret)
-        key = replace(wanted, key_id=made.id, secret_hash=made.digest)
+        key = replace(requested, key_id=made.id, secret_hash=made.digest)
         actor = access.caller()
 
         async def work(tx: Tx) -> datetime:
@@ -81,8 +80,8 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
             found, token = await read_page(
                 read,
                 lambda key: (key.key_id,),
-                asked_size=request.page_size,
-                token=request.page_token,
+                page_size=request.page_size,
+                page_token=request.page_token,
                 query=("ListApiKeys",),
             )
         response = api_key_service_pb2.ListApiKeysResponse(next_page_token=token)
@@ -116,13 +115,13 @@ class ApiKeyServicer(api_key_service_pb2_grpc.ApiKeyServiceServicer):
 
 
 def _read(given: api_key_pb2.ApiKey) -> StoredKey:
-    """The key that is asked for. Raises FieldInvalid for what does not fit its kind."""
+    """The key to create, without id and secret. Raises FieldInvalid for fields that its kind lacks."""
     kind = int(given.kind)
     if (kind == api_keys.TENANT) != bool(given.tenant):
-        told = (
+        problem = (
             "must name the tenant that it acts for" if kind == api_keys.TENANT else "is for TENANT keys only"
         )
-        raise FieldInvalid.of("api_key.tenant", told)
+        raise FieldInvalid.of("api_key.tenant", problem)
     if given.read_only and kind != api_keys.TENANT:
         raise FieldInvalid.of("api_key.read_only", "is for TENANT keys only")
     if given.HasField("runner_scope") and kind != api_keys.RUNNER:
@@ -152,7 +151,7 @@ def _read_scope(given: api_key_pb2.RunnerScope) -> RunnerScope:
 
 
 def _authorise(key: StoredKey, principal: Principal) -> None:
-    """A tenant makes keys for itself only; of another tenant it does not even learn that it exists."""
+    """Raises PermissionDenied or NotFound: a tenant creates its own keys only and sees no other tenant."""
     if principal.kind is Kind.ADMIN:
         return
     if key.kind != api_keys.TENANT:
@@ -173,3 +172,23 @@ async def _log(tx: Tx, event: ChangeEvent, key: StoredKey, actor: Actor, time: d
     if key.expire_time is not None:
         details["expire_time"] = key.expire_time.isoformat()
     await append_change(tx, event, key.tenant_id or _SYSTEM, key.key_id, actor, time, details=details)
+
+
+def fill_key(message: api_key_pb2.ApiKey, key: api_keys.StoredKey) -> None:
+    """Fill in a key without its secret, of which only a digest is stored."""
+    message.name = f"apiKeys/{key.key_id}"
+    message.kind = api_key_pb2.PrincipalKind.ValueType(key.kind)
+    message.tenant = key.tenant_id or ""
+    message.read_only = key.read_only
+    message.description = key.description
+    if key.kind == api_keys.RUNNER:
+        scope = key.runner_scope
+        message.runner_scope.runner_id = scope.runner_id
+        message.runner_scope.tenants.extend(scope.tenants)
+        message.runner_scope.labels.update(scope.labels)
+    if key.create_time is not None:
+        set_time(message.create_time, key.create_time)
+    if key.expire_time is not None:
+        set_time(message.expire_time, key.expire_time)
+    if key.revoke_time is not None:
+        set_time(message.revoke_time, key.revoke_time)

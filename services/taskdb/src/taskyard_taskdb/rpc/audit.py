@@ -1,13 +1,11 @@
-"""ListAuditEvents: the change log as people ask for it, newest first."""
+"""ListAuditEvents: the change log, filtered, newest first."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from google.protobuf import struct_pb2
 
-from taskyard.errors import PageTokenInvalid
 from taskyard.v1 import audit_pb2, common_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
@@ -15,48 +13,42 @@ from taskyard_taskdb.domain.audit import resource_name
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS
 from taskyard_taskdb.domain.words import Phase
-from taskyard_taskdb.rpc import convert
-from taskyard_taskdb.rpc.access import page_binding, visible_scope
+from taskyard_taskdb.rpc import pages
+from taskyard_taskdb.rpc.access import visible_scope
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.audit import listing as audit_listing
 from taskyard_taskdb.storage.audit.listing import AuditQuery
 from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
 
 
-class AuditMethods:
+class AuditHandler:
     """TaskService.ListAuditEvents."""
 
-    _pool: Pool
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def ListAuditEvents(
         self, request: task_service_pb2.ListAuditEventsRequest, context: Any
     ) -> task_service_pb2.ListAuditEventsResponse:
-        """A page of the audit."""
+        """Return one page of audit events."""
         condition = filters.parse(request.filter, AUDIT_FIELDS) if request.filter else None
         query = AuditQuery(visible_scope(request.parent), condition)
-        bound = page_binding("audit", request.parent, request.filter)
-        before = _place(request.page_token, bound)
+        bound = pages.binding("audit", request.parent, request.filter)
+        position = pages.decode(request.page_token, bound, int)
+        before = position[0] if position else None
         size = page.page_size(request.page_size)
         async with self._pool.reading(planned=True) as tx:
             found = await audit_listing.list_page(tx, query, before, size)
         response = task_service_pb2.ListAuditEventsResponse()
         response.audit_events.extend(map(event_message, found.changes))
         if found.next is not None:
-            response.next_page_token = page.encode_page((found.next,), bound, datetime.now(UTC))
+            response.next_page_token = pages.encode((found.next,), bound)
         return response
 
 
-def _place(token: str, bound: str) -> int | None:
-    if not token:
-        return None
-    match page.decode_page(token, bound, datetime.now(UTC)):
-        case (int() as before,):
-            return before
-    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
-
-
 def event_message(change: LoggedChange) -> audit_pb2.AuditEvent:
-    """A change as an event of the audit."""
+    """A logged change as an audit event."""
     event = audit_pb2.AuditEvent(
         name=f"tenants/{change.tenant_id}/auditEvents/{change.id}",
         event_type=ChangeEvent(change.event).word,
@@ -65,23 +57,23 @@ def event_message(change: LoggedChange) -> audit_pb2.AuditEvent:
         resource_version=change.version,
         request_id=change.request_id or "",
     )
-    convert.set_time(event.time, change.time)
+    set_time(event.time, change.time)
     _fill_details(event.details, change)
     return event
 
 
 def _fill_details(details: struct_pb2.Struct, change: LoggedChange) -> None:
-    told: dict[str, Any] = dict(change.details or {})
+    values: dict[str, Any] = dict(change.details or {})
     if change.phase:
-        told["to_phase"] = Phase(change.phase).name
+        values["to_phase"] = Phase(change.phase).name
         if change.previous_phase not in (0, change.phase):
-            told["from_phase"] = Phase(change.previous_phase).name
+            values["from_phase"] = Phase(change.previous_phase).name
         if change.generation:
-            told |= {"generation": change.generation, "attempt": change.attempt}
+            values |= {"generation": change.generation, "attempt": change.attempt}
         if change.runner_id:
-            told["runner"] = f"runners/{change.runner_id}"
+            values["runner"] = f"runners/{change.runner_id}"
     for name in ("error_code", "exit_code"):
         if getattr(change, name) is not None:
-            told[name] = getattr(change, name)
-    if told:
-        details.update(told)
+            values[name] = getattr(change, name)
+    if values:
+        details.update(values)

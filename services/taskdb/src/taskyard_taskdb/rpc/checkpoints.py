@@ -11,8 +11,8 @@ from taskyard_kit.auth import require_tenant
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain.names import checkpoint_name, parse_checkpoint_name, parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
-from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_task
+from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report import checkpoints, run_logs
 from taskyard_taskdb.storage.report.checkpoints import NewCheckpoint, StoredCheckpoint
@@ -20,11 +20,12 @@ from taskyard_taskdb.storage.report.run_logs import LATEST, RunRef
 from taskyard_taskdb.watch.hub import Hub
 
 
-class CheckpointHolding:
+class LeasedCheckpointHandler:
     """LeaseService.WriteCheckpoint and ReadLeasedCheckpoint."""
 
-    _pool: Pool
-    _hub: Hub
+    def __init__(self, pool: Pool, hub: Hub) -> None:
+        self._pool = pool
+        self._hub = hub
 
     async def WriteCheckpoint(
         self, requests: AsyncIterator[lease_service_pb2.WriteCheckpointRequest], context: Any
@@ -80,10 +81,11 @@ class CheckpointHolding:
             )
 
 
-class CheckpointReading:
+class CheckpointReadHandler:
     """TaskService.ListCheckpoints and ReadCheckpoint."""
 
-    _pool: Pool
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def ListCheckpoints(
         self, request: task_service_pb2.ListCheckpointsRequest, context: Any
@@ -139,22 +141,22 @@ async def _gather(
         if header is None:
             runner_id, header = request.runner_id, chunk.header
         if chunk.offset != len(data) or not header.task:
-            told = f"{chunk.offset} where {len(data)} is next; send pieces in order, the first with a header"
-            raise FieldInvalid.of("chunk.offset", told)
+            problem = f"is {chunk.offset}, not {len(data)}; send chunks in order, the first one with a header"
+            raise FieldInvalid.of("chunk.offset", problem)
         data += chunk.data
         if len(data) > header.size_bytes:
             raise TooLarge.sized("chunk.data", len(data), header.size_bytes)
     if header is None:
-        raise FieldInvalid.of("chunk", "no piece was sent; send at least one")
+        raise FieldInvalid.of("chunk", "no chunk was sent; send at least one")
     return runner_id, header, bytes(data)
 
 
 async def _pieces(
     pool: Pool, tenant_id: str, task_id: str, found: StoredCheckpoint, offset: int
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield (offset, piece) to the end; one that is removed meanwhile is NOT_FOUND, never a short read.
+    """Yield (offset, piece) to the end. Raises NotFound if the checkpoint is removed meanwhile.
 
-    What is read from its beginning is compared with what was written.
+    Content that is read from its beginning is compared with the stored digest. Raises DigestMismatch.
     """
     name = checkpoint_name(tenant_id, task_id, found.sequence)
     digest = hashlib.sha256() if offset == 0 else None
@@ -180,5 +182,5 @@ def _message(tenant_id: str, task_id: str, stored: StoredCheckpoint) -> checkpoi
         sha256=stored.sha256,
         content_type=stored.content_type,
         progress_percent=stored.progress_percent,
-        create_time=convert.timestamp(stored.create_time),
+        create_time=timestamp(stored.create_time),
     )

@@ -1,49 +1,37 @@
-"""Stored tasks and runs as messages."""
+"""Stored tasks, runs, leases and runners as messages, and messages as stored values."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf import json_format
 
-from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
-from taskyard_taskdb.domain.names import run_name
-from taskyard_taskdb.domain.words import ActorType, PendingReason
+from taskyard.v1 import common_pb2, lease_pb2, runner_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.domain.names import parse_task_name, run_name, runner_name
+from taskyard_taskdb.domain.words import Action, ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
+from taskyard_taskdb.rpc.times import set_duration, set_time
 from taskyard_taskdb.storage.create.new_task import Created
+from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
 from taskyard_taskdb.storage.read.runs import RunRecord
 from taskyard_taskdb.storage.read.tasks import TaskRecord
+from taskyard_taskdb.storage.runner.runners import Registration, RunnerRecord
 
 NAME = task_service_pb2.TASK_VIEW_NAME
 BASIC = task_service_pb2.TASK_VIEW_BASIC
 FULL = task_service_pb2.TASK_VIEW_FULL
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 def chosen_view(given: int, default: int) -> int:
-    """The view that was asked for, or the method's default."""
+    """The view of the request, or the default of the RPC."""
     return given or default
 
 
-def set_time(field: Timestamp, value: datetime | None) -> None:
-    """Fills in a timestamp; None leaves it unset."""
-    if value is not None:
-        since = value - _EPOCH
-        field.seconds = since.days * 86400 + since.seconds
-        field.nanos = since.microseconds * 1000
-
-
-def timestamp(value: datetime) -> Timestamp:
-    """The time as a message of its own."""
-    made = Timestamp()
-    set_time(made, value)
-    return made
-
-
 def task_message(record: TaskRecord, view: int) -> task_pb2.Task:
-    """The task as far as the view shows it."""
+    """The task with the fields that the view shows."""
     task = task_pb2.Task(name=record.name)
     _identify(task.metadata, record.task_id, str(record.uid), record.version)
     if view == NAME:
@@ -69,7 +57,7 @@ def status_message(record: TaskRecord) -> task_pb2.TaskStatus:
 
 
 def shorten(task: task_pb2.Task) -> None:
-    """Removes what view BASIC leaves out."""
+    """Remove the fields that view BASIC leaves out."""
     task.metadata.ClearField("annotations")
     for field in ("payload", "env"):
         task.spec.ClearField(field)
@@ -84,7 +72,7 @@ def shorten(task: task_pb2.Task) -> None:
 
 
 def fill_created(task: task_pb2.Task, created: Created, view: int) -> None:
-    """Describes the task that was just stored, without reading it back."""
+    """Fill in the task that was just stored, without reading it back."""
     new = created.task
     task.name = new.name
     _identify(task.metadata, new.task_id, uuid_text(new.uid), 1)
@@ -146,7 +134,7 @@ def _fill_spec(spec: task_pb2.TaskSpec, encoded: bytes, callback: bytes | None) 
 
 def _set_expiry(task: task_pb2.Task, end_time: datetime) -> None:
     retention = task.spec.retention.ToTimedelta()
-    # Zero keeps it for ever, and so does what lies beyond the calendar.
+    # A retention of zero never expires, nor does one that ends after the year 9999.
     if retention and retention < datetime.max.replace(tzinfo=UTC) - end_time:
         set_time(task.metadata.expire_time, end_time + retention)
 
@@ -192,14 +180,14 @@ def _fill_documents(status: task_pb2.TaskStatus, record: TaskRecord) -> None:
 
 
 def _fill_action(action: task_pb2.RequestedAction, record: TaskRecord) -> None:
-    told: dict[str, Any] = record.action or {}
+    details: dict[str, Any] = record.action or {}
     action.action = task_pb2.TaskAction.ValueType(record.requested_action)
     set_time(action.deadline, record.action_deadline)
-    if "request_time" in told:
-        set_time(action.request_time, datetime.fromisoformat(told["request_time"]))
-    action.reason = told.get("reason", "")
-    action.actor.type = common_pb2.ActorType.ValueType(told.get("actor_type", ActorType.USER))
-    action.actor.id = told.get("actor_id", "")
+    if "request_time" in details:
+        set_time(action.request_time, datetime.fromisoformat(details["request_time"]))
+    action.reason = details.get("reason", "")
+    action.actor.type = common_pb2.ActorType.ValueType(details.get("actor_type", ActorType.USER))
+    action.actor.id = details.get("actor_id", "")
 
 
 def run_message(key: tuple[str, str], run: RunRecord) -> task_pb2.TaskRun:
@@ -223,3 +211,131 @@ def run_message(key: tuple[str, str], run: RunRecord) -> task_pb2.TaskRun:
     if run.progress is not None:
         message.progress.MergeFromString(run.progress)
     return message
+
+
+_ACTIONS = {
+    Action.CANCEL: lease_pb2.LEASE_ACTION_CANCEL,
+    Action.PAUSE: lease_pb2.LEASE_ACTION_PAUSE,
+    None: lease_pb2.LEASE_ACTION_ABORT,
+}
+
+
+def read_lease(message: lease_pb2.LeaseRef, field: str) -> Lease:
+    """The lease that a message names. Raises FieldInvalid."""
+    tenant_id, task_id = parse_task_name(message.task, f"{field}.task")
+    return Lease(tenant_id, task_id, message.generation, message.lease_id)
+
+
+def read_leases(messages: Iterable[lease_pb2.LeaseRef], field: str) -> tuple[Lease, ...]:
+    """The leases that messages name, in order. Raises FieldInvalid."""
+    return tuple(read_lease(message, f"{field}[{n}]") for n, message in enumerate(messages))
+
+
+def fill_verdict(message: lease_pb2.LeaseVerdict, verdict: LeaseVerdict) -> None:
+    """Fill in a verdict."""
+    message.lease.task = verdict.lease.name
+    message.lease.generation = verdict.lease.generation
+    message.lease.lease_id = verdict.lease.lease_id
+    message.action = _ACTIONS[verdict.action]
+    message.reason = verdict.reason
+    if verdict.grace is not None:
+        set_duration(message.grace_period, verdict.grace)
+
+
+def read_registration(message: runner_pb2.RunnerRegistration) -> Registration:
+    """The registration that an agent sent."""
+    return Registration(message.SerializeToString(), dict(message.labels), message.backend_type)
+
+
+def fill_runner(message: runner_pb2.Runner, runner: RunnerRecord) -> None:
+    """Fill in a runner: registration, labels and drain in force, counts, and its session if there is one."""
+    message.name = runner_name(runner.runner_id)
+    message.registration.MergeFromString(runner.registration)
+    message.state = _state(runner)
+    message.occupancy = _occupancy(runner, message.registration.capacity)
+    if runner.drain is not None:
+        message.drain.MergeFromString(runner.drain)
+    message.admin_labels.update(runner.admin_labels)
+    message.labels.update(runner.labels)
+    message.scope_labels.update(runner.scope.labels)
+    message.tenants.extend(runner.scope.tenants)
+    message.completed_count = runner.completed_count
+    message.failed_count = runner.failed_count
+    message.resource_version = runner.version
+    set_time(message.register_time, runner.register_time)
+    set_time(message.update_time, runner.update_time)
+    if runner.delete_time is not None:
+        set_time(message.delete_time, runner.delete_time)
+    _fill_session(message, runner)
+
+
+def _fill_session(message: runner_pb2.Runner, runner: RunnerRecord) -> None:
+    message.used_capacity = runner.used_capacity or 0
+    message.session_id = str(runner.session_id) if runner.session_id else ""
+    message.scheduler_id = runner.scheduler_id or ""
+    if runner.heartbeat_time is not None:
+        set_time(message.heartbeat_time, runner.heartbeat_time)
+
+
+def _state(runner: RunnerRecord) -> runner_pb2.RunnerState.ValueType:
+    if not runner.alive:
+        return runner_pb2.RUNNER_STATE_DEAD
+    if runner.draining or runner.drain is not None:
+        return runner_pb2.RUNNER_STATE_DRAINING
+    return runner_pb2.RUNNER_STATE_HEALTHY
+
+
+def _occupancy(runner: RunnerRecord, capacity: int) -> runner_pb2.RunnerOccupancy.ValueType:
+    if not runner.alive:
+        return runner_pb2.RUNNER_OCCUPANCY_OFFLINE
+    if (runner.used_capacity or 0) >= capacity:
+        return runner_pb2.RUNNER_OCCUPANCY_BUSY
+    return runner_pb2.RUNNER_OCCUPANCY_IDLE
+
+
+def fill_held(message: runner_pb2.Runner, tasks: list[str]) -> None:
+    """Fill in the tasks that the runner holds by its leases; its last heartbeat may be older."""
+    message.tasks.extend(tasks)
+    message.used_capacity = len(tasks)
+    if message.occupancy != runner_pb2.RUNNER_OCCUPANCY_OFFLINE:
+        full = len(tasks) >= message.registration.capacity
+        message.occupancy = runner_pb2.RUNNER_OCCUPANCY_BUSY if full else runner_pb2.RUNNER_OCCUPANCY_IDLE
+
+
+def shorten_runner(message: runner_pb2.Runner) -> None:
+    """Remove the fields that view BASIC leaves out."""
+    message.ClearField("tasks")
+    message.registration.ClearField("env")
+    message.registration.ClearField("metadata")
+
+
+def runner_filter_fields(message: runner_pb2.Runner) -> dict[str, object]:
+    """The values that a filter of runners may compare, by path."""
+    registration = message.registration
+    heartbeat = message.heartbeat_time.ToDatetime(UTC) if message.HasField("heartbeat_time") else None
+    return {
+        "id": message.name.removeprefix("runners/"),
+        "state": message.state,
+        "occupancy": message.occupancy,
+        "registration.backend_type": registration.backend_type,
+        "registration.version": registration.version,
+        "registration.task_types": {name: name for name in registration.task_types},
+        "heartbeat_time": heartbeat,
+        "labels": dict(message.labels),
+    }
+
+
+def make_raw(payload: common_pb2.Payload) -> None:
+    """Turn a structured payload into its raw form, in place."""
+    if payload.WhichOneof("value") == "json":
+        document = json_format.MessageToDict(payload.json)
+        payload.raw = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        payload.content_type = "application/json"
+
+
+def raw_payload(payload: common_pb2.Payload) -> common_pb2.Payload:
+    """A copy in raw form."""
+    made = common_pb2.Payload()
+    made.CopyFrom(payload)
+    make_raw(made)
+    return made

@@ -1,21 +1,32 @@
-"""CreateTask and BatchCreateTasks."""
+"""CreateTask, BatchCreateTasks and CreateChildTasks."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taskyard import status as wire
 from taskyard import tracing
-from taskyard.errors import BatchTooLarge, FieldInvalid, InvalidArgument, TaskyardError
-from taskyard.v1 import common_pb2, task_service_pb2
+from taskyard.errors import (
+    BatchTooLarge,
+    FieldInvalid,
+    Internal,
+    InvalidArgument,
+    LeaseNotHeld,
+    StaleGeneration,
+    TaskyardError,
+)
+from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_service_pb2
+from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
+from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc import access, convert
-from taskyard_taskdb.rpc.items import at_index, known
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.validate import prefixed, validate
@@ -25,6 +36,7 @@ from taskyard_taskdb.storage.create.new_task import Created, CreateResult, Dropp
 from taskyard_taskdb.storage.create.request_ids import Method
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
+from taskyard_taskdb.storage.report import checkpoints
 from taskyard_taskdb.storage.tenant.tenants import Tenant, TenantCache
 
 Request = task_service_pb2.CreateTaskRequest
@@ -32,20 +44,32 @@ Response = task_service_pb2.CreateTaskResponse
 BatchRequest = task_service_pb2.BatchCreateTasksRequest
 BatchResponse = task_service_pb2.BatchCreateTasksResponse
 
+log = get_log(__name__)
+
 MAX_BATCH = 1000
-# Items that are converted before other calls get a turn: a few milliseconds of work.
+MAX_CHILDREN = 100
+# Items that are converted before the event loop runs other calls: a few milliseconds of work.
 _SLICE = 50
 
 
-class CreateMethods:
-    """TaskService.CreateTask and BatchCreateTasks."""
+class CreateHandler:
+    """TaskService.CreateTask and BatchCreateTasks. Concurrent calls of CreateTask share a transaction."""
 
-    _pool: Pool
-    _tenants: TenantCache
-    _types: TypeCache
-    _creator: TaskCreator
-    _creates: Batcher[NewTask, CreateResult]
-    _specs: SpecReader
+    def __init__(
+        self, pool: Pool, tenants: TenantCache, types: TypeCache, specs: SpecReader, creator: TaskCreator
+    ) -> None:
+        self._pool = pool
+        self._tenants = tenants
+        self._types = types
+        self._specs = specs
+        self._creator = creator
+        self._batcher: Batcher[NewTask, CreateResult] = Batcher(
+            creator.create_each, weigh=lambda task: len(task.spec)
+        )
+
+    async def close(self) -> None:
+        """Store the tasks that were accepted and are still queued."""
+        await self._batcher.close()
 
     async def CreateTask(self, request: Request, context: Any) -> Response:
         if not request.parent:
@@ -58,7 +82,7 @@ class CreateMethods:
         if request.validate_only:
             result = await self._creator.check(task)
         else:
-            result = await self._creates.submit(task)
+            result = await self._batcher.submit(task)
         context.add_done_callback(_after_reply)
         records = await self._read_existing([result])
         return _response(result, convert.chosen_view(request.view, convert.FULL), records)
@@ -82,9 +106,9 @@ class CreateMethods:
         return await _batch_response(results, view, records)
 
     async def create_children(self, tenant_id: str, items: Sequence[Request], actor: Actor) -> list[str]:
-        """Create all of these or none, for a task of the tenant; their names.
+        """Create all of these tasks or none, and return their names.
 
-        Raises what CreateTask raises, with requests[i]. before the field.
+        Raises the errors of CreateTask, with requests[i]. before the field.
         """
         tenant = await self._tenants.admit(tenant_id)
         tenant.check_batch(len(items))
@@ -126,9 +150,9 @@ class CreateMethods:
             tasks = _share_request_id(tasks, request.request_id, batch_hash)
         checks = [item.validate_only for item in request.requests]
         if any(checks) and not all(checks):
-            odd = checks.index(not checks[0])
+            differing = checks.index(not checks[0])
             raise FieldInvalid.of(
-                f"requests[{odd}].validate_only", "must be the same for all items of an atomic batch"
+                f"requests[{differing}].validate_only", "must be the same for all items of an atomic batch"
             )
         try:
             if checks[0]:
@@ -183,7 +207,7 @@ def _id_of(result: CreateResult | Exception) -> str:
 
 
 def _validate_frame(request: BatchRequest) -> None:
-    """Everything but the items, which are checked one by one."""
+    """Validate the request without its items, which are validated one by one."""
     count = len(request.requests)
     if count > MAX_BATCH:
         raise BatchTooLarge.of("requests", f"{count} items; at most {MAX_BATCH} go into one batch")
@@ -204,7 +228,7 @@ def _hash_batch(request: BatchRequest) -> bytes:
 
 
 def _share_request_id(tasks: Sequence[NewTask], request_id: str, batch_hash: bytes) -> list[NewTask]:
-    """The batch's request id handed down to its items, so that a repeat finds each of them."""
+    """The items with request ids derived from that of the batch, so that a repeat finds each of them."""
     batch = hashlib.sha256(request_id.encode()).hexdigest()[:40]
     return [
         task
@@ -243,7 +267,7 @@ def _fill(
         return
     record = records.get((result.tenant_id, result.task_id))
     if record is None:
-        # It was deleted meanwhile; the answer still names it.
+        # The task was deleted meanwhile; the response still names it.
         response.task.name = names.task_name(result.tenant_id, result.task_id)
         response.task.metadata.id = result.task_id
     else:
@@ -259,7 +283,7 @@ async def _batch_response(
             await asyncio.sleep(0)
         item = response.results.add()
         if isinstance(result, Exception):
-            item.error.CopyFrom(wire.to_status(known(result)))
+            item.error.CopyFrom(wire.to_status(public_error(result)))
             response.failed_count += 1
         else:
             _fill(item.created, result, view, records)
@@ -272,3 +296,82 @@ def _traceparent() -> str | None:
 
 def _after_reply(_: object) -> None:
     failpoints.CREATE_AFTER_REPLY.hit()
+
+
+class ChildHandler:
+    """LeaseService.CreateChildTasks: tasks that a running task creates, for its own tenant."""
+
+    def __init__(self, pool: Pool, create: CreateHandler) -> None:
+        self._pool = pool
+        self._create = create
+
+    async def CreateChildTasks(
+        self, request: lease_service_pb2.CreateChildTasksRequest, context: Any
+    ) -> lease_service_pb2.CreateChildTasksResponse:
+        """Check the lease, then create the tasks for its tenant."""
+        if not request.runner_id:
+            raise FieldInvalid.of("runner_id", "must not be empty")
+        if not 1 <= len(request.children) <= MAX_CHILDREN:
+            raise FieldInvalid.of(
+                "children", f"must have 1 to {MAX_CHILDREN} items, not {len(request.children)}"
+            )
+        validate(request.lease)
+        tenant_id, task_id = parse_task_name(request.lease.task)
+        await self._check_lease(request.runner_id, request.lease, tenant_id, task_id)
+        items = [_request(request.lease.task, child, n) for n, child in enumerate(request.children)]
+        made = await self._create.create_children(
+            tenant_id, items, Actor(ActorType.RUNNER, request.runner_id)
+        )
+        return lease_service_pb2.CreateChildTasksResponse(tasks=made)
+
+    async def _check_lease(
+        self, runner_id: str, lease: lease_pb2.LeaseRef, tenant_id: str, task_id: str
+    ) -> None:
+        # A lease may end between this check and the create; the result is as if the create had come first.
+        async with self._pool.reading() as tx:
+            holder = await checkpoints.holder(tx, tenant_id, task_id)
+        if holder is None or holder.runner_id != runner_id:
+            raise LeaseNotHeld(lease.task, lease.generation)
+        if (holder.generation, holder.lease_id) != (lease.generation, lease.lease_id):
+            raise StaleGeneration(lease.task, lease.generation, holder.generation)
+
+
+def _request(parent: str, child: lease_pb2.ChildTask, number: int) -> task_service_pb2.CreateTaskRequest:
+    if not 1 <= len(child.key) <= 256:
+        raise FieldInvalid.of(
+            f"children[{number}].key", f"must have 1 to 256 characters, not {len(child.key)}"
+        )
+    request = task_service_pb2.CreateTaskRequest(request_id=_request_id(parent, child.key))
+    request.task.spec.CopyFrom(child.task.spec)
+    metadata = request.task.metadata
+    metadata.labels.update(child.task.metadata.labels)
+    if child.task.metadata.HasField("annotations"):
+        metadata.annotations.CopyFrom(child.task.metadata.annotations)
+    metadata.parent_task = parent
+    return request
+
+
+def _request_id(parent: str, key: str) -> str:
+    digest = hashlib.sha256(f"{parent} {key}".encode()).hexdigest()
+    return f"child:{digest[:56]}"
+
+
+def at_index(error: Exception, index: int) -> Exception:
+    """An item's error as the error of the call: field paths begin with the item, metadata has its index."""
+    if not isinstance(error, TaskyardError):
+        return error
+    if isinstance(error, InvalidArgument) and not all(
+        v.field.startswith("requests[") for v in error.violations
+    ):
+        error = prefixed(error, f"requests[{index}].")
+    error.extra = {**error.extra, "index": str(index)}
+    return error
+
+
+def public_error(error: Exception) -> TaskyardError:
+    """The error to return to the caller; the detail of an unexpected one goes to the log only."""
+    if isinstance(error, TaskyardError):
+        return error
+    correlation_id = uuid.uuid4().hex
+    log.error("item_failed", correlation_id=correlation_id, error=repr(error))
+    return Internal(correlation_id)

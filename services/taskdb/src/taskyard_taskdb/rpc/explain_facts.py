@@ -1,4 +1,4 @@
-"""LeaseService.ReadExplainFacts: what taskdb knows about a task's way to a runner."""
+"""LeaseService.ReadExplainFacts: the facts from which a scheduler explains why a task is not running."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from taskyard.v1 import lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType, Kind
-from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.rpc.runner_messages import fill_runner
+from taskyard_taskdb.rpc.convert import fill_runner
 from taskyard_taskdb.rpc.spec import SpecReader
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.claim import shares
@@ -25,15 +25,16 @@ Request = lease_service_pb2.ReadExplainFactsRequest
 Response = lease_service_pb2.ReadExplainFactsResponse
 
 
-class ExplainMethods:
+class ExplainHandler:
     """LeaseService.ReadExplainFacts."""
 
-    _pool: Pool
-    _specs: SpecReader
-    _types: TypeCache
+    def __init__(self, pool: Pool, specs: SpecReader, types: TypeCache) -> None:
+        self._pool = pool
+        self._specs = specs
+        self._types = types
 
     async def ReadExplainFacts(self, request: Request, context: Any) -> Response:
-        """Read what ExplainTask needs; the scheduler has authorised the tenant."""
+        """Read the facts that ExplainTask needs; the scheduler has authorised the tenant."""
         named = [request.spec.task_type] if request.WhichOneof("subject") == "spec" else []
         rules = (await self._types.find_all(request.tenant, named)).get(request.spec.task_type)
         async with self._pool.reading() as tx:
@@ -44,10 +45,10 @@ class ExplainMethods:
             return _message(await explain.read_facts(tx, subject))
 
     def _of_spec(self, request: Request, rules: TypeRules | None) -> Subject:
-        """The spec as CreateTask would store it; paths of errors begin with "spec"."""
+        """The spec as CreateTask would store it. Field paths of errors begin with "spec"."""
         create = task_service_pb2.CreateTaskRequest(task=task_pb2.Task(spec=request.spec))
         try:
-            task = self._specs.read(create, Tenant(request.tenant, False), _NOBODY, None, rules)
+            task = self._specs.read(create, Tenant(request.tenant, False), _NO_CREATOR, None, rules)
         except InvalidArgument as error:
             raise _renamed(error) from None
         return Subject(
@@ -59,19 +60,19 @@ class ExplainMethods:
             task.task_type,
             task.slot,
             task.spec,
-            _company(task.class_definition),
+            _running_types(task.class_definition),
         )
 
 
-_NOBODY = Actor(ActorType.SCHEDULER, "")
+_NO_CREATOR = Actor(ActorType.SCHEDULER, "")
 
 
 def _renamed(error: InvalidArgument) -> InvalidArgument:
-    told = [
+    violations = [
         FieldViolation(found.field.removeprefix("task."), found.description, found.rule)
         for found in error.violations
     ]
-    return type(error)(tuple(told))
+    return type(error)(tuple(violations))
 
 
 async def _of_task(tx: Tx, tenant_id: str, task_id: str) -> Subject:
@@ -89,15 +90,15 @@ async def _of_task(tx: Tx, tenant_id: str, task_id: str) -> Subject:
         record.task_type,
         record.slot,
         record.spec,
-        _company(definition),
+        _running_types(definition),
         record,
     )
 
 
-def _company(definition: bytes) -> frozenset[str]:
+def _running_types(definition: bytes) -> frozenset[str]:
     placement = lease_service_pb2.PlacementClass.FromString(definition).placement
-    wishes = (placement.required, placement.avoid, *(wish.runners for wish in placement.preferred))
-    return frozenset(task_type for wish in wishes for task_type in wish.task_types)
+    selectors = (placement.required, placement.avoid, *(selector.runners for selector in placement.preferred))
+    return frozenset(task_type for selector in selectors for task_type in selector.task_types)
 
 
 def _message(facts: Facts) -> Response:
@@ -126,53 +127,53 @@ def _message(facts: Facts) -> Response:
         set_time(held.create_time, facts.quarantine.create_time)
     _fill_tenant(response.tenant, facts)
     for record in facts.runners:
-        told = response.runners.add(task_types=facts.executing.get(record.runner_id, ()))
-        fill_runner(told.runner, record)
+        message = response.runners.add(task_types=facts.executing.get(record.runner_id, ()))
+        fill_runner(message.runner, record)
         if (free := facts.free.get(record.runner_id)) is not None:
-            told.free_resources.MergeFromString(free)
-            # What is free may be nothing at all, which has no bytes.
-            told.free_resources.SetInParent()
+            message.free_resources.MergeFromString(free)
+            # If nothing is free the message is empty, but present.
+            message.free_resources.SetInParent()
     return response
 
 
-def _fill_class(told: lease_service_pb2.PlacementClass, subject: Subject) -> None:
-    told.MergeFromString(subject.definition)
-    told.tenant = subject.tenant_id
-    told.class_id = subject.class_id
+def _fill_class(message: lease_service_pb2.PlacementClass, subject: Subject) -> None:
+    message.MergeFromString(subject.definition)
+    message.tenant = subject.tenant_id
+    message.class_id = subject.class_id
 
 
-def _fill_task(told: lease_service_pb2.TaskFacts, facts: Facts, task: tasks.TaskRecord) -> None:
-    told.phase = task_pb2.TaskPhase.ValueType(task.phase)
-    told.pending_reason = task_pb2.PendingReason.ValueType(task.pending_reason)
-    told.runner_id = task.runner_id or ""
-    told.queued = facts.queued
-    told.lane_position = facts.lane_position
-    told.external = task.kind == Kind.EXTERNAL
+def _fill_task(message: lease_service_pb2.TaskFacts, facts: Facts, task: tasks.TaskRecord) -> None:
+    message.phase = task_pb2.TaskPhase.ValueType(task.phase)
+    message.pending_reason = task_pb2.PendingReason.ValueType(task.pending_reason)
+    message.runner_id = task.runner_id or ""
+    message.queued = facts.queued
+    message.lane_position = facts.lane_position
+    message.external = task.kind == Kind.EXTERNAL
     for name, time in (
         ("ready_time", task.ready_time),
         ("next_attempt_time", task.next_attempt_time),
         ("lease_expire_time", task.expire_time),
     ):
         if time is not None:
-            set_time(getattr(told, name), time)
+            set_time(getattr(message, name), time)
 
 
-def _fill_tenant(told: lease_service_pb2.TenantFacts, facts: Facts) -> None:
+def _fill_tenant(message: lease_service_pb2.TenantFacts, facts: Facts) -> None:
     share = facts.share
-    told.share.tenant = share.tenant_id
-    told.share.weight = share.weight
-    told.share.usage = facts.use.usage
-    told.share.leased_count = facts.counts.leased if facts.counts else facts.use.leased_count
-    told.share.claimable_count = share.claimable_count
-    told.suspended = facts.suspended
-    told.queue_paused = facts.queue_paused
+    message.share.tenant = share.tenant_id
+    message.share.weight = share.weight
+    message.share.usage = facts.use.usage
+    message.share.leased_count = facts.counts.leased if facts.counts else facts.use.leased_count
+    message.share.claimable_count = share.claimable_count
+    message.suspended = facts.suspended
+    message.queue_paused = facts.queue_paused
     counts = facts.counts
     if counts is None:
         return
     quota = counts.quota
-    told.max_concurrent_tasks = quota.max_concurrent_tasks
-    told.max_queue_depth = quota.max_queue_depth
-    told.pending_count = counts.pending
-    told.rate_limit_per_sec = quota.rate_limit_per_sec
+    message.max_concurrent_tasks = quota.max_concurrent_tasks
+    message.max_queue_depth = quota.max_queue_depth
+    message.pending_count = counts.pending
+    message.rate_limit_per_sec = quota.rate_limit_per_sec
     if quota.rate_limit_per_sec and (wait := quota.wait_for(counts.tokens, 1)) > timedelta(0):
-        set_time(told.rate_open_time, counts.time + wait)
+        set_time(message.rate_open_time, counts.time + wait)

@@ -21,7 +21,7 @@ from taskyard_taskdb.watch.hub import Hub, session_seconds
 
 CHUNKS = 20
 ENTRIES = 500
-# After the end of a task: how long to wait for logs that were announced, and for logs that were not.
+# Seconds that a tail waits after the end of a task: for announced entries, and without an announcement.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
 FOLLOW_POLL_SECONDS = 1.0
@@ -29,16 +29,17 @@ FOLLOW_POLL_SECONDS = 1.0
 Cursor = tuple[int, int]
 
 
-class LogAppending:
+class LogAppendHandler:
     """LeaseService.AppendLogs."""
 
-    _pool: Pool
-    _followers: LogFollowers
+    def __init__(self, pool: Pool, followers: LogFollowers) -> None:
+        self._pool = pool
+        self._followers = followers
 
     async def AppendLogs(
         self, request: lease_service_pb2.AppendLogsRequest, context: Any
     ) -> lease_service_pb2.AppendLogsResponse:
-        """Store what is new of each batch whose run the sender holds, or held until a moment ago."""
+        """Store the new entries of each batch whose run the sender holds or has just ended."""
         runs = [_run(batch.lease) for batch in request.batches]
         async with self._pool.transaction() as tx:
             positions = await run_logs.positions(tx, request.runner_id, runs)
@@ -60,12 +61,13 @@ class LogAppending:
         return lease_service_pb2.AppendLogsResponse(results=results)
 
 
-class LogReading:
+class LogReadHandler:
     """TaskService.ListTaskLogs and TailTaskLogs."""
 
-    _pool: Pool
-    _hub: Hub
-    _followers: LogFollowers
+    def __init__(self, pool: Pool, hub: Hub, followers: LogFollowers) -> None:
+        self._pool = pool
+        self._hub = hub
+        self._followers = followers
 
     async def ListTaskLogs(
         self, request: task_service_pb2.ListTaskLogsRequest, context: Any
@@ -134,17 +136,17 @@ class LogReading:
             return decode_cursor(request.resume_token, binding, field="resume_token")
         if not request.tail_lines:
             return (0, 0)
-        wanted, cursor = request.tail_lines, (LATEST, LATEST)
+        lines, cursor = request.tail_lines, (LATEST, LATEST)
         found: list[Cursor] = []
         async with self._pool.reading() as tx:
-            while len(found) <= wanted:
+            while len(found) <= lines:
                 chunks = await run_logs.read(tx, query, *cursor, CHUNKS, backwards=True)
                 if not chunks:
                     return (0, 0)
                 for chunk in chunks:
                     found += [(chunk.generation, e.sequence) for e in reversed(_entries(chunk, query))]
                     cursor = _end(chunk, backwards=True)
-        return found[wanted]
+        return found[lines]
 
 
 def _run(lease: lease_pb2.LeaseRef) -> RunRef:
@@ -153,7 +155,7 @@ def _run(lease: lease_pb2.LeaseRef) -> RunRef:
 
 
 def _new_chunk(run: RunRef, batch: lease_pb2.LogBatch, stored: int) -> NewChunk | None:
-    """Return what of the batch is not stored yet; None if all of it is."""
+    """The entries of the batch that are not stored yet; None if all of them are."""
     entries: Sequence[log_pb2.LogEntry] = batch.entries
     if entries and entries[0].sequence <= stored:
         entries = [entry for entry in entries if entry.sequence > stored]
@@ -188,12 +190,12 @@ def _end(chunk: LogChunk, backwards: bool) -> Cursor:
 def _select(
     chunk: LogChunk, query: LogQuery, cursor: Cursor, request: task_service_pb2.ListTaskLogsRequest
 ) -> Iterator[log_pb2.LogEntry]:
-    """Yield the entries of a chunk that lie beyond the cursor and in the time asked for."""
+    """Yield the entries of a chunk that are beyond the cursor and within the requested time."""
     entries = _entries(chunk, query)
     start, end = _span(request)
     for entry in reversed(entries) if request.descending else entries:
-        place = (chunk.generation, entry.sequence)
-        beyond = place < cursor if request.descending else place > cursor
+        position = (chunk.generation, entry.sequence)
+        beyond = position < cursor if request.descending else position > cursor
         if beyond and start <= entry.time.ToNanoseconds() < end:
             yield entry
 

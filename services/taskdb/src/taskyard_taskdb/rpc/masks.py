@@ -14,9 +14,9 @@ Path = tuple[str, ...]
 
 
 def chosen_paths(mask: Iterable[str], given: Message, mutable: Collection[str], what: str) -> list[Path]:
-    """The fields to change: those of the mask or, without one, those that are set.
+    """The fields to change: those in the mask or, without a mask, those that are set.
 
-    Raises FieldInvalid for what is no field of `what`, FieldImmutable for one that cannot be changed.
+    Raises FieldInvalid for a path that is not a field of `what`, FieldImmutable for a field that is fixed.
     """
     texts = list(mask)
     if not texts:
@@ -35,7 +35,7 @@ def chosen_paths(mask: Iterable[str], given: Message, mutable: Collection[str], 
 
 
 def check_path(of: Any, path: Path, what: str) -> None:
-    """Raises FieldInvalid for a path that leads to no field of `what`."""
+    """Raises FieldInvalid for a path that is not a field of `what`."""
     descriptor: Descriptor | None = of
     for depth, name in enumerate(path):
         field = descriptor.fields_by_name.get(name) if descriptor is not None else None
@@ -46,7 +46,7 @@ def check_path(of: Any, path: Path, what: str) -> None:
 
 
 def copy(source: Message, target: Message, path: Path) -> None:
-    """Makes the field of `target` what it is in `source`, unset included."""
+    """Copy the field from `source` to `target`; a field that is unset in `source` is cleared."""
     name = path[0]
     field: Any = source.DESCRIPTOR.fields_by_name[name]
     if len(path) > 1:

@@ -1,4 +1,4 @@
-"""Lists by id that a filter thins out: pages read one after the other until one is full."""
+"""Pages of lists: tokens bound to the query, and the pages of a list by id with a filter."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from taskyard_kit.auth import current_principal
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
 from taskyard_taskdb.domain.filter_fields import FieldTable
+from taskyard_taskdb.domain.page import Value
 
 T = TypeVar("T")
 Key = tuple[str, ...]
 
-# Rows that one call reads at most; a page may then be short, with a token to go on.
+# Rows that one call reads at most; a page that reaches it is short and has a token for the rest.
 _SCAN_LIMIT = 10_000
 
 
@@ -24,40 +25,56 @@ async def read_page(
     read: Callable[[Key, int], Awaitable[Sequence[T]]],
     key_of: Callable[[T], Key],
     *,
-    asked_size: int,
-    token: str,
+    page_size: int,
+    page_token: str,
     query: Sequence[str],
+    key_size: int = 1,
     filter_text: str = "",
     fields: FieldTable | None = None,
     values: Callable[[T], Mapping[str, Any]] | None = None,
 ) -> tuple[list[T], str]:
-    """One page and the token of the next, empty at the end. `read` gives rows behind a key, by key.
+    """One page of rows that match the filter, and the token of the next page (empty: this is the last one).
 
+    `read` returns rows behind a key of `key_size` strings, ordered by key; the first page begins behind ().
     Raises FilterInvalid, PageTokenInvalid or FieldInvalid.
     """
-    size = page.page_size(asked_size)
-    wanted = filters.parse(filter_text, fields) if filter_text and fields is not None else None
-    bound = json.dumps([current_principal().tenant, filter_text, *query])
-    after = _decode(token, bound)
+    size = page.page_size(page_size)
+    condition = filters.parse(filter_text, fields) if filter_text and fields is not None else None
+    bound = binding(filter_text, *query)
+    after: Key = decode(page_token, bound, *[str] * key_size) or ()
     found: list[T] = []
     scanned = 0
     while True:
         rows = await read(after, size + 1)
         for row in rows:
             if len(found) == size or scanned == _SCAN_LIMIT:
-                return found, page.encode_page(after, bound, datetime.now(UTC))
+                return found, encode(after, bound)
             scanned += 1
             after = key_of(row)
-            if wanted is None or values is None or wanted.matches(values(row)):
+            if condition is None or values is None or condition.matches(values(row)):
                 found.append(row)
         if len(rows) <= size:
             return found, ""
 
 
-def _decode(token: str, bound: str) -> Key:
+def binding(*parts: str) -> str:
+    """The query that a page token is bound to: the caller's tenant, and the parts of the request."""
+    return json.dumps([current_principal().tenant, *parts])
+
+
+def encode(position: Sequence[Value], bound: str) -> str:
+    """The token of the page behind a position."""
+    return page.encode_page(position, bound, datetime.now(UTC))
+
+
+def decode(token: str, bound: str, *types: type) -> tuple[Any, ...] | None:
+    """The position behind which the page begins: values of these types; None for the first page.
+
+    Raises PageTokenInvalid.
+    """
     if not token:
-        return ()
-    values = page.decode_page(token, bound, datetime.now(UTC))
-    if not all(isinstance(value, str) for value in values):
+        return None
+    position = page.decode_page(token, bound, datetime.now(UTC))
+    if len(position) != len(types) or not all(map(isinstance, position, types)):
         raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
-    return tuple(str(value) for value in values)
+    return position

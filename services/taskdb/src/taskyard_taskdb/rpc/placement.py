@@ -1,4 +1,4 @@
-"""Placement classes of specs, remembered: most specs share the class of an earlier one."""
+"""Placement classes of specs, cached: most specs share the class of an earlier one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class PlacementClasses:
     """Finds the class of a spec."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, str, str, str, bytes, bytes], PlacedClass] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, str, str, str, bytes, bytes], PlacedClass] = OrderedDict()
 
     def of(self, spec: task_pb2.TaskSpec, kind: Kind, runner_id_pattern: str = "") -> PlacedClass:
-        """The class of a spec whose defaults are filled in, and whose type asks for runners of such ids."""
+        """The class of a spec with its defaults; its type may restrict the ids of runners to a pattern."""
         function = spec.execution.function.function if kind is Kind.FUNCTION else ""
         placement = (
             spec.placement.SerializeToString(deterministic=True) if spec.HasField("placement") else b""
@@ -36,11 +36,11 @@ class PlacementClasses:
             spec.resources.SerializeToString(deterministic=True) if spec.HasField("resources") else b""
         )
         key = (kind, spec.task_type, function, runner_id_pattern, placement, resources)
-        found = self._known.get(key)
+        found = self._cache.get(key)
         if found is None:
-            found = self._known[key] = _define(spec, kind, function, runner_id_pattern)
-            if len(self._known) > _CACHE_SIZE:
-                self._known.popitem(last=False)
+            found = self._cache[key] = _define(spec, kind, function, runner_id_pattern)
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.popitem(last=False)
         return found
 
 
@@ -55,7 +55,7 @@ def _define(spec: task_pb2.TaskSpec, kind: Kind, function: str, runner_id_patter
     defined.placement.CopyFrom(spec.placement)
     if pinned:
         defined.placement.required.ClearField("runner_ids")
-    # What says nothing is left out, so that it makes no class of its own.
+    # Empty messages are removed, so that they make no separate class.
     if not defined.placement.required.ByteSize():
         defined.placement.ClearField("required")
     if not defined.placement.ByteSize():

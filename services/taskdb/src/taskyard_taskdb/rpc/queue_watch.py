@@ -1,8 +1,9 @@
-"""LeaseService.WatchQueue: changed lanes, classes and tenants, and what holders must know, for schedulers.
+"""LeaseService.WatchQueue: changed lanes, classes, tenants, runners and verdicts, for schedulers.
 
-A full response comes first and every 30 s, and repairs what was lost. In between, commits of this process are
-told at once and those of other replicas when they are heard of. New tasks are told of as they are known here;
-what else is told is read first, and so is, a moment later, every lane that gained or lost tasks.
+A stream begins with a full response and repeats it every 30 s, which repairs lost notifications. In between,
+commits of this process are sent at once, and those of other replicas when their notification arrives. New
+tasks are added to the lane as it was last sent, without a read. Everything else is read first, and every lane
+that gained or lost tasks is read again a moment later.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from typing import Any
 
 from taskyard.v1 import lease_service_pb2
-from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.rpc.lease_messages import fill_verdict
-from taskyard_taskdb.rpc.runner_messages import fill_runner
+from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.claim import lanes as lane_reads
 from taskyard_taskdb.storage.claim import shares
 from taskyard_taskdb.storage.claim.bounds import Bounds
@@ -33,70 +33,74 @@ from taskyard_taskdb.storage.tenant.usage import ALWAYS, NO_USE, UsageLedger, Us
 
 FULL_SECONDS = 30.0
 KEEP_ALIVE_SECONDS = 10.0
-# Between two messages of one stream: what commits meanwhile is told together. Longer where all takes longer.
+# Between two responses of one stream: changes that commit meanwhile share a response. As long as the last
+# response took to make, within these bounds.
 PAUSE_SECONDS = 0.001
 LONGEST_PAUSE_SECONDS = 0.01
-# Until the lanes are read again that gained or lost tasks: who claims knows what it took.
-SETTLE_SECONDS = 0.05
-# So much later while new tasks are told of, which wait for no reading.
-SETTLE_SLACK_SECONDS = 0.2
-GOODBYE_SECONDS = 2.0
-# What tenants use is told this often while there is other news, that of a crowd of them less often.
+# Until lanes that gained or lost tasks are read again; a scheduler counts its own claims meanwhile.
+REREAD_SECONDS = 0.05
+# Added to it while inserts are pushed directly, without a read.
+REREAD_SLACK_SECONDS = 0.2
+CLOSE_SECONDS = 2.0
+# Interval between reads of the usage of tenants while lanes change; longer for many tenants.
 USAGE_SECONDS = 2.0
 USES_PER_SECOND = 1000
 
 Response = lease_service_pb2.WatchQueueResponse
 
 
-class QueueWatchMethods:
-    """LeaseService.WatchQueue."""
+class QueueWatchHandler:
+    """LeaseService.WatchQueue. Streams end when `draining` is set."""
 
-    _pool: Pool
-    _bus: Bus
-    _bounds: Bounds
-    _usage: UsageLedger
-    _draining: asyncio.Event
-    _watches: set[asyncio.Future[None]]
+    def __init__(
+        self, pool: Pool, bus: Bus, bounds: Bounds, usage: UsageLedger, draining: asyncio.Event
+    ) -> None:
+        self._pool = pool
+        self._bus = bus
+        self._bounds = bounds
+        self._usage = usage
+        self._draining = draining
+        self._watches: set[asyncio.Future[None]] = set()
 
-    async def close_watches(self) -> None:
-        """Wait until every open watch has said that it is closing; for the time of a drain."""
+    async def close(self) -> None:
+        """Wait until every open stream has sent that it is closing; for the time of a drain."""
         if self._watches:
-            await asyncio.wait(self._watches, timeout=GOODBYE_SECONDS)
+            await asyncio.wait(self._watches, timeout=CLOSE_SECONDS)
 
     async def WatchQueue(
         self, request: lease_service_pb2.WatchQueueRequest, context: Any
     ) -> AsyncIterator[Response]:
-        """Stream until the caller leaves or the server drains."""
+        """Stream until the caller cancels or the server drains."""
         stream = _Stream(self._pool, self._bounds, self._usage)
-        inbox = self._bus.subscribe()
+        subscription = self._bus.subscribe()
         draining = asyncio.ensure_future(self._draining.wait())
-        draining.add_done_callback(lambda _: inbox.wake())
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._watches.add(over)
+        draining.add_done_callback(lambda _: subscription.wake())
+        closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watches.add(closed)
         try:
-            yield await stream.tell_all()
+            yield await stream.full_response()
             while not draining.done():
-                notice = await inbox.take(stream.patience())
+                notice = await subscription.take(stream.wait_seconds())
                 if stream.full_is_due() or (notice is not None and notice.everything):
-                    yield await stream.tell_all()
-                elif notice is not None or stream.settling_is_due():
-                    begun = time.monotonic()
-                    if (response := await stream.tell(notice or CommitNotice())) is not None:
+                    yield await stream.full_response()
+                elif notice is not None or stream.reread_is_due():
+                    start = time.monotonic()
+                    if (response := await stream.change_response(notice or CommitNotice())) is not None:
                         yield response
-                        took = time.monotonic() - begun
+                        took = time.monotonic() - start
                         await asyncio.sleep(min(max(PAUSE_SECONDS, took), LONGEST_PAUSE_SECONDS))
                 else:
                     yield Response()
             yield Response(closing=True)
         finally:
-            self._watches.discard(over)
-            over.cancel()
-            self._bus.unsubscribe(inbox)
+            self._watches.discard(closed)
+            closed.cancel()
+            self._bus.unsubscribe(subscription)
             draining.cancel()
 
 
 class _Stream:
-    """One scheduler's view: what it was sent, and when it is due for everything again."""
+    """The state of one stream: what was sent, and when the next full response is due."""
 
     def __init__(self, pool: Pool, bounds: Bounds, usage: UsageLedger) -> None:
         self._pool = pool
@@ -104,39 +108,39 @@ class _Stream:
         self._usage = usage
         self._classes: set[int] = set()
         self._tenants: set[str] = set()
-        self._full_at = 0.0
-        self._uses_at = 0.0
-        # Up to when the use of ended runs was told.
-        self._used_time = ALWAYS
-        # What was told of the lanes with work, and those of which that may be out of date.
+        self._full_due = 0.0
+        self._uses_due = 0.0
+        # The usage of runs that ended before this time was sent.
+        self._uses_read_time = ALWAYS
+        # The lanes with work as they were sent, and those that may have changed since.
         self._heads: dict[LaneKey, LaneHead] = {}
-        self._unsettled: set[LaneKey] = set()
-        self._settle_at = math.inf
+        self._stale_lanes: set[LaneKey] = set()
+        self._reread_at = math.inf
 
     def full_is_due(self) -> bool:
-        return time.monotonic() >= self._full_at
+        return time.monotonic() >= self._full_due
 
-    def patience(self) -> float:
-        """How long to wait for news before something else is to be said."""
-        due = min(self._full_at, self._settle_at) - time.monotonic()
+    def wait_seconds(self) -> float:
+        """How long to wait for notifications until the next response is due."""
+        due = min(self._full_due, self._reread_at) - time.monotonic()
         return max(0.0, min(KEEP_ALIVE_SECONDS, due))
 
-    def settling_is_due(self) -> bool:
-        # Timers may be a little early.
-        return time.monotonic() >= self._settle_at - PAUSE_SECONDS
+    def reread_is_due(self) -> bool:
+        # Timers may fire a little early.
+        return time.monotonic() >= self._reread_at - PAUSE_SECONDS
 
-    def _can_settle_later(self) -> bool:
-        return time.monotonic() < self._settle_at + SETTLE_SLACK_SECONDS
+    def _can_reread_later(self) -> bool:
+        return time.monotonic() < self._reread_at + REREAD_SLACK_SECONDS
 
-    async def tell_all(self) -> Response:
-        self._full_at = time.monotonic() + FULL_SECONDS
+    async def full_response(self) -> Response:
+        self._full_due = time.monotonic() + FULL_SECONDS
         self._classes.clear()
-        self._settle()
+        self._take_stale()
         response = Response(full=True)
         async with self._pool.reading() as tx:
             heads = await lane_reads.read_all(tx)
             tenants = await shares.read_shares(tx)
-            self._used_time = ALWAYS
+            self._uses_read_time = ALWAYS
             uses = await self._read_uses(tx)
             verdicts = await shares.read_verdicts(tx)
             alive = [record for record in await runners.read(tx) if record.alive]
@@ -149,17 +153,17 @@ class _Stream:
         _add_runners(response, alive)
         return response
 
-    async def tell(self, notice: CommitNotice) -> Response | None:
-        """What is to be said now, None if that is nothing."""
-        if self.settling_is_due() and not (notice.appended and self._can_settle_later()):
-            notice.lanes |= self._settle()
-        self._unsettle((notice.shrunk | notice.appended.keys()) - notice.lanes)
+    async def change_response(self, notice: CommitNotice) -> Response | None:
+        """The response for these notifications; None if nothing has changed."""
+        if self.reread_is_due() and not (notice.appended and self._can_reread_later()):
+            notice.lanes |= self._take_stale()
+        self._mark_stale((notice.shrunk | notice.appended.keys()) - notice.lanes)
         heads = [
             self._extended(*filled) for filled in notice.appended.items() if filled[0] not in notice.lanes
         ]
         notice.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
         response = Response()
-        if self._is_known(notice, heads):
+        if self._needs_no_read(notice, heads):
             self._add_lanes(response, heads)
             return response if heads else None
         async with self._pool.reading() as tx:
@@ -168,11 +172,11 @@ class _Stream:
                 notice.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
             self._add_lanes(response, heads)
             await self._add_classes(tx, heads, response)
-            uses = await self._read_uses(tx) if notice.lanes and time.monotonic() >= self._uses_at else {}
-            told = notice.tenants | uses.keys()
-            if told:
-                _add_tenants(response, await shares.read_shares(tx, sorted(told)), uses)
-                self._tenants |= told
+            uses = await self._read_uses(tx) if notice.lanes and time.monotonic() >= self._uses_due else {}
+            changed = notice.tenants | uses.keys()
+            if changed:
+                _add_tenants(response, await shares.read_shares(tx, sorted(changed)), uses)
+                self._tenants |= changed
             if notice.holders:
                 _add_verdicts(response, await shares.read_verdicts(tx, notice.holders))
             if notice.runners:
@@ -180,24 +184,24 @@ class _Stream:
         return response
 
     async def _read_uses(self, tx: Tx) -> dict[str, Use]:
-        """The use of tenants that hold something or whose runs ended since it was last asked for."""
-        found = await self._usage.read(tx, self._used_time)
-        self._uses_at = time.monotonic() + max(USAGE_SECONDS, len(found) / USES_PER_SECOND)
-        self._used_time = max((use.update_time for use in found.values()), default=self._used_time)
+        """The usage of tenants that hold leases or whose runs ended since the last read."""
+        found = await self._usage.read(tx, self._uses_read_time)
+        self._uses_due = time.monotonic() + max(USAGE_SECONDS, len(found) / USES_PER_SECOND)
+        self._uses_read_time = max((use.update_time for use in found.values()), default=self._uses_read_time)
         return found
 
-    def _is_known(self, notice: CommitNotice, heads: Iterable[LaneHead]) -> bool:
-        """Whether there is nothing to read before the news can be told."""
+    def _needs_no_read(self, notice: CommitNotice, heads: Iterable[LaneHead]) -> bool:
+        """Whether the response can be made without reading from the database."""
         to_read = notice.lanes or notice.tenants or notice.holders or notice.runners
         return not to_read and all(head.lane.class_id in self._classes for head in heads)
 
     def _extended(self, lane: LaneKey, appended: Appended) -> LaneHead:
-        """A lane as it was told last, with the tasks that were appended to it."""
-        known = self._heads.get(lane)
-        if known is None or known.ready_time is None:
+        """A lane as it was last sent, with the tasks that were appended to it."""
+        head = self._heads.get(lane)
+        if head is None or head.ready_time is None:
             return LaneHead(lane, *appended, more=False)
-        ready_time = min(known.ready_time, appended.ready_time)
-        return LaneHead(lane, ready_time, known.backlog + appended.backlog, known.more)
+        ready_time = min(head.ready_time, appended.ready_time)
+        return LaneHead(lane, ready_time, head.backlog + appended.backlog, head.more)
 
     def _add_lanes(self, response: Response, heads: Iterable[LaneHead]) -> None:
         for head in heads:
@@ -207,39 +211,39 @@ class _Stream:
                 self._heads[head.lane] = head
             _add_lane(response, head)
 
-    def _unsettle(self, lanes: Set[LaneKey]) -> None:
-        """Read these again in a moment."""
-        if lanes and not self._unsettled:
-            self._settle_at = time.monotonic() + SETTLE_SECONDS
-        self._unsettled |= lanes
+    def _mark_stale(self, lanes: Set[LaneKey]) -> None:
+        """Schedule another read of these lanes."""
+        if lanes and not self._stale_lanes:
+            self._reread_at = time.monotonic() + REREAD_SECONDS
+        self._stale_lanes |= lanes
 
-    def _settle(self) -> set[LaneKey]:
-        """The lanes that are to be read again, which the caller does."""
-        lanes, self._unsettled, self._settle_at = self._unsettled, set(), math.inf
+    def _take_stale(self) -> set[LaneKey]:
+        """The lanes that are due to be read again, for the caller to read; none are due afterwards."""
+        lanes, self._stale_lanes, self._reread_at = self._stale_lanes, set(), math.inf
         return lanes
 
     async def _add_classes(self, tx: Tx, heads: Iterable[LaneHead], response: Response) -> None:
-        """Add the definitions of classes that this stream has not been sent; tenants may share one."""
+        """Add the definitions of classes that were not sent on this stream; tenants may share a class."""
         used = {
             head.lane.class_id: (head.lane.tenant_id, head.lane.class_id)
             for head in heads
             if head.ready_time is not None and head.lane.class_id not in self._classes
         }
         for (tenant_id, class_id), definition in (await shares.read_classes(tx, used.values())).items():
-            told = response.classes.add()
-            told.MergeFromString(definition)
-            told.tenant = tenant_id
-            told.class_id = class_id
+            message = response.classes.add()
+            message.MergeFromString(definition)
+            message.tenant = tenant_id
+            message.class_id = class_id
             self._classes.add(class_id)
 
 
 def _add_lane(response: Response, head: LaneHead) -> None:
-    told = response.lanes.add(tenant=head.lane.tenant_id, backlog=head.backlog, more=head.more)
-    told.key.class_id = head.lane.class_id
-    told.key.priority = head.lane.priority
-    told.key.pinned_runner = head.lane.pinned_runner
+    message = response.lanes.add(tenant=head.lane.tenant_id, backlog=head.backlog, more=head.more)
+    message.key.class_id = head.lane.class_id
+    message.key.priority = head.lane.priority
+    message.key.pinned_runner = head.lane.pinned_runner
     if head.ready_time is not None:
-        set_time(told.head_ready_time, head.ready_time)
+        set_time(message.head_ready_time, head.ready_time)
 
 
 def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str, Use]) -> None:
@@ -260,9 +264,9 @@ def _add_tenants(response: Response, tenants: Iterable[Share], uses: Mapping[str
 
 def _add_verdicts(response: Response, verdicts: dict[str, list[LeaseVerdict]]) -> None:
     for runner_id, found in verdicts.items():
-        told = response.verdicts.add(runner_id=runner_id)
+        message = response.verdicts.add(runner_id=runner_id)
         for verdict in found:
-            fill_verdict(told.verdicts.add(), verdict)
+            fill_verdict(message.verdicts.add(), verdict)
 
 
 def _add_runners(response: Response, records: Iterable[RunnerRecord]) -> None:

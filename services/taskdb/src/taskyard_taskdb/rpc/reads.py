@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from taskyard.errors import NotFound, OrderByInvalid, PageTokenInvalid
-from taskyard.v1 import task_service_pb2
+from taskyard.errors import NotFound, OrderByInvalid
+from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
-from taskyard_taskdb.domain.names import parse_fencing_token
-from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.domain.names import parse_fencing_token, task_name
+from taskyard_taskdb.rpc import access, convert, pages
 from taskyard_taskdb.rpc.validate import validate_batch
 from taskyard_taskdb.rpc.watch import watch_query
 from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.pool import Pool
-from taskyard_taskdb.storage.read import listing, runs
+from taskyard_taskdb.storage.read import listing, runs, tasks
 from taskyard_taskdb.storage.read.listing import Order, Position, Query
-from taskyard_taskdb.storage.read.tasks import TaskRecord
+from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.watch.token import ResumeToken
 
@@ -32,11 +32,12 @@ _ORDERS = {
 }
 
 
-class ReadMethods:
-    """The part of TaskService that only reads."""
+class ReadHandler:
+    """TaskService.GetTask, BatchGetTasks, ListTasks, ListTaskRuns and CheckFence."""
 
-    _pool: Pool
-    _hub: Hub
+    def __init__(self, pool: Pool, hub: Hub) -> None:
+        self._pool = pool
+        self._hub = hub
 
     async def GetTask(
         self, request: task_service_pb2.GetTaskRequest, context: Any
@@ -65,14 +66,15 @@ class ReadMethods:
         self, request: task_service_pb2.ListTasksRequest, context: Any
     ) -> task_service_pb2.ListTasksResponse:
         query = _query(request)
-        bound = access.page_binding(request.parent, request.filter, request.order_by)
-        after = _position(request.page_token, bound)
+        bound = pages.binding(request.parent, request.filter, request.order_by)
+        position = pages.decode(request.page_token, bound, datetime, str, str)
+        after = Position(*position) if position else None
         response = task_service_pb2.ListTasksResponse()
         if after is None:
-            # Drawn before the list is read: what changes meanwhile is in the watch, perhaps in both.
+            # Taken before the list is read: a change meanwhile is in the watch, and perhaps in the list too.
             await self._hub.ready()
-            place = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
-            response.resume_token = place.encode(watch_query(request.parent, (), request.filter))
+            token = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
+            response.resume_token = token.encode(watch_query(request.parent, (), request.filter))
         size = page.page_size(request.page_size)
         async with self._pool.reading(planned=True) as tx:
             found = await listing.list_page(tx, query, after, size)
@@ -81,15 +83,17 @@ class ReadMethods:
         view = convert.chosen_view(request.view, convert.BASIC)
         response.tasks.extend(convert.task_message(record, view) for record in found.records)
         if found.next is not None:
-            response.next_page_token = _token(found.next, bound)
+            last = found.next
+            response.next_page_token = pages.encode((last.time, last.tenant_id, last.task_id), bound)
         return response
 
     async def ListTaskRuns(
         self, request: task_service_pb2.ListTaskRunsRequest, context: Any
     ) -> task_service_pb2.ListTaskRunsResponse:
         record, archived = await self._find(request.parent, "parent")
-        bound = access.page_binding(request.parent)
-        before = _generation(request.page_token, bound)
+        bound = pages.binding(request.parent)
+        position = pages.decode(request.page_token, bound, int)
+        before = position[0] if position else None
         size = page.page_size(request.page_size)
         async with self._pool.reading() as tx:
             if archived:
@@ -100,8 +104,7 @@ class ReadMethods:
         for run in found[:size]:
             response.runs.append(convert.run_message(record.key, run))
         if len(found) > size:
-            values = (found[size - 1].generation,)
-            response.next_page_token = page.encode_page(values, bound, datetime.now(UTC))
+            response.next_page_token = pages.encode((found[size - 1].generation,), bound)
         return response
 
     async def CheckFence(
@@ -115,14 +118,14 @@ class ReadMethods:
             raise NotFound("task", request.name)
         response = task_service_pb2.CheckFenceResponse(generation=fence.generation)
         if (fence.generation, fence.lease_id) == (generation, lease_id):
-            # An expired lease protects nobody any more, even if nothing has taken its place yet.
+            # An expired lease is no longer a fence, even if no other lease has replaced it yet.
             response.current = fence.left is not None and fence.left > timedelta(0)
             if response.current and fence.left is not None:
                 response.lease_ttl.FromTimedelta(fence.left)
         return response
 
     async def _find(self, name: str, field: str = "name") -> tuple[TaskRecord, bool]:
-        """The task, and whether it comes from the archive."""
+        """The task, and whether it was read from the archive. Raises NotFound."""
         key = access.visible_task(name, field)
         async with self._pool.reading() as tx:
             record, archived = await archive.read_anywhere(tx, key)
@@ -134,29 +137,16 @@ class ReadMethods:
 def _query(request: task_service_pb2.ListTasksRequest) -> Query:
     order = _ORDERS.get(" ".join(request.order_by.split()))
     if order is None:
-        known = ", ".join(filter(None, _ORDERS))
-        raise OrderByInvalid.of("order_by", f"{request.order_by!r} is not supported; use one of {known}")
+        supported = ", ".join(filter(None, _ORDERS))
+        raise OrderByInvalid.of("order_by", f"{request.order_by!r} is not supported; use one of {supported}")
     condition = filters.parse(request.filter) if request.filter else None
     return Query(access.visible_scope(request.parent), condition, order)
 
 
-def _position(token: str, bound: str) -> Position | None:
-    if not token:
-        return None
-    match page.decode_page(token, bound, datetime.now(UTC)):
-        case (datetime() as time, str() as tenant_id, str() as task_id):
-            return Position(time, tenant_id, task_id)
-    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
-
-
-def _token(last: Position, bound: str) -> str:
-    return page.encode_page((last.time, last.tenant_id, last.task_id), bound, datetime.now(UTC))
-
-
-def _generation(token: str, bound: str) -> int | None:
-    if not token:
-        return None
-    match page.decode_page(token, bound, datetime.now(UTC)):
-        case (int() as generation,):
-            return generation
-    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
+async def read_current(pool: Pool, key: Key, view: int) -> task_pb2.Task:
+    """The task as it is after a call that changed it. Raises NotFound."""
+    async with pool.reading() as tx:
+        record = await tasks.read(tx, *key)
+    if record is None:
+        raise NotFound("task", task_name(*key))
+    return convert.task_message(record, view)

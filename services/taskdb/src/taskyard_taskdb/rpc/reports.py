@@ -1,4 +1,7 @@
-"""LeaseService.ReportRuns: what holders say, batched over concurrent calls and applied report by report."""
+"""ReportRuns, by which runners report on their leases, and ReportTaskStatus of external tasks.
+
+Reports of runners are batched over concurrent calls and applied one by one.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from google.protobuf.struct_pb2 import Struct
 
 from taskyard import status
 from taskyard.errors import FieldInvalid, TaskyardError
-from taskyard.v1 import lease_pb2, lease_service_pb2, task_pb2
+from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.event import (
     CancelledByHolder,
+    ExternalReported,
     Failed,
     HolderEvent,
     ProgressReported,
@@ -20,27 +24,32 @@ from taskyard_taskdb.domain.event import (
     TimedOut,
     runner,
 )
-from taskyard_taskdb.domain.task import RunError
-from taskyard_taskdb.domain.words import ErrorClass, ReleaseReason
-from taskyard_taskdb.rpc.durations import to_datetime, to_timedelta
+from taskyard_taskdb.domain.task import Actor, RunError, TaskState
+from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason
+from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.actions import repeatable_request
+from taskyard_taskdb.rpc.reads import read_current
 from taskyard_taskdb.rpc.result_schema import ResultChecks
-from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.rpc.times import to_datetime, to_timedelta
+from taskyard_taskdb.rpc.validate import check_payload, check_struct
 from taskyard_taskdb.storage.batch import Batcher
-from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.report.external_inbox import ReportInbox
 from taskyard_taskdb.storage.report.reports import Outcome, Report, ReportKind, ReportWriter
+from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000
+StatusRequest = task_service_pb2.ReportTaskStatusRequest
 _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1,256})")
 
 
 class ReportBatch:
-    """Reports of concurrent calls, in flushes of up to a thousand, one at a time: order is kept."""
+    """Batches the reports of concurrent calls: up to a thousand per flush, one flush at a time, in order."""
 
-    def __init__(self, pool: Pool, bus: Bus, hub: Hub, types: TypeCache) -> None:
-        self._checks = ResultChecks(pool, types)
-        self._reports = ReportWriter(pool, bus, merge_details)
+    def __init__(self, reports: ReportWriter, checks: ResultChecks, hub: Hub) -> None:
+        self._reports = reports
+        self._checks = checks
         self._hub = hub
         self._calls: Batcher[list[Report], list[Outcome]] = Batcher(
             self._flush, max_items=MAX_REPORTS, max_weight=MAX_REPORTS, weigh=len
@@ -51,28 +60,29 @@ class ReportBatch:
         return await self._calls.submit(reports) if reports else []
 
     async def close(self) -> None:
-        """Finish what was accepted."""
+        """Apply the reports that were accepted and are still queued."""
         await self._calls.close()
 
     async def _flush(self, calls: list[list[Report]]) -> list[list[Outcome]]:
-        reports = await self._checks.judge([report for call in calls for report in call])
+        reports = await self._checks.checked([report for call in calls for report in call])
         outcomes = iter(await self._reports.apply(reports))
         self._hub.wake()
         return [[next(outcomes) for _ in call] for call in calls]
 
 
-class ReportMethods:
+class RunReportHandler:
     """LeaseService.ReportRuns."""
 
-    _batch: ReportBatch
+    def __init__(self, batch: ReportBatch) -> None:
+        self._batch = batch
 
     async def ReportRuns(
         self, request: lease_service_pb2.ReportRunsRequest, context: Any
     ) -> lease_service_pb2.ReportRunsResponse:
         """Apply reports; each has its own result."""
         if not 1 <= len(request.reports) <= MAX_REPORTS:
-            told = f"must have 1 to {MAX_REPORTS} items, not {len(request.reports)}"
-            raise FieldInvalid.of("reports", told)
+            problem = f"must have 1 to {MAX_REPORTS} items, not {len(request.reports)}"
+            raise FieldInvalid.of("reports", problem)
         reports = [read_report(held.runner_id, held.report, n) for n, held in enumerate(request.reports)]
         outcomes = await self._batch.apply(reports)
         response = lease_service_pb2.ReportRunsResponse()
@@ -91,7 +101,7 @@ def _fill_result(result: lease_pb2.ReportResult, outcome: Outcome) -> None:
 
 
 def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Report:
-    """The report as storage takes it. Raises FieldInvalid."""
+    """The report as a stored value. Raises FieldInvalid."""
     lease = message.lease
     kind = message.WhichOneof("report")
     named = _TASK_NAME.fullmatch(lease.task)
@@ -102,12 +112,19 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
     log_sequence = message.log_sequence if message.HasField("log_sequence") else None
     key = (named[1], named[2])
     if kind == "started":
-        begun = message.started.checkpoint_sequence
+        checkpoint = message.started.checkpoint_sequence
         return Report(
-            key, runner_id, lease.generation, lease.lease_id, ReportKind.STARTED, time, begun, details=details
+            key,
+            runner_id,
+            lease.generation,
+            lease.lease_id,
+            ReportKind.STARTED,
+            time,
+            checkpoint,
+            details=details,
         )
     if kind == "succeeded":
-        told = message.succeeded
+        succeeded = message.succeeded
         return Report(
             key,
             runner_id,
@@ -116,8 +133,8 @@ def read_report(runner_id: str, message: lease_pb2.RunReport, index: int) -> Rep
             ReportKind.SUCCEEDED,
             time,
             0,
-            told.result.SerializeToString() if told.HasField("result") else None,
-            told.exit_code if told.HasField("exit_code") else None,
+            succeeded.result.SerializeToString() if succeeded.HasField("result") else None,
+            succeeded.exit_code if succeeded.HasField("exit_code") else None,
             details,
             log_sequence,
         )
@@ -147,40 +164,40 @@ def _invalid(runner_id: str, message: lease_pb2.RunReport, kind: str | None, ind
         return FieldInvalid.of(f"{field}.runner_id", "must not be empty")
     if kind is None:
         return FieldInvalid.of(f"{field}.report.report", "must have one of its kinds")
-    told = f"must be tenants/{{tenant}}/tasks/{{task}}, not {message.lease.task[:80]!r}"
-    return FieldInvalid.of(f"{field}.report.lease.task", told)
+    problem = f"must be tenants/{{tenant}}/tasks/{{task}}, not {message.lease.task[:80]!r}"
+    return FieldInvalid.of(f"{field}.report.lease.task", problem)
 
 
-def _progress(told: Any, common: Mapping[str, Any], field: str) -> HolderEvent:
-    observed = {"time": to_datetime(told.observe_time)} if told.HasField("observe_time") else {}
-    return ProgressReported(progress=told.SerializeToString(), **{**common, **observed})
+def _progress(message: Any, common: Mapping[str, Any], field: str) -> HolderEvent:
+    observed = {"time": to_datetime(message.observe_time)} if message.HasField("observe_time") else {}
+    return ProgressReported(progress=message.SerializeToString(), **{**common, **observed})
 
 
-def _failed(told: lease_pb2.RunFailed, common: Mapping[str, Any], field: str) -> HolderEvent:
-    if not told.HasField("error"):
+def _failed(message: lease_pb2.RunFailed, common: Mapping[str, Any], field: str) -> HolderEvent:
+    if not message.HasField("error"):
         raise FieldInvalid.of(f"{field}.error", "must be set")
-    retry_after = to_timedelta(told.retry_after) if told.HasField("retry_after") else None
-    error = read_error(told.error)
-    return Failed(error=error, exit_code=_exit_code(told), retry_after=retry_after, **common)
+    retry_after = to_timedelta(message.retry_after) if message.HasField("retry_after") else None
+    error = read_error(message.error)
+    return Failed(error=error, exit_code=_exit_code(message), retry_after=retry_after, **common)
 
 
-def _timed_out(told: lease_pb2.RunTimedOut, common: Mapping[str, Any], field: str) -> HolderEvent:
-    if told.code not in ("ATTEMPT_TIMEOUT", "SILENCE_TIMEOUT", "TOTAL_TIMEOUT"):
-        known = "ATTEMPT_TIMEOUT, SILENCE_TIMEOUT or TOTAL_TIMEOUT"
-        raise FieldInvalid.of(f"{field}.code", f"must be {known}, not {told.code!r}")
-    return TimedOut(code=told.code, exit_code=_exit_code(told), **common)
+def _timed_out(message: lease_pb2.RunTimedOut, common: Mapping[str, Any], field: str) -> HolderEvent:
+    if message.code not in ("ATTEMPT_TIMEOUT", "SILENCE_TIMEOUT", "TOTAL_TIMEOUT"):
+        allowed = "ATTEMPT_TIMEOUT, SILENCE_TIMEOUT or TOTAL_TIMEOUT"
+        raise FieldInvalid.of(f"{field}.code", f"must be {allowed}, not {message.code!r}")
+    return TimedOut(code=message.code, exit_code=_exit_code(message), **common)
 
 
-def _cancelled(told: lease_pb2.RunCancelled, common: Mapping[str, Any], field: str) -> HolderEvent:
-    return CancelledByHolder(exit_code=_exit_code(told), **common)
+def _cancelled(message: lease_pb2.RunCancelled, common: Mapping[str, Any], field: str) -> HolderEvent:
+    return CancelledByHolder(exit_code=_exit_code(message), **common)
 
 
-def _released(told: lease_pb2.RunReleased, common: Mapping[str, Any], field: str) -> HolderEvent:
+def _released(message: lease_pb2.RunReleased, common: Mapping[str, Any], field: str) -> HolderEvent:
     try:
-        reason = ReleaseReason(told.reason)
+        reason = ReleaseReason(message.reason)
     except ValueError:
-        raise FieldInvalid.of(f"{field}.reason", f"must be a known reason, not {told.reason}") from None
-    return Released(reason=reason, message=told.message, **common)
+        raise FieldInvalid.of(f"{field}.reason", f"must be a known reason, not {message.reason}") from None
+    return Released(reason=reason, message=message.message, **common)
 
 
 _EVENTS: Mapping[str, Callable[[Any, Mapping[str, Any], str], HolderEvent]] = {
@@ -192,22 +209,88 @@ _EVENTS: Mapping[str, Callable[[Any, Mapping[str, Any], str], HolderEvent]] = {
 }
 
 
-def _exit_code(told: Any) -> int | None:
-    return told.exit_code if told.HasField("exit_code") else None
+def _exit_code(message: Any) -> int | None:
+    return message.exit_code if message.HasField("exit_code") else None
 
 
 def read_error(error: Any) -> RunError:
-    """A TaskError; an unspecified class is transient."""
+    """The error of a TaskError; an unspecified class is transient."""
     permanent = error.error_class == ErrorClass.PERMANENT
     error_class = ErrorClass.PERMANENT if permanent else ErrorClass.TRANSIENT
     return RunError(error.code, error_class, error.message, error.SerializeToString())
 
 
 def merge_details(stored: bytes | None, reported: bytes) -> bytes:
-    """status.details with the reported fields put in or replaced."""
+    """status.details with the reported fields added or replaced."""
     merged, notice = Struct(), Struct.FromString(reported)
     if stored:
         merged.MergeFromString(stored)
     for name, value in notice.fields.items():
         merged.fields[name].CopyFrom(value)
     return merged.SerializeToString(deterministic=True)
+
+
+class ExternalReportHandler:
+    """TaskService.ReportTaskStatus, for tasks that no runner executes."""
+
+    def __init__(self, pool: Pool, inbox: ReportInbox, checks: ResultChecks) -> None:
+        self._pool = pool
+        self._inbox = inbox
+        self._checks = checks
+
+    async def ReportTaskStatus(
+        self, request: StatusRequest, context: Any
+    ) -> task_service_pb2.ReportTaskStatusResponse:
+        key = access.visible_task(request.name)
+        _check_status(request)
+        repeatable = repeatable_request(request, request.request_id, key)
+        report = (await self._checked(request, key)).SerializeToString()
+        if request.enqueue:
+            task = await read_current(self._pool, key, convert.NAME)
+            await self._inbox.store(key, report, access.caller(), repeatable)
+        else:
+            await self._inbox.apply(key, report, access.caller(), request.resource_version, repeatable)
+            task = await read_current(self._pool, key, convert.NAME)
+        return task_service_pb2.ReportTaskStatusResponse(task=task)
+
+    async def _checked(self, request: StatusRequest, key: Key) -> StatusRequest:
+        """The report, or a failure instead of a success whose result does not match its type's schema."""
+        if request.phase != task_pb2.TASK_PHASE_SUCCEEDED:
+            return request
+        error = await self._checks.check_result(key, request.result)
+        if error is None:
+            return request
+        failure = StatusRequest()
+        failure.CopyFrom(request)
+        failure.ClearField("result")
+        failure.phase = task_pb2.TASK_PHASE_FAILED
+        wrong = common_pb2.TaskError(code=error.code, message=error.message)
+        wrong.error_class = common_pb2.ERROR_CLASS_PERMANENT
+        failure.error.CopyFrom(wrong)
+        return failure
+
+
+def _check_status(request: StatusRequest) -> None:
+    if request.HasField("details"):
+        check_struct(request.details, "details")
+    if request.result.HasField("output"):
+        check_payload(request.result.output, "result.output")
+    if request.result.HasField("metrics"):
+        check_struct(request.result.metrics, "result.metrics")
+    if request.error.HasField("details"):
+        check_struct(request.error.details, "error.details")
+
+
+def read_external_report(encoded: bytes, task: TaskState, actor: Actor) -> ExternalReported:
+    """The event of a stored request, applied to the current state of the task."""
+    request = StatusRequest.FromString(encoded)
+    details = request.details.SerializeToString(deterministic=True) if request.HasField("details") else None
+    return ExternalReported(
+        actor=actor,
+        request_id=request.request_id or None,
+        phase=Phase(request.phase) if request.phase else None,
+        details=None if details is None else merge_details(task.details, details),
+        progress=request.progress.SerializeToString() if request.HasField("progress") else None,
+        result=request.result.SerializeToString() if request.HasField("result") else None,
+        error=read_error(request.error) if request.HasField("error") else None,
+    )

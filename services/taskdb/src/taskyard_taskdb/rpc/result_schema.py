@@ -1,4 +1,4 @@
-"""Results of tasks against the schema of their type: a success that does not match it is a failure."""
+"""Results of tasks checked against the schema of their type: a success that does not match is a failure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from taskyard.v1 import task_pb2
 from taskyard_taskdb.domain.event import Failed, runner
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass
-from taskyard_taskdb.rpc import payload_schema
-from taskyard_taskdb.rpc.payload_schema import PayloadSchema
+from taskyard_taskdb.rpc import json_schema
+from taskyard_taskdb.rpc.json_schema import PayloadSchema
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.reports import Report, ReportKind
@@ -20,22 +20,22 @@ from taskyard_taskdb.storage.tenant import task_types
 from taskyard_taskdb.storage.transition.task_rows import Key
 
 CODE = "RESULT_SCHEMA_VIOLATION"
-# Of what does not match, as much as a message can hold.
-TOLD = 5
+# Violations that the error message lists.
+MAX_REPORTED = 5
 
 Run = tuple[str, str, int]
 """Tenant, task and generation."""
 
 
 class ResultChecks:
-    """Costs nothing where no type has a schema of results; else a reading per batch of successes."""
+    """Checks results. Costs nothing if no type has a result schema, else one read per batch of successes."""
 
     def __init__(self, pool: Pool, types: TypeCache) -> None:
         self._pool = pool
         self._types = types
 
-    async def judge(self, reports: Sequence[Report]) -> Sequence[Report]:
-        """The reports, with a failure in place of each success whose result does not match."""
+    async def checked(self, reports: Sequence[Report]) -> Sequence[Report]:
+        """The reports, with a failure instead of each success whose result does not match."""
         checking = await self._types.checking()
         if not checking:
             return reports
@@ -44,10 +44,10 @@ class ResultChecks:
         schemas = await self._schemas(runs)
         if not schemas:
             return reports
-        return await asyncio.to_thread(_judge, reports, schemas)
+        return await asyncio.to_thread(_checked_all, reports, schemas)
 
-    async def judge_one(self, key: Key, result: task_pb2.TaskResult) -> RunError | None:
-        """What is wrong with the result of a task that no runner holds."""
+    async def check_result(self, key: Key, result: task_pb2.TaskResult) -> RunError | None:
+        """The error of the result of an external task; None if it matches."""
         if key[0] not in await self._types.checking():
             return None
         schemas = await self._schemas([(*key, 0)])
@@ -68,11 +68,11 @@ def _run(report: Report) -> Run:
     return (*report.key, report.generation)
 
 
-def _judge(reports: Sequence[Report], schemas: Mapping[Run, PayloadSchema]) -> list[Report]:
-    return [_judged(report, schemas) for report in reports]
+def _checked_all(reports: Sequence[Report], schemas: Mapping[Run, PayloadSchema]) -> list[Report]:
+    return [_checked(report, schemas) for report in reports]
 
 
-def _judged(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
+def _checked(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
     schema = schemas.get(_run(report)) if report.kind is ReportKind.SUCCEEDED else None
     if schema is None:
         return report
@@ -94,10 +94,12 @@ def _judged(report: Report, schemas: Mapping[Run, PayloadSchema]) -> Report:
 def _error(schema: PayloadSchema, result: task_pb2.TaskResult) -> RunError | None:
     output = result.output if result.HasField("output") else None
     try:
-        found = payload_schema.check(schema, output, "result.output")
+        found = json_schema.check(schema, output, "result.output")
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         found = (FieldViolation("result.output.raw", f"is not JSON: {error}"[:200], "json_schema"),)
     if not found:
         return None
-    told = "; ".join(f"{finding.field}: {finding.description}" for finding in found[:TOLD])
-    return RunError(CODE, ErrorClass.PERMANENT, f"the result does not match the schema of its type: {told}")
+    problems = "; ".join(f"{finding.field}: {finding.description}" for finding in found[:MAX_REPORTED])
+    return RunError(
+        CODE, ErrorClass.PERMANENT, f"the result does not match the schema of its type: {problems}"
+    )

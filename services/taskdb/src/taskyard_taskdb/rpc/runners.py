@@ -1,4 +1,4 @@
-"""RunnerService: runners as administrators see and steer them."""
+"""RunnerService: administrators list, label, drain and delete runners."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from taskyard.errors import FieldImmutable, FieldInvalid, NotFound, PageTokenInvalid
-from taskyard.v1 import runner_pb2, runner_service_pb2, runner_service_pb2_grpc
+from taskyard.errors import FieldImmutable, FieldInvalid, NotFound
+from taskyard.v1 import runner_pb2, runner_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.filter_fields import RUNNER_FIELDS
 from taskyard_taskdb.domain.names import parse_runner_name
-from taskyard_taskdb.rpc import access
-from taskyard_taskdb.rpc.durations import set_time
-from taskyard_taskdb.rpc.runner_messages import fill_held, fill_runner, filter_fields, shorten
+from taskyard_taskdb.rpc import access, pages
+from taskyard_taskdb.rpc.convert import fill_held, fill_runner, runner_filter_fields, shorten_runner
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice
@@ -27,12 +27,12 @@ from taskyard_taskdb.watch.hub import Hub
 
 BASIC = runner_service_pb2.RUNNER_VIEW_BASIC
 FULL = runner_service_pb2.RUNNER_VIEW_FULL
-# Runners that a list looks at in one reading, to find those that its filter wants.
+# Runners that a list reads at a time to find those that match its filter.
 SCAN = 500
 
 
-class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
-    """RunnerService. What changes is stored; schedulers are told and tell the runner."""
+class RunnerHandler:
+    """RunnerService. Changes are stored; schedulers are notified and forward them to the runner."""
 
     def __init__(self, pool: Pool, bus: Bus, hub: Hub) -> None:
         self._pool = pool
@@ -48,20 +48,21 @@ class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
     async def ListRunners(
         self, request: runner_service_pb2.ListRunnersRequest, context: Any
     ) -> runner_service_pb2.ListRunnersResponse:
-        wanted = filters.parse(request.filter, RUNNER_FIELDS) if request.filter else None
-        bound = f"runners|{request.filter}|{request.show_deleted}"
-        after = _after(request.page_token, bound)
+        condition = filters.parse(request.filter, RUNNER_FIELDS) if request.filter else None
+        bound = pages.binding("runners", request.filter, str(request.show_deleted))
+        position = pages.decode(request.page_token, bound, str)
+        after = position[0] if position else ""
         size = page.page_size(request.page_size)
         response = runner_service_pb2.ListRunnersResponse()
         async with self._pool.reading(planned=True) as tx:
             while True:
                 ids = await runner_admin.list_ids(tx, after, SCAN, deleted=request.show_deleted)
                 for runner in await _read(tx, ids, request.view or BASIC) if ids else ():
-                    if wanted is not None and not wanted.matches(filter_fields(runner)):
+                    if condition is not None and not condition.matches(runner_filter_fields(runner)):
                         continue
                     if len(response.runners) == size:
                         last = parse_runner_name(response.runners[-1].name)
-                        response.next_page_token = page.encode_page((last,), bound, datetime.now(UTC))
+                        response.next_page_token = pages.encode((last,), bound)
                         return response
                     response.runners.append(runner)
                 if len(ids) < SCAN:
@@ -89,18 +90,18 @@ class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
     ) -> runner_service_pb2.DrainRunnerResponse:
         runner_id = parse_runner_name(request.name)
         check_text(request.drain.reason, "drain.reason")
-        wanted = request.drain
-        wanted.ClearField("request_time")
+        requested = request.drain
+        requested.ClearField("request_time")
 
         def decide(found: Settings) -> Edit | None:
-            if found.drain is not None and _same_drain(found.drain, wanted):
+            if found.drain is not None and _same_drain(found.drain, requested):
                 return None
             stored = runner_pb2.DrainRequest()
-            stored.CopyFrom(wanted)
+            stored.CopyFrom(requested)
             set_time(stored.request_time, datetime.now(UTC))
             settings = runner_admin.drained(found, stored.SerializeToString())
-            told = {"mode": runner_pb2.DrainMode.Name(wanted.mode), "reason": wanted.reason}
-            return Edit(settings, ChangeEvent.RUNNER_DRAIN_REQUESTED, {k: v for k, v in told.items() if v})
+            details = {"mode": runner_pb2.DrainMode.Name(requested.mode), "reason": requested.reason}
+            return Edit(settings, ChangeEvent.RUNNER_DRAIN_REQUESTED, {k: v for k, v in details.items() if v})
 
         await self._change(runner_id, decide)
         return runner_service_pb2.DrainRunnerResponse(runner=await self._show(runner_id, FULL))
@@ -126,7 +127,7 @@ class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
             lambda tx: runner_admin.delete(tx, runner_id, actor, force=request.force)
         )
         self._bus.publish(notice)
-        self._tell(runner_id)
+        self._notify(runner_id)
         return runner_service_pb2.DeleteRunnerResponse()
 
     async def _change(
@@ -136,9 +137,9 @@ class RunnerServicer(runner_service_pb2_grpc.RunnerServiceServicer):
         if await self._pool.run(
             lambda tx: runner_admin.change(tx, runner_id, decide, actor, resource_version)
         ):
-            self._tell(runner_id)
+            self._notify(runner_id)
 
-    def _tell(self, runner_id: str) -> None:
+    def _notify(self, runner_id: str) -> None:
         self._bus.publish(CommitNotice(runners={runner_id}))
         self._hub.wake()
 
@@ -158,24 +159,15 @@ async def _read(tx: Tx, runner_ids: list[str], view: int) -> list[runner_pb2.Run
         fill_runner(runner, record)
         fill_held(runner, held[record.runner_id])
         if view == BASIC:
-            shorten(runner)
+            shorten_runner(runner)
         made.append(runner)
     return made
 
 
-def _after(token: str, bound: str) -> str:
-    if not token:
-        return ""
-    match page.decode_page(token, bound, datetime.now(UTC)):
-        case (str() as runner_id,):
-            return runner_id
-    raise PageTokenInvalid.of("page_token", "it belongs to another method; start again without a token")
-
-
-def _same_drain(stored: bytes, wanted: runner_pb2.DrainRequest) -> bool:
+def _same_drain(stored: bytes, requested: runner_pb2.DrainRequest) -> bool:
     found = runner_pb2.DrainRequest.FromString(stored)
     found.ClearField("request_time")
-    return found == wanted
+    return found == requested
 
 
 def _check_mask(request: runner_service_pb2.UpdateRunnerRequest) -> None:

@@ -1,4 +1,4 @@
-"""SessionService: sessions of runners, and the keys of those who connect to schedulers."""
+"""SessionService: sessions of runners, and the verification of keys for schedulers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 from uuid import UUID
 
 from taskyard.errors import FieldInvalid, TaskyardError, Unauthenticated
-from taskyard.v1 import session_service_pb2, session_service_pb2_grpc
+from taskyard.v1 import session_service_pb2
 from taskyard_kit.keys import ApiKey
 from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.event import ProgressReported, runner
 from taskyard_taskdb.domain.names import task_name
-from taskyard_taskdb.rpc.durations import set_duration, to_datetime, to_timedelta
-from taskyard_taskdb.rpc.key_messages import fill_key
-from taskyard_taskdb.rpc.lease_messages import fill_verdict, read_lease, read_leases
+from taskyard_taskdb.rpc.api_keys import fill_key
+from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict, read_lease, read_leases, read_registration
 from taskyard_taskdb.rpc.reports import ReportBatch
-from taskyard_taskdb.rpc.runner_messages import fill_runner, read_registration
+from taskyard_taskdb.rpc.times import set_duration, to_datetime, to_timedelta
 from taskyard_taskdb.storage.lease import renewals, sessions
 from taskyard_taskdb.storage.lease.lease import LeaseVerdict
 from taskyard_taskdb.storage.lease.renewals import Renewed, Return, SessionHeartbeat
@@ -38,8 +37,8 @@ KEY_TTL = timedelta(seconds=5)
 MAX_SESSIONS = 1000
 
 
-class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
-    """SessionService. Heartbeats use the reserved connections, so that they never wait behind work."""
+class SessionHandler:
+    """SessionService. Heartbeats use reserved connections, so that they never queue behind other calls."""
 
     def __init__(self, pool: Pool, bus: Bus, hub: Hub, reports: ReportBatch) -> None:
         self._pool = pool
@@ -51,13 +50,13 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     async def OpenSession(
         self, request: session_service_pb2.OpenSessionRequest, context: Any
     ) -> session_service_pb2.OpenSessionResponse:
-        """Open a session and judge the leases that its runner lists."""
-        hello = _hello(request)
+        """Open a session and return a verdict for each lease that the runner no longer holds."""
+        opening = _session_request(request)
 
         async def work(tx: Tx) -> tuple[Opened, runners.RunnerRecord, dict[tuple[str, str], str]]:
-            opened = await sessions.open_session(tx, hello)
-            types = await runners.held_task_types(tx, hello.runner_id) if hello.held else {}
-            return opened, (await runners.read(tx, [hello.runner_id]))[0], types
+            opened = await sessions.open_session(tx, opening)
+            types = await runners.held_task_types(tx, opening.runner_id) if opening.held else {}
+            return opened, (await runners.read(tx, [opening.runner_id]))[0], types
 
         opened, record, types = await self._pool.run(work)
         self._bus.publish(opened.notice)
@@ -75,31 +74,31 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     async def RenewSessions(
         self, request: session_service_pb2.RenewSessionsRequest, context: Any
     ) -> session_service_pb2.RenewSessionsResponse:
-        """Renew sessions in one statement; only leases in doubt are looked at one by one."""
-        wanted = _renewals(request)
-        single = not any(renewal.listed for renewal in wanted)
+        """Renew sessions in one statement; leases in doubt are examined one by one."""
+        requested = _renewals(request)
+        single = not any(renewal.listed for renewal in requested)
         results = await self._pool.run(
-            lambda tx: renewals.renew_sessions(tx, wanted), reserve=True, single=single
+            lambda tx: renewals.renew_sessions(tx, requested), reserve=True, single=single
         )
         await self._register(request, results)
-        judged = await self._judge(wanted, results)
+        verdicts = await self._verdicts(requested, results)
         self._store_progress(request, results)
         response = session_service_pb2.RenewSessionsResponse()
         for result in results:
-            told = response.results.add(lost=result.lost)
+            message = response.results.add(lost=result.lost)
             for verdict in result.verdicts:
-                fill_verdict(told.verdicts.add(), verdict)
+                fill_verdict(message.verdicts.add(), verdict)
             for lease in result.doubtful:
-                if lease in judged:
-                    fill_verdict(told.verdicts.add(), judged[lease])
+                if lease in verdicts:
+                    fill_verdict(message.verdicts.add(), verdicts[lease])
         return response
 
-    async def _judge(
-        self, wanted: Sequence[SessionHeartbeat], results: Sequence[Renewed]
+    async def _verdicts(
+        self, requested: Sequence[SessionHeartbeat], results: Sequence[Renewed]
     ) -> dict[Any, LeaseVerdict]:
         returns = [
             Return(lease, renewal.runner_id, renewal.epoch, renewal.lease_duration)
-            for renewal, result in zip(wanted, results, strict=True)
+            for renewal, result in zip(requested, results, strict=True)
             for lease in result.doubtful
         ]
         if not returns:
@@ -113,9 +112,9 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
         self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
     ) -> None:
         changed = {
-            told.runner_id: read_registration(told.registration)
-            for told, result in zip(request.sessions, results, strict=True)
-            if told.HasField("registration") and not result.lost
+            renewal.runner_id: read_registration(renewal.registration)
+            for renewal, result in zip(request.sessions, results, strict=True)
+            if renewal.HasField("registration") and not result.lost
         }
         if changed:
             await self._pool.run(lambda tx: runners.register(tx, changed))
@@ -124,12 +123,12 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     def _store_progress(
         self, request: session_service_pb2.RenewSessionsRequest, results: Sequence[Renewed]
     ) -> None:
-        """Store progress behind the heartbeat's back: only the newest matters."""
+        """Store progress in the background, so that the heartbeat does not wait; only the newest matters."""
         reports = [
-            _progress(told.runner_id, item, f"sessions[{n}].progress[{m}]")
-            for n, (told, result) in enumerate(zip(request.sessions, results, strict=True))
+            _progress(renewal.runner_id, item, f"sessions[{n}].progress[{m}]")
+            for n, (renewal, result) in enumerate(zip(request.sessions, results, strict=True))
             if not result.lost
-            for m, item in enumerate(told.progress)
+            for m, item in enumerate(renewal.progress)
         ]
         if reports:
             task = asyncio.create_task(self._apply(reports))
@@ -145,7 +144,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     async def CloseSession(
         self, request: session_service_pb2.CloseSessionRequest, context: Any
     ) -> session_service_pb2.CloseSessionResponse:
-        """End a session, or note that its stream broke."""
+        """Close a session, or record that its stream broke."""
         if request.disconnected:
             await self._pool.run(
                 lambda tx: sessions.disconnect(tx, request.runner_id, request.session_epoch), reserve=True
@@ -164,7 +163,7 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
     async def VerifyApiKey(
         self, request: session_service_pb2.VerifyApiKeyRequest, context: Any
     ) -> session_service_pb2.VerifyApiKeyResponse:
-        """Say whose key it is. Raises Unauthenticated for a key that is not in force."""
+        """Return the principal of a key. Raises Unauthenticated for a key that is not valid."""
         try:
             presented = ApiKey.parse(request.key)
         except ValueError as error:
@@ -173,10 +172,10 @@ class SessionServicer(session_service_pb2_grpc.SessionServiceServicer):
             found = await api_keys.find_key(tx, presented.id)
         if found is None or not presented.matches(found.secret_hash):
             raise Unauthenticated("the key is unknown, expired or revoked")
-        return _key_answer(found)
+        return _key_response(found)
 
 
-def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
+def _session_request(request: session_service_pb2.OpenSessionRequest) -> Hello:
     duration = to_timedelta(request.lease_duration) if request.HasField("lease_duration") else SESSION_LEASE
     return Hello(
         scheduler_id=request.scheduler_id,
@@ -192,27 +191,29 @@ def _hello(request: session_service_pb2.OpenSessionRequest) -> Hello:
 
 def _renewals(request: session_service_pb2.RenewSessionsRequest) -> list[SessionHeartbeat]:
     if len(request.sessions) > MAX_SESSIONS:
-        told = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
-        raise FieldInvalid.of("sessions", told)
-    return [_renewal(told, f"sessions[{n}]") for n, told in enumerate(request.sessions)]
+        problem = f"must have at most {MAX_SESSIONS} items, not {len(request.sessions)}"
+        raise FieldInvalid.of("sessions", problem)
+    return [_renewal(message, f"sessions[{n}]") for n, message in enumerate(request.sessions)]
 
 
-def _renewal(told: session_service_pb2.SessionRenewal, field: str) -> SessionHeartbeat:
-    if not told.runner_id:
+def _renewal(message: session_service_pb2.SessionRenewal, field: str) -> SessionHeartbeat:
+    if not message.runner_id:
         raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
-    if told.session_epoch < 1:
-        raise FieldInvalid.of(f"{field}.session_epoch", f"must be 1 or more, not {told.session_epoch}")
-    duration = to_timedelta(told.lease_duration) if told.HasField("lease_duration") else SESSION_LEASE
+    if message.session_epoch < 1:
+        raise FieldInvalid.of(f"{field}.session_epoch", f"must be 1 or more, not {message.session_epoch}")
+    duration = to_timedelta(message.lease_duration) if message.HasField("lease_duration") else SESSION_LEASE
     if not timedelta(seconds=1) <= duration <= timedelta(hours=1):
         raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
     return SessionHeartbeat(
-        runner_id=told.runner_id,
-        epoch=told.session_epoch,
+        runner_id=message.runner_id,
+        epoch=message.session_epoch,
         lease_duration=duration,
-        listed=read_leases(told.listed, f"{field}.listed"),
-        used_capacity=told.used_capacity,
-        free_resources=told.free_resources.SerializeToString() if told.HasField("free_resources") else None,
-        draining=told.draining,
+        listed=read_leases(message.listed, f"{field}.listed"),
+        used_capacity=message.used_capacity,
+        free_resources=message.free_resources.SerializeToString()
+        if message.HasField("free_resources")
+        else None,
+        draining=message.draining,
     )
 
 
@@ -230,7 +231,7 @@ def _progress(runner_id: str, item: session_service_pb2.LeaseProgress, field: st
     return Report(lease.key, runner_id, lease.generation, lease.lease_id, ReportKind.OTHER, other=event)
 
 
-def _key_answer(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
+def _key_response(found: api_keys.StoredKey) -> session_service_pb2.VerifyApiKeyResponse:
     response = session_service_pb2.VerifyApiKeyResponse()
     fill_key(response.api_key, found)
     set_duration(response.ttl, KEY_TTL)

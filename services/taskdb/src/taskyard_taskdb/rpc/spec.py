@@ -1,8 +1,7 @@
-"""From a CreateTaskRequest to what is stored: validated, defaults filled in, slot derived, policy and class
-decided.
+"""A CreateTaskRequest becomes a NewTask: validated, with defaults, slot, policy and placement class.
 
-Most tasks differ from earlier ones in their payload, their arguments and their ids alone. What follows from
-the rest, its validation included, is worked out once and remembered.
+Most tasks differ from earlier ones only in payload, arguments and ids. The validation of the rest and the
+values derived from it are cached as a template.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import Admission, Jitter, Kind, Overlap, Restart, RunnerLostPolicy
-from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.ids import Uuid7, uuid_text
 from taskyard_taskdb.rpc.placement import PlacedClass, PlacementClasses
 from taskyard_taskdb.rpc.type_rules import DEFAULT_PRIORITY, TypeRules
 from taskyard_taskdb.rpc.validate import check_metadata, check_payload, check_spec, validate
+from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.create.new_task import NewTask
 from taskyard_taskdb.storage.tenant.tenants import Tenant
 
@@ -40,21 +39,21 @@ _KINDS = {
 _DURATIONS: Final = ("stop_grace_period", "orphan_timeout", "retention")
 _BACKOFF_DURATIONS: Final = ("initial", "max")
 _ORPHAN_TIMEOUT = timedelta(hours=1)
-# Specs that are remembered, and how large one may be for that.
-_REMEMBERED = 2000
-_REMEMBERED_BYTES = 4096
+# Number of cached specs, and the size above which a spec is not cached.
+_CACHE_SIZE = 2000
+_CACHED_BYTES = 4096
 _SMALL_PAYLOAD = 1024 * 1024
-# Of TaskSpec.payload and .execution: fields 2 and 3, messages.
+# Tags of TaskSpec.payload and .execution: fields 2 and 3, messages.
 _PAYLOAD_TAG = b"\x12"
 _EXECUTION_TAG = b"\x1a"
-# Begins what a spec without its execution is remembered by; no encoded message does.
+# Begins the cache key of a spec without its execution; no encoded message begins like this.
 _WITHOUT_EXECUTION = b"\0"
-# Kinds with arguments that no rule looks at but their own: how many, and how long, in characters that may
-# take four bytes each.
+# Kinds whose arguments are validated apart from the rest of the spec, and the count and length (in characters
+# of up to four bytes) below which they cannot break a rule.
 _WITH_ARGUMENTS: Final = ("command", "script")
 _SMALL_ARGUMENTS = 4096
 _SMALL_ARGUMENT = 32_000
-# A request id that cannot break its rule.
+# Length of a plain request id, which cannot break its rule.
 _PLAIN_ID_LENGTH = 64
 
 
@@ -93,7 +92,7 @@ _DEFAULTS_WITH_SLOT.overlap = task_pb2.OVERLAP_POLICY_FORBID
 
 
 class _Template(NamedTuple):
-    """What follows from a spec without its payload, and without its arguments where they were taken out."""
+    """The values derived from a spec without its payload, and without arguments that were removed."""
 
     encoded: bytes
     kind: Kind
@@ -110,14 +109,14 @@ class _Template(NamedTuple):
 
 
 class SpecReader:
-    """Makes NewTasks of requests."""
+    """Converts requests to NewTasks."""
 
     def __init__(self, egress: Egress | None = None) -> None:
         self.classes = PlacementClasses()
         self.egress = egress or Egress()
         self._ids = Uuid7()
         self._templates: OrderedDict[bytes, _Template] = OrderedDict()
-        self._rests: OrderedDict[bytes, None] = OrderedDict()
+        self._valid_rests: OrderedDict[bytes, None] = OrderedDict()
 
     def read(
         self,
@@ -127,7 +126,7 @@ class SpecReader:
         traceparent: str | None,
         rules: TypeRules | None = None,
     ) -> NewTask:
-        """The task to store, under the rules of its type if that is registered; the request is used up.
+        """The task to store, under the rules of its type if that is registered. The request is modified.
 
         Raises FieldInvalid or TooLarge, TaskTypeUnknown, or NotFound for a foreign parent_task;
         TaskTypeDisabled or PayloadSchemaViolation by its type.
@@ -182,23 +181,23 @@ class SpecReader:
         found = self._templates.get(key)
         if found is None:
             found = self._make_template(spec, rules, without_execution=without_execution)
-            _remember(self._templates, key, found)
+            _cache(self._templates, key, found)
         return found
 
     def _validate_rest(self, request: task_service_pb2.CreateTaskRequest) -> None:
-        """What is not the spec; the parent has been read already."""
+        """Validate the request without its spec and its parent, which are validated before."""
         plain = request.HasField("task") and not (request.task_id or request.view)
         plain = plain and _is_plain_id(request.request_id)
         if request.HasField("task"):
             request.task.ClearField("spec")
-        # Most requests have nothing else, and so no rule left to break; many have the same labels.
+        # Most requests have no other field, or the labels of an earlier one: nothing is left to validate.
         rest = request.task.SerializeToString(deterministic=True)
-        if plain and (not rest or rest in self._rests):
+        if plain and (not rest or rest in self._valid_rests):
             return
         validate(request)
         check_metadata(request.task.metadata, "task.metadata")
         if plain:
-            _remember(self._rests, rest, None)
+            _cache(self._valid_rests, rest, None)
 
     def _make_template(
         self, given: task_pb2.TaskSpec, rules: TypeRules | None, *, without_execution: bool
@@ -223,7 +222,7 @@ class SpecReader:
             placed,
             spec.priority,
             spec.task_type,
-            # The owner of an external task decides by itself when it works on it.
+            # External tasks do not queue for a slot; their owner decides when to work on them.
             (spec.slot or None) if kind is not Kind.EXTERNAL else None,
             entity.type if entity is not None else None,
             entity.id if entity is not None else None,
@@ -237,23 +236,23 @@ class SpecReader:
 V = TypeVar("V")
 
 
-def _remember(known: OrderedDict[bytes, V], key: bytes, value: V) -> None:
-    if len(key) <= _REMEMBERED_BYTES:
-        known[key] = value
-    if len(known) > _REMEMBERED:
-        known.popitem(last=False)
+def _cache(cache: OrderedDict[bytes, V], key: bytes, value: V) -> None:
+    if len(key) <= _CACHED_BYTES:
+        cache[key] = value
+    if len(cache) > _CACHE_SIZE:
+        cache.popitem(last=False)
 
 
 def _is_plain_id(request_id: str) -> bool:
-    """Whether a request id, or none, cannot break its rule; one that is not plain may still keep it."""
+    """Whether a request id is empty or cannot break its rule; other ids need validation."""
     plain = request_id.isascii() and request_id.replace("-", "").isalnum()
     return not request_id or (plain and len(request_id) <= _PLAIN_ID_LENGTH)
 
 
 def _take_arguments(spec: task_pb2.TaskSpec) -> bytes:
-    """Removes arguments that cannot break a rule; what the execution with them adds to the encoded spec.
+    """Remove arguments that cannot break a rule; return the bytes that encode the execution with them.
 
-    Nothing is removed, and nothing returned, where they may break one: that is for the rules to tell.
+    Arguments that may break a rule are kept for the validation, and nothing is returned.
     """
     kind = spec.execution.WhichOneof("kind")
     if kind not in _WITH_ARGUMENTS:
@@ -269,15 +268,15 @@ def _take_arguments(spec: task_pb2.TaskSpec) -> bytes:
 
 
 def _take_payload(spec: task_pb2.TaskSpec, rules: TypeRules | None) -> bytes:
-    """Removes the payload from the spec; what it adds to the encoded spec."""
+    """Remove the payload from the spec; return the bytes that encode it."""
     if not spec.HasField("payload"):
         if rules is not None:
             rules.check_payload(None, "task.spec.payload")
         return b""
     payload = spec.payload
     encoded = payload.SerializeToString()
-    # The rules of a payload limit the lengths of its two fields; a small one without a type cannot break
-    # them.
+    # The rules of a payload limit the lengths of its two fields; a small payload without a content type
+    # cannot break them.
     if payload.content_type or len(encoded) > _SMALL_PAYLOAD:
         validate(payload, "task.spec.payload.")
     check_payload(payload, "task.spec.payload")
@@ -299,7 +298,7 @@ def _varint(value: int) -> bytes:
 def resolve(given: task_pb2.TaskSpec, path: str) -> tuple[task_pb2.TaskSpec, Kind]:
     """The spec with every default filled in, and the kind of its execution.
 
-    Raises TaskTypeUnknown for a spec without an execution of its own, FieldInvalid for one without any clue.
+    Raises TaskTypeUnknown for a spec with a type but no execution, FieldInvalid for one with neither.
     """
     chosen = given.execution.WhichOneof("kind")
     if chosen is None:
@@ -331,7 +330,7 @@ def _clear_given_durations(spec: task_pb2.TaskSpec, given: task_pb2.TaskSpec) ->
 
 
 def policy_of(spec: task_pb2.TaskSpec, kind: Kind) -> TaskPolicy:
-    """What a resolved spec says about the task's life."""
+    """The policy of a resolved spec: retries, timeouts, overlap and retention."""
     if _is_plain(spec, kind):
         return DEFAULT_POLICY
     retry, backoff = spec.retry, spec.retry.backoff
@@ -390,6 +389,6 @@ def _parent(name: str, tenant_id: str) -> str:
 
 
 def _hash(request: task_service_pb2.CreateTaskRequest) -> bytes:
-    """What a repeat has to be equal in: everything but where it was sent and what is returned."""
+    """The hash that a repeated request must share: all fields except parent, view and request id."""
     same = task_service_pb2.CreateTaskRequest(task=request.task, task_id=request.task_id)
     return hashlib.sha256(same.SerializeToString(deterministic=True)).digest()[:16]

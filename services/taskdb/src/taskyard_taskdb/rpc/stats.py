@@ -12,8 +12,9 @@ from taskyard.errors import FieldInvalid, FilterInvalid
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.stats import Durations, Stats
-from taskyard_taskdb.rpc import convert
-from taskyard_taskdb.rpc.access import page_binding, visible_scope
+from taskyard_taskdb.rpc import pages
+from taskyard_taskdb.rpc.access import visible_scope
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.stats import stats as task_stats
@@ -21,10 +22,10 @@ from taskyard_taskdb.storage.stats.stats import QUARTER, StatsQuery
 from taskyard_taskdb.storage.transition.load import database_time
 
 WINDOW = timedelta(hours=24)
-# Counts are kept by the quarter of an hour; a span in which that would show is read from the tasks.
+# Counts are folded by the quarter of an hour; a shorter span than this is read from the tasks instead.
 EXACT = timedelta(hours=6)
 FRESH_SECONDS = 1.0
-# What is not counted within this time is left to the leader; the answer says of when it is.
+# Time to fold new changes within a call; the leader folds the rest, and as_of_time is older then.
 CATCH_UP_SECONDS = 0.25
 PAUSE_SECONDS = 0.01
 
@@ -33,43 +34,42 @@ Response = task_service_pb2.GetTaskStatsResponse
 
 
 class StatsCache:
-    """Answers of the last second, by what was asked."""
+    """Responses of the last second, by request."""
 
     def __init__(self) -> None:
-        self._answers: dict[str, tuple[float, Response]] = {}
+        self._responses: dict[str, tuple[float, Response]] = {}
 
     def find(self, key: str) -> Response | None:
-        """The answer to this question, if there is a fresh one."""
-        found = self._answers.get(key)
+        """The fresh response to a request, if there is one."""
+        found = self._responses.get(key)
         return found[1] if found and time.monotonic() - found[0] < FRESH_SECONDS else None
 
-    def keep(self, key: str, answer: Response) -> None:
-        """Remember an answer, and forget those that are not fresh any more."""
+    def store(self, key: str, response: Response) -> None:
+        """Store a response and evict those that are no longer fresh."""
         now = time.monotonic()
-        self._answers = {k: v for k, v in self._answers.items() if now - v[0] < FRESH_SECONDS}
-        self._answers[key] = (now, answer)
+        self._responses = {k: v for k, v in self._responses.items() if now - v[0] < FRESH_SECONDS}
+        self._responses[key] = (now, response)
 
 
-class StatsMethods:
+class StatsHandler:
     """TaskService.GetTaskStats."""
 
-    _pool: Pool
-    _stats: StatsCache
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._responses = StatsCache()
 
     async def GetTaskStats(self, request: Request, context: Any) -> Response:
-        """Numbers of the tasks created in a span of time."""
+        """Return counts and durations of the tasks created in a time range."""
         chosen = filters.parse(request.filter) if request.filter else None
         tenant_id = visible_scope(request.parent)
-        key = page_binding(request.SerializeToString(deterministic=True).hex())
-        answer = self._stats.find(key)
-        if answer is None:
-            answer = await self._answer(request, tenant_id, chosen)
-            self._stats.keep(key, answer)
-        return answer
+        key = pages.binding(request.SerializeToString(deterministic=True).hex())
+        response = self._responses.find(key)
+        if response is None:
+            response = await self._read(request, tenant_id, chosen)
+            self._responses.store(key, response)
+        return response
 
-    async def _answer(
-        self, request: Request, tenant_id: str | None, chosen: filters.Filter | None
-    ) -> Response:
+    async def _read(self, request: Request, tenant_id: str | None, chosen: filters.Filter | None) -> Response:
         by_runner = task_service_pb2.STATS_DIMENSION_RUNNER in request.group_by
         exact = chosen is not None or by_runner
         if not exact:
@@ -85,7 +85,7 @@ class StatsMethods:
             if found is None:
                 found, as_of = await _counted(tx, query)
         response = Response(groups=map(_message, found))
-        convert.set_time(response.as_of_time, as_of)
+        set_time(response.as_of_time, as_of)
         return response
 
     async def _catch_up(self) -> None:
@@ -94,7 +94,7 @@ class StatsMethods:
                 async with self._pool.reading() as tx:
                     decided = await change_reader.settled(tx)
                 while not await task_stats.fold(self._pool, decided, pages=4):  # noqa: ASYNC110 (a row lock is no event)
-                    # Another is at it, perhaps for less than is wanted here.
+                    # Another process is folding, perhaps up to an earlier position.
                     await asyncio.sleep(PAUSE_SECONDS)
 
 
@@ -118,22 +118,22 @@ def _query(request: Request, tenant_id: str | None, now: datetime) -> StatsQuery
     )
 
 
-def _span(asked: common_pb2.TimeRange, now: datetime) -> tuple[datetime, datetime]:
-    end = asked.end_time.ToDatetime(UTC) if asked.HasField("end_time") else now + QUARTER
-    if asked.HasField("start_time"):
-        return asked.start_time.ToDatetime(UTC), end
-    window = asked.window.ToTimedelta() if asked.HasField("window") else WINDOW
+def _span(requested: common_pb2.TimeRange, now: datetime) -> tuple[datetime, datetime]:
+    end = requested.end_time.ToDatetime(UTC) if requested.HasField("end_time") else now + QUARTER
+    if requested.HasField("start_time"):
+        return requested.start_time.ToDatetime(UTC), end
+    window = requested.window.ToTimedelta() if requested.HasField("window") else WINDOW
     return now - window, end
 
 
-def _floor(moment: datetime) -> datetime:
+def _floor(time: datetime) -> datetime:
     seconds = int(QUARTER.total_seconds())
-    return datetime.fromtimestamp(int(moment.timestamp()) // seconds * seconds, UTC)
+    return datetime.fromtimestamp(int(time.timestamp()) // seconds * seconds, UTC)
 
 
 def _too_many(chosen: filters.Filter | None) -> FilterInvalid | FieldInvalid:
-    told = f"more than {task_stats.MOST_TASKS:,} tasks would have to be read; choose a shorter time_range"
-    return FilterInvalid.of("filter", told) if chosen else FieldInvalid.of("group_by", told)
+    problem = f"more than {task_stats.MOST_TASKS:,} tasks would have to be read; choose a shorter time_range"
+    return FilterInvalid.of("filter", problem) if chosen else FieldInvalid.of("group_by", problem)
 
 
 def _message(stats: Stats) -> task_service_pb2.TaskStats:

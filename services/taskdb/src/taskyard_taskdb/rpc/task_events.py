@@ -11,6 +11,7 @@ from taskyard_taskdb.domain.change import ChangeEvent, ResourceKind
 from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -23,10 +24,10 @@ UPDATED = task_service_pb2.TASK_EVENT_TYPE_UPDATED
 EXITED = task_service_pb2.TASK_EVENT_TYPE_EXITED
 DELETED = task_service_pb2.TASK_EVENT_TYPE_DELETED
 
-# As many tasks are read, and as many events sent, at a time; one of them may be a megabyte.
+# Tasks read and events sent at a time; a task may have a megabyte.
 SLICE = 100
 SLICE_BYTES = 1 << 20
-# Memory for events that other streams will want as well, a moment later.
+# Bounds of the cache of events that other streams need a moment later.
 KEPT_EVENTS = 4000
 KEPT_BYTES = 16 << 20
 
@@ -36,11 +37,11 @@ EventType = task_service_pb2.TaskEventType
 
 
 @dataclass(slots=True)
-class _Known:
-    """A change with its task as it was when the first stream asked, and the events made of both.
+class _CachedChange:
+    """A change, its task as the first stream read it, and the events made of both.
 
-    An event is kept as the bytes of a response that holds it alone: such responses put one behind the other
-    are the response that holds them all.
+    An event is kept as the bytes of a response that contains only this event: the concatenation of such
+    responses is the response that contains all of the events.
     """
 
     record: TaskRecord | None
@@ -49,27 +50,27 @@ class _Known:
 
 
 class TaskEvents:
-    """Makes events for the streams of one replica."""
+    """Makes the events of all streams of one replica."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._records: Batcher[TaskKey, TaskRecord | None] = Batcher(
             self._read, max_items=SLICE, in_flight=2, max_waiting=1_000_000
         )
-        self._known: dict[int, _Known] = {}
+        self._cache: dict[int, _CachedChange] = {}
         self._kept_bytes = 0
 
     async def slices(
         self, changes: Sequence[LoggedChange], condition: filters.Filter | None, view: int
     ) -> AsyncIterator[tuple[LoggedChange, bytes]]:
-        """Yield encoded events, a message's worth at a time, with the last change that each covers."""
+        """Yield encoded events, as many as fit a response, with the last change that each response covers."""
         changes = [change for change in changes if change.resource_kind == ResourceKind.TASK]
         for start in range(0, len(changes), SLICE):
             part = changes[start : start + SLICE]
-            known = await self._find(part)
+            cached = await self._find(part)
             events: list[bytes] = []
             size = 0
-            for change, found in zip(part, known, strict=True):
+            for change, found in zip(part, cached, strict=True):
                 event = _event(change, found, condition, view)
                 if event is None:
                     continue
@@ -82,30 +83,30 @@ class TaskEvents:
                 yield part[-1], b"".join(events)
 
     async def prepare(self, tx: Tx, changes: Sequence[LoggedChange]) -> None:
-        """Read the tasks of changes that streams are about to ask for, each once."""
-        wanted = [
+        """Read the tasks of changes that streams are about to send, each task once."""
+        uncached = [
             change
             for change in changes
-            if change.resource_kind == ResourceKind.TASK and change.id not in self._known
+            if change.resource_kind == ResourceKind.TASK and change.id not in self._cache
         ]
         size = 0
-        for start in range(0, len(wanted), SLICE):
-            part = wanted[start : start + SLICE]
+        for start in range(0, len(uncached), SLICE):
+            part = uncached[start : start + SLICE]
             records = await tasks.read_many(tx, {_key(change) for change in part})
             size += sum(self._keep(change.id, records.get(_key(change))).size for change in part)
             if size > KEPT_BYTES // 2:
-                # The rest would push these out again; streams read it when they come to it.
+                # More tasks would evict these from the cache; streams read the rest themselves.
                 return
 
-    async def _find(self, changes: Sequence[LoggedChange]) -> list[_Known]:
-        found = {change.id: self._known.get(change.id) for change in changes}
-        wanted = {_key(change) for change in changes if found[change.id] is None}
-        if wanted:
-            records = await self._read_shared(sorted(wanted))
+    async def _find(self, changes: Sequence[LoggedChange]) -> list[_CachedChange]:
+        found = {change.id: self._cache.get(change.id) for change in changes}
+        uncached = {_key(change) for change in changes if found[change.id] is None}
+        if uncached:
+            records = await self._read_shared(sorted(uncached))
             for change in changes:
                 if found[change.id] is None:
                     found[change.id] = self._keep(change.id, records[_key(change)])
-        return [known for known in found.values() if known is not None]
+        return [cached for cached in found.values() if cached is not None]
 
     async def _read_shared(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskRecord | None]:
         results = await self._records.submit_all(keys)
@@ -119,19 +120,19 @@ class TaskEvents:
             records = await tasks.read_many(tx, set(keys))
         return [records.get(key) for key in keys]
 
-    def _keep(self, change_id: int, record: TaskRecord | None) -> _Known:
-        # Twice: as it was read, and encoded.
+    def _keep(self, change_id: int, record: TaskRecord | None) -> _CachedChange:
+        # Twice the size: the record, and the encoded event.
         size = 1000 if record is None else 1000 + 2 * (len(record.spec) + len(record.result or b""))
-        known = self._known[change_id] = _Known(record, size)
+        cached = self._cache[change_id] = _CachedChange(record, size)
         self._kept_bytes += size
-        while len(self._known) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
-            oldest = next(iter(self._known))
-            self._kept_bytes -= self._known.pop(oldest).size
-        return known
+        while len(self._cache) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
+            oldest = next(iter(self._cache))
+            self._kept_bytes -= self._cache.pop(oldest).size
+        return cached
 
 
 def coalesced(changes: Sequence[LoggedChange]) -> list[LoggedChange]:
-    """Without intermediate changes of a task: the newest one stays, and each that ends the task."""
+    """The changes without intermediate ones: the newest of each task, and each that ends a task."""
     newest = {_key(change): change.id for change in changes}
     return [
         change
@@ -145,16 +146,18 @@ def _key(change: LoggedChange) -> TaskKey:
     return (change.tenant_id, change.resource_id)
 
 
-def _event(change: LoggedChange, known: _Known, condition: filters.Filter | None, view: int) -> bytes | None:
-    """Return the event that a change is for a watch, encoded; None if it does not concern it."""
-    kind = _event_type(change, known.record, condition)
+def _event(
+    change: LoggedChange, cached: _CachedChange, condition: filters.Filter | None, view: int
+) -> bytes | None:
+    """The encoded event of a change for a watch; None if the watch does not match it."""
+    kind = _event_type(change, cached.record, condition)
     if kind is None:
         return None
     view = convert.NAME if kind == EXITED else view
-    event = known.events.get((kind, view))
+    event = cached.events.get((kind, view))
     if event is None:
-        response = Response(events=[_message(change, known.record, kind, view)])
-        event = known.events[kind, view] = response.SerializeToString()
+        response = Response(events=[_message(change, cached.record, kind, view)])
+        event = cached.events[kind, view] = response.SerializeToString()
     return event
 
 
@@ -166,7 +169,7 @@ def _message(change: LoggedChange, record: TaskRecord | None, kind: EventType.Va
         event_type=ChangeEvent(change.event).word,
         actor=common_pb2.Actor(type=common_pb2.ActorType.ValueType(change.actor_type), id=change.actor_id),
     )
-    convert.set_time(event.time, change.time)
+    set_time(event.time, change.time)
     if change.previous_phase != change.phase:
         event.previous_phase = task_pb2.TaskPhase.ValueType(change.previous_phase)
     if record is not None:
@@ -181,12 +184,12 @@ def _event_type(
     change: LoggedChange, record: TaskRecord | None, condition: filters.Filter | None
 ) -> EventType.ValueType | None:
     if change.event == ChangeEvent.TASK_DELETED or (record is None and condition is not None):
-        # What a filter would say of a task that is gone, nobody knows; whoever had it must let it go.
+        # A filter cannot be evaluated on a deleted task; clients that hold the task must drop it.
         return DELETED
     created = change.event == ChangeEvent.TASK_CREATED
     if condition is None or record is None:
         return ENTERED if created else UPDATED
-    # What the change tells is as it was then; the rest of a task hardly ever changes.
+    # Fields of the change have the values of that time; the other fields rarely change.
     fields = {**tasks.filter_fields(record), **_fields(change)}
     matches = condition.matches(fields)
     before = not created and condition.matches(
@@ -219,7 +222,7 @@ def _status(change: LoggedChange) -> task_pb2.TaskStatus:
         status.runner = f"runners/{change.runner_id}"
     if change.error_code:
         status.error.code = change.error_code
-    convert.set_time(status.next_attempt_time, change.next_attempt_time)
+    set_time(status.next_attempt_time, change.next_attempt_time)
     if change.phase >= Phase.SUCCEEDED:
-        convert.set_time(status.end_time, change.time)
+        set_time(status.end_time, change.time)
     return status

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskyard.errors import AlreadyExists, NotEmpty, NotFound, ResourceVersionMismatch
-from taskyard.v1 import task_pb2, task_type_pb2, task_type_service_pb2, task_type_service_pb2_grpc
+from taskyard.v1 import task_pb2, task_type_pb2, task_type_service_pb2
 from taskyard_kit.auth import require_tenant
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.filter_fields import TASK_TYPE_FIELDS
 from taskyard_taskdb.domain.names import parse_task_type_name, task_type_name
 from taskyard_taskdb.domain.task import Actor
-from taskyard_taskdb.rpc import access, masks, payload_schema
+from taskyard_taskdb.rpc import access, json_schema, masks
 from taskyard_taskdb.rpc.access import visible_scope
-from taskyard_taskdb.rpc.callbacks import check_callback
-from taskyard_taskdb.rpc.durations import set_time, to_timedelta
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.times import set_time, to_timedelta
 from taskyard_taskdb.rpc.type_rules import check_definition
 from taskyard_taskdb.rpc.validate import check_payload, check_spec, check_text
+from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.create import request_ids
 from taskyard_taskdb.storage.create.request_ids import Method, Request
@@ -34,13 +34,13 @@ from taskyard_taskdb.storage.transition.load import database_time
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
 
-# What the server alone says of a type.
+# Fields that only the server sets.
 _OUTPUT = ("name", "revision", "resource_version", "create_time", "update_time")
 _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not in _OUTPUT)
 
 
-class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
-    """TaskTypeService. Changes are told to every replica; one that has not heard knows them within 2 s."""
+class TaskTypeHandler:
+    """TaskTypeService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
     def __init__(self, pool: Pool, bus: Bus, egress: Egress) -> None:
         self._pool = pool
@@ -86,9 +86,10 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
             found, token = await read_page(
                 read,
                 lambda row: row.key,
-                asked_size=request.page_size,
-                token=request.page_token,
+                page_size=request.page_size,
+                page_token=request.page_token,
                 query=("ListTaskTypes", request.parent),
+                key_size=2,
                 filter_text=request.filter,
                 fields=TASK_TYPE_FIELDS,
                 values=_values,
@@ -156,11 +157,11 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
                 raise ResourceVersionMismatch(found.name, str(request.resource_version), str(found.version))
             used = await task_types.count_live_tasks(tx, key)
             if used:
-                told = f'"{request.name}" is used by {used} live tasks; let them end, or disable the type'
-                raise NotEmpty(request.name, used, message=told)
+                problem = f'"{request.name}" is used by {used} live tasks; let them end, or disable the type'
+                raise NotEmpty(request.name, used, message=problem)
             await task_types.delete(tx, key)
-            gone = found._replace(version=found.version + 1, update_time=await database_time(tx))
-            await _log(tx, ChangeEvent.TASK_TYPE_DELETED, gone, actor)
+            deleted = found._replace(version=found.version + 1, update_time=await database_time(tx))
+            await _log(tx, ChangeEvent.TASK_TYPE_DELETED, deleted, actor)
 
         await self._pool.run(work)
         self._bus.publish(CommitNotice.of_settings(key[0]))
@@ -173,8 +174,8 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
         check_payload(request.payload, "payload")
         response = Service.ValidatePayloadResponse(valid=True)
         if definition.payload_schema:
-            schema = payload_schema.compile_schema(definition.payload_schema, "payload_schema")
-            for finding in payload_schema.check(schema, request.payload, "payload"):
+            schema = json_schema.compile_schema(definition.payload_schema, "payload_schema")
+            for finding in json_schema.check(schema, request.payload, "payload"):
                 response.valid = False
                 response.violations.add(field=finding.field, description=finding.description)
         return response
@@ -188,7 +189,7 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
         return found
 
     def _columns(self, given: TaskType) -> TypeColumns:
-        """What is stored of a type. Raises FieldInvalid or TooLarge."""
+        """The stored columns of a type. Raises FieldInvalid or TooLarge."""
         definition = TaskType()
         definition.CopyFrom(given)
         cleared: Any = definition
@@ -225,7 +226,7 @@ class TaskTypeServicer(task_type_service_pb2_grpc.TaskTypeServiceServicer):
 
 
 def _visible_type(name: str, field: str = "name") -> TypeKey:
-    """Tenant and type id of a name. Raises FieldInvalid, or NotFound for a tenant the caller does not see."""
+    """Tenant id and type id of a name. Raises FieldInvalid, or NotFound for a tenant that is not visible."""
     key = parse_task_type_name(name, field)
     require_tenant(key[0], "task type", name)
     return key
@@ -248,8 +249,8 @@ def _values(row: TypeRow) -> Mapping[str, Any]:
 
 async def _is_repeat(tx: Tx, request: Service.CreateTaskTypeRequest, key: TypeKey) -> bool:
     body = hashlib.sha256(request.SerializeToString(deterministic=True)).digest()[:16]
-    asked = Request(key[0], request.request_id, body, key[1])
-    found = (await request_ids.claim(tx, Method.CREATE_TASK_TYPE, [asked])).get(asked.key)
+    repeatable = Request(key[0], request.request_id, body, key[1])
+    found = (await request_ids.claim(tx, Method.CREATE_TASK_TYPE, [repeatable])).get(repeatable.key)
     if isinstance(found, Exception):
         raise AlreadyExists("task type", task_type_name(*key))
     return found is not None

@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from taskyard.errors import AlreadyExists, FieldInvalid, NotEmpty, NotFound, ResourceVersionMismatch
-from taskyard.v1 import tenant_pb2, tenant_service_pb2, tenant_service_pb2_grpc
+from taskyard.v1 import tenant_pb2, tenant_service_pb2
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.filter_fields import TENANT_FIELDS
 from taskyard_taskdb.domain.names import tenant_name
 from taskyard_taskdb.domain.quota import Quota, QuotaOverrides, Tier
 from taskyard_taskdb.rpc import access, masks
-from taskyard_taskdb.rpc.durations import set_time
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.create import request_ids
@@ -36,8 +36,8 @@ _MUTABLE = ("display_name", "tier", "quota", "suspended", "queue_paused")
 _LIMITS = ("max_concurrent_tasks", "max_queue_depth", "rate_limit_per_sec", "rate_burst", "weight")
 
 
-class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
-    """TenantService. Changes are told to every replica; one that has not heard knows them within 2 s."""
+class TenantHandler:
+    """TenantService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
     def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
@@ -48,7 +48,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
         self, request: tenant_service_pb2.CreateTenantRequest, context: Any
     ) -> tenant_service_pb2.CreateTenantResponse:
         given = request.tenant
-        wanted = TenantRow(
+        requested = TenantRow(
             request.tenant_id,
             _display_name(given),
             _tier(given),
@@ -60,12 +60,12 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
 
         async def work(tx: Tx) -> TenantRow:
             if request.request_id and await _is_repeat(tx, request):
-                found = await tenants.find(tx, wanted.tenant_id)
+                found = await tenants.find(tx, requested.tenant_id)
                 if found is not None:
                     return found
-            made = await tenants.insert(tx, wanted)
+            made = await tenants.insert(tx, requested)
             if made is None:
-                raise AlreadyExists("tenant", wanted.name)
+                raise AlreadyExists("tenant", requested.name)
             if made.quota.counted:
                 await counters.begin(tx, made.tenant_id, made.quota)
             assert made.create_time is not None
@@ -78,7 +78,7 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
                 made.create_time,
                 version=made.version,
                 request_id=request.request_id or None,
-                details=_told(made),
+                details=_audit_details(made),
             )
             return made
 
@@ -103,8 +103,8 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
             found, token = await read_page(
                 read,
                 lambda tenant: (tenant.tenant_id,),
-                asked_size=request.page_size,
-                token=request.page_token,
+                page_size=request.page_size,
+                page_token=request.page_token,
                 query=("ListTenants",),
                 filter_text=request.filter,
                 fields=TENANT_FIELDS,
@@ -225,8 +225,8 @@ class TenantServicer(tenant_service_pb2_grpc.TenantServiceServicer):
 
 async def _is_repeat(tx: Tx, request: tenant_service_pb2.CreateTenantRequest) -> bool:
     body = hashlib.sha256(request.SerializeToString(deterministic=True)).digest()[:16]
-    asked = Request(request.tenant_id, request.request_id, body, request.tenant_id)
-    found = (await request_ids.claim(tx, Method.CREATE_TENANT, [asked])).get(asked.key)
+    repeatable = Request(request.tenant_id, request.request_id, body, request.tenant_id)
+    found = (await request_ids.claim(tx, Method.CREATE_TENANT, [repeatable])).get(repeatable.key)
     if isinstance(found, Exception):
         raise AlreadyExists("tenant", tenant_name(request.tenant_id))
     return found is not None
@@ -254,10 +254,10 @@ def _display_name(given: tenant_pb2.Tenant) -> str:
 
 
 def _tier(given: tenant_pb2.Tenant) -> Tier:
-    # Left out of a new tenant, or named by the mask of a change and not given.
+    # Unset in a new tenant, or named by the update mask and unset.
     if given.tier == tenant_pb2.TENANT_TIER_UNSPECIFIED:
-        known = ", ".join(tier.name for tier in Tier)
-        raise FieldInvalid.of("tenant.tier", f"must be one of {known}, not unspecified")
+        tiers = ", ".join(tier.name for tier in Tier)
+        raise FieldInvalid.of("tenant.tier", f"must be one of {tiers}, not unspecified")
     return Tier(given.tier)
 
 
@@ -270,15 +270,15 @@ def _values(tenant: TenantRow) -> Mapping[str, Any]:
     return {"tier": int(tenant.tier), "suspended": tenant.suspended, "create_time": tenant.create_time}
 
 
-def _told(tenant: TenantRow) -> dict[str, object]:
-    """What the audit says of a tenant."""
+def _audit_details(tenant: TenantRow) -> dict[str, object]:
+    """The settings of a tenant as the audit records them."""
     own = {name: value for name in _LIMITS if (value := getattr(tenant.own, name)) is not None}
-    told: dict[str, object] = {"display_name": tenant.display_name, "tier": tenant.tier.name, **own}
-    return told | {"suspended": tenant.suspended, "queue_paused": tenant.queue_paused}
+    details: dict[str, object] = {"display_name": tenant.display_name, "tier": tenant.tier.name, **own}
+    return details | {"suspended": tenant.suspended, "queue_paused": tenant.queue_paused}
 
 
 def _differences(before: TenantRow, after: TenantRow) -> dict[str, object]:
-    old, new = _told(before), _told(after)
+    old, new = _audit_details(before), _audit_details(after)
     return {name: new.get(name) for name in {**old, **new} if old.get(name) != new.get(name)}
 
 

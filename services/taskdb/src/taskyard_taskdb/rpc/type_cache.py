@@ -1,4 +1,4 @@
-"""Task types as tasks take them: of the tenant, else of "system", remembered for a short while."""
+"""Task types by the name in a task: of its tenant, else of tenant "system", cached for a short time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from taskyard.v1 import common_pb2, task_type_pb2
 from taskyard_taskdb.domain.names import is_id
-from taskyard_taskdb.rpc.payload_schema import PayloadSchema, compile_schema
-from taskyard_taskdb.rpc.payloads import raw_payload
+from taskyard_taskdb.rpc.convert import raw_payload
+from taskyard_taskdb.rpc.json_schema import PayloadSchema, compile_schema
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant import task_types
@@ -22,24 +22,24 @@ _SYSTEM = "system"
 
 T = TypeVar("T")
 Revision = tuple[str, str, int]
-"""Tenant, type and revision. A type that is deleted and made again begins with the first one again."""
+"""Tenant, type and revision. Revisions start again at 1 when a type is deleted and created again."""
 
 
 class TypeCache:
-    """Types and their revisions as they were at most `ttl` ago, an unknown one included."""
+    """Types and their revisions as they were at most `ttl` ago; missing types are cached too."""
 
     def __init__(self, pool: Pool, ttl: timedelta = TTL) -> None:
         self._pool = pool
         self._ttl = ttl.total_seconds()
-        self._known: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
+        self._rules: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
         self._configs: OrderedDict[Revision, tuple[float, common_pb2.Payload | None]] = OrderedDict()
         self._results: OrderedDict[Revision, tuple[float, PayloadSchema | None]] = OrderedDict()
         self._checking: tuple[float, Container[str]] = (0.0, ())
 
     async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
-        """The rules for a task of this tenant that names this type; None for a mere classification."""
+        """The rules for a task of this tenant with this type; None if the type is not registered."""
         key = (tenant_id, task_type)
-        found = self._known.get(key)
+        found = self._rules.get(key)
         if found is not None and found[0] > time.monotonic():
             return found[1]
         async with self._pool.reading() as tx:
@@ -47,58 +47,58 @@ class TypeCache:
         old = found[1] if found is not None else None
         rules = None
         if row is not None:
-            # What is compiled stays as long as the type does.
+            # Compiled patterns and schemas are kept while the type is unchanged.
             rules = old if old is not None and old.is_of(row) else TypeRules(row)
-        self._known[key] = (time.monotonic() + self._ttl, rules)
-        _trim(self._known)
+        self._rules[key] = (time.monotonic() + self._ttl, rules)
+        _trim(self._rules)
         return rules
 
     async def find_all(self, tenant_id: str, types: Iterable[str]) -> dict[str, TypeRules | None]:
-        """The rules for each of these types that is well-formed; the empty one has none."""
+        """The rules for each of these types; names that are empty or malformed are left out."""
         return {name: await self.find(tenant_id, name) for name in set(types) if is_id(name, "taskTypes")}
 
-    async def configs(self, wanted: Iterable[Revision]) -> dict[Revision, common_pb2.Payload | None]:
-        """The configurations of these revisions as runners get them, raw; None where there is none."""
-        return await self._of_revisions(self._configs, wanted, _config)
+    async def configs(self, revisions: Iterable[Revision]) -> dict[Revision, common_pb2.Payload | None]:
+        """The configurations of these revisions in raw form, as runners receive them; None without one."""
+        return await self._of_revisions(self._configs, revisions, _config)
 
-    async def result_schemas(self, wanted: Iterable[Revision]) -> dict[Revision, PayloadSchema | None]:
-        """The schemas of results that these revisions have; None where there is none."""
-        return await self._of_revisions(self._results, wanted, _result_schema)
+    async def result_schemas(self, revisions: Iterable[Revision]) -> dict[Revision, PayloadSchema | None]:
+        """The result schemas of these revisions; None for a revision without one."""
+        return await self._of_revisions(self._results, revisions, _result_schema)
 
     async def _of_revisions(
         self,
-        remembered: OrderedDict[Revision, tuple[float, T]],
-        wanted: Iterable[Revision],
+        cached: OrderedDict[Revision, tuple[float, T]],
+        revisions: Iterable[Revision],
         read: Callable[[bytes | None], T],
     ) -> dict[Revision, T]:
-        keys, now = set(wanted), time.monotonic()
-        told = {key: remembered[key][1] for key in keys & remembered.keys() if remembered[key][0] > now}
-        missing = keys - told.keys()
+        keys, now = set(revisions), time.monotonic()
+        values = {key: cached[key][1] for key in keys & cached.keys() if cached[key][0] > now}
+        missing = keys - values.keys()
         if missing:
             async with self._pool.reading() as tx:
                 found = await task_types.read_revisions(tx, missing)
             for key in missing:
-                told[key] = read(found.get(key))
-                remembered[key] = (time.monotonic() + self._ttl, told[key])
-            _trim(remembered)
-        return told
+                values[key] = read(found.get(key))
+                cached[key] = (time.monotonic() + self._ttl, values[key])
+            _trim(cached)
+        return values
 
     async def checking(self) -> Container[str]:
-        """The tenants whose results may have to match a schema; false if there is none."""
+        """The tenants whose results may have to match a schema; empty (false) if there are none."""
         due, found = self._checking
         if due <= time.monotonic():
             async with self._pool.reading() as tx:
                 tenants = await task_types.checking_tenants(tx)
-            found = _EVERYBODY if _SYSTEM in tenants else tenants
+            found = _ALL_TENANTS if _SYSTEM in tenants else tenants
             self._checking = (time.monotonic() + self._ttl, found)
         return found
 
     def forget(self, tenant_id: str | None = None) -> None:
-        """Look up anew what a change of a tenant's types, or of any, concerns."""
+        """Drop cached types of a tenant after a change; of all tenants for None or the system tenant."""
         self._checking = (0.0, ())
-        everybody = tenant_id in (None, _SYSTEM)
-        for remembered in (self._known, self._configs, self._results):
-            _drop(remembered, None if everybody else tenant_id)
+        all_tenants = tenant_id in (None, _SYSTEM)
+        for cached in (self._rules, self._configs, self._results):
+            _drop(cached, None if all_tenants else tenant_id)
 
 
 def _config(definition: bytes | None) -> common_pb2.Payload | None:
@@ -113,19 +113,19 @@ def _result_schema(definition: bytes | None) -> PayloadSchema | None:
     return compile_schema(text, "result_schema") if text else None
 
 
-class _Everybody:
+class _AllTenants:
     def __contains__(self, tenant_id: object) -> bool:
         return True
 
 
-_EVERYBODY = _Everybody()
+_ALL_TENANTS = _AllTenants()
 
 
-def _drop(remembered: OrderedDict[Any, Any], tenant_id: str | None) -> None:
-    for key in [key for key in remembered if tenant_id is None or key[0] == tenant_id]:
-        del remembered[key]
+def _drop(cached: OrderedDict[Any, Any], tenant_id: str | None) -> None:
+    for key in [key for key in cached if tenant_id is None or key[0] == tenant_id]:
+        del cached[key]
 
 
-def _trim(remembered: OrderedDict[Any, Any]) -> None:
-    while len(remembered) > _CAPACITY:
-        remembered.popitem(last=False)
+def _trim(cached: OrderedDict[Any, Any]) -> None:
+    while len(cached) > _CAPACITY:
+        cached.popitem(last=False)

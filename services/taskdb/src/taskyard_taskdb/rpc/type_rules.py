@@ -1,4 +1,4 @@
-"""What a type does to the tasks that take it: defaults, bounds, patterns, the schema of the payload."""
+"""The rules of a task type for its tasks: defaults, bounds, patterns and the payload schema."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from taskyard.errors import FieldInvalid, FieldViolation, PayloadSchemaViolation
 from taskyard.v1 import common_pb2, task_pb2, task_type_pb2
 from taskyard_kit import patterns
 from taskyard_taskdb.domain.names import LENGTHS, task_type_name
-from taskyard_taskdb.rpc import payload_schema
-from taskyard_taskdb.rpc.durations import to_timedelta
+from taskyard_taskdb.rpc import json_schema
 from taskyard_taskdb.rpc.ids import uuid_text
+from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.tenant.task_types import TypeRow
 
-# Fields that a task takes over whole, by presence; the type calls them by the same names.
+# Fields that a task inherits as a whole if it does not set them; they have the same names in the type.
 _WHOLE = (
     "attempt_timeout",
     "checkpoint_interval",
@@ -47,12 +47,12 @@ class TypeRules:
         self.task_type = row.task_type
         self.revision = row.revision
         self.definition = task_type_pb2.TaskType.FromString(row.definition)
-        # Distinguishes what was worked out of a spec under these rules from what was under others.
+        # Part of the key under which templates of specs with these rules are cached.
         self.identity = _identity(row)
         self._id_pattern = _pattern(self.definition.task_id_pattern)
 
     def is_of(self, row: TypeRow) -> bool:
-        """Whether these are the rules of this very type, and not of one that had its name before."""
+        """Whether these are the rules of this type, and not of a deleted type of the same name."""
         return self.identity == _identity(row)
 
     @property
@@ -62,13 +62,13 @@ class TypeRules:
 
     @property
     def runner_id_pattern(self) -> str:
-        """What ids of its runners must match; empty is any."""
+        """The pattern that ids of runners must match; empty for any."""
         return self.definition.runner_id_pattern
 
     @cached_property
-    def _payload_schema(self) -> payload_schema.PayloadSchema | None:
+    def _payload_schema(self) -> json_schema.PayloadSchema | None:
         text = self.definition.payload_schema
-        return payload_schema.compile_schema(text, "payload_schema") if text else None
+        return json_schema.compile_schema(text, "payload_schema") if text else None
 
     def check_enabled(self) -> None:
         """Raises TaskTypeDisabled."""
@@ -76,9 +76,9 @@ class TypeRules:
             raise TaskTypeDisabled(self.name)
 
     def check_payload(self, payload: common_pb2.Payload | None, path: str) -> None:
-        """Raises PayloadSchemaViolation with every finding."""
+        """Raises PayloadSchemaViolation with all violations."""
         if self._payload_schema is not None:
-            found = payload_schema.check(self._payload_schema, payload, path)
+            found = json_schema.check(self._payload_schema, payload, path)
             if found:
                 raise PayloadSchemaViolation(found, self.name)
 
@@ -92,16 +92,16 @@ class TypeRules:
         for form in reversed(forms) if prefix else forms:
             if self._id_pattern is None or self._id_pattern.matches(prefix + form):
                 return prefix + form
-        told = f"must be given: ids of {self.name} match {self.definition.task_id_pattern}"
-        raise FieldInvalid.of("task_id", told, "task_id_pattern")
+        problem = f"must be given: ids of {self.name} match {self.definition.task_id_pattern}"
+        raise FieldInvalid.of("task_id", problem, "task_id_pattern")
 
     def check_task_id(self, given: str) -> None:
         """Raises FieldInvalid for an id that the type does not allow."""
         if self._id_pattern is not None and not self._id_pattern.matches(given):
-            told = (
+            problem = (
                 f"{given[:80]!r} does not match {self.definition.task_id_pattern}, as ids of {self.name} must"
             )
-            raise FieldInvalid.of("task_id", told, "task_id_pattern")
+            raise FieldInvalid.of("task_id", problem, "task_id_pattern")
 
     def filled_in(self, given: task_pb2.TaskSpec, path: str) -> task_pb2.TaskSpec:
         """The spec with the type's defaults, its environment before the task's own. Raises FieldInvalid."""
@@ -116,11 +116,11 @@ class TypeRules:
         return spec
 
     def add_defaults(self, spec: task_pb2.TaskSpec) -> None:
-        """Fill in what the spec leaves open, in place."""
+        """Fill in the unset fields of the spec, in place."""
         fill_in(spec, self.definition)
 
     def check_bounds(self, spec: task_pb2.TaskSpec, path: str, fields: Collection[str] = _FIELDS) -> None:
-        """Raises FieldInvalid with every bound that these fields of the spec break."""
+        """Raises FieldInvalid with every bound that these fields of the spec violate."""
         found = _broken(spec, self.definition, path, self.name)
         broken = tuple(v for v in found if v.field.removeprefix(f"{path}.").partition(".")[0] in fields)
         if broken:
@@ -130,12 +130,12 @@ class TypeRules:
         own = given.execution.WhichOneof("kind")
         fixed = self.definition.execution.WhichOneof("kind")
         if own and fixed and not self.definition.allow_execution_override:
-            told = f"{self.name} says how its tasks are executed; leave it out"
-            raise FieldInvalid.of(f"{path}.execution", told, "allow_execution_override")
+            problem = f"{self.name} fixes the execution of its tasks; leave it unset"
+            raise FieldInvalid.of(f"{path}.execution", problem, "allow_execution_override")
 
 
 def fill_in(spec: task_pb2.TaskSpec, definition: task_type_pb2.TaskType) -> None:
-    """Fill in what the spec leaves open with the defaults of a type, in place."""
+    """Fill in the unset fields of the spec with the defaults of a type, in place."""
     target: Any = spec
     source: Any = definition
     for name in _WHOLE:
@@ -155,7 +155,7 @@ def fill_in(spec: task_pb2.TaskSpec, definition: task_type_pb2.TaskType) -> None
 
 
 def _fill_in_bounds(spec: task_pb2.TaskSpec, bounds: task_type_pb2.TaskType) -> None:
-    """What both leave open comes as near to the platform's default, or to no limit, as the bounds allow."""
+    """Fields that neither sets get the value nearest to the platform's default that the bounds allow."""
     if bounds.HasField("max_attempt_timeout") and not spec.HasField("attempt_timeout"):
         spec.attempt_timeout.CopyFrom(bounds.max_attempt_timeout)
     if bounds.HasField("max_max_steps") and not spec.HasField("max_steps"):
@@ -214,8 +214,8 @@ def _broken(
                 f"{path}.entity", f"{name} needs an entity of type {allowed}", "entity_types"
             )
         elif spec.entity.type not in bounds.entity_types:
-            told = f"{spec.entity.type!r} is none of {allowed}, the entity types of {name}"
-            yield FieldViolation(f"{path}.entity.type", told, "entity_types")
+            problem = f"{spec.entity.type!r} is none of {allowed}, the entity types of {name}"
+            yield FieldViolation(f"{path}.entity.type", problem, "entity_types")
 
 
 def _outside(
@@ -227,11 +227,11 @@ def _outside(
     key: Callable[[Any], Any] = lambda value: value,
 ) -> Iterator[FieldViolation]:
     if least is not None and key(value) < key(least):
-        told = f"{_shown(value)} is below {_shown(least)}, the least that {name} allows"
-        yield FieldViolation(field, told, "task_type.bounds")
+        problem = f"{_shown(value)} is below {_shown(least)}, the least that {name} allows"
+        yield FieldViolation(field, problem, "task_type.bounds")
     if most is not None and key(value) > key(most):
-        told = f"{_shown(value)} is above {_shown(most)}, the most that {name} allows"
-        yield FieldViolation(field, told, "task_type.bounds")
+        problem = f"{_shown(value)} is above {_shown(most)}, the most that {name} allows"
+        yield FieldViolation(field, problem, "task_type.bounds")
 
 
 def _shown(value: Any) -> str:
@@ -239,9 +239,9 @@ def _shown(value: Any) -> str:
 
 
 def _identity(row: TypeRow) -> bytes:
-    # A type that was deleted and made again has the revisions of the former one.
-    told = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
-    return told + hashlib.sha256(row.definition).digest()
+    # A type that was deleted and created again has the same revision numbers.
+    revision = f"{row.tenant_id}/{row.task_type}/{row.revision}\0".encode()
+    return revision + hashlib.sha256(row.definition).digest()
 
 
 def _pattern(text: str) -> patterns.Pattern | None:
@@ -249,7 +249,7 @@ def _pattern(text: str) -> patterns.Pattern | None:
 
 
 def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
-    """Raises FieldInvalid for a type that contradicts itself, a schema or a pattern that does not compile."""
+    """Raises FieldInvalid for contradictory bounds, and for a schema or pattern that does not compile."""
     for field in ("task_id_pattern", "runner_id_pattern"):
         try:
             _pattern(getattr(definition, field))
@@ -257,11 +257,11 @@ def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
             raise FieldInvalid.of(f"{path}.{field}", error.reason, "re2") from None
     for field in ("payload_schema", "result_schema"):
         if text := getattr(definition, field):
-            payload_schema.compile_schema(text, f"{path}.{field}")
+            json_schema.compile_schema(text, f"{path}.{field}")
     _check_order(definition, path)
     spec = task_pb2.TaskSpec()
     fill_in(spec, definition)
-    # A default outside of its own bounds would refuse every task that relies on it.
+    # A default outside of the bounds would reject every task that relies on it.
     bounds = task_type_pb2.TaskType()
     bounds.CopyFrom(definition)
     bounds.ClearField("entity_types")
@@ -280,5 +280,5 @@ def _check_order(definition: task_type_pb2.TaskType, path: str) -> None:
             low, high = getattr(source, least), getattr(source, most)
             plain = [to_timedelta(v) if isinstance(v, Duration) else v for v in (low, high)]
             if plain[0] > plain[1]:
-                told = f"{_shown(low)} is above {most}, which is {_shown(high)}"
-                raise FieldInvalid.of(f"{path}.{least}", told, "task_type.bounds")
+                problem = f"{_shown(low)} is above {most}, which is {_shown(high)}"
+                raise FieldInvalid.of(f"{path}.{least}", problem, "task_type.bounds")

@@ -1,4 +1,4 @@
-"""UpdateTask: which fields a mask names, and what they may change."""
+"""UpdateTask: the fields that a mask names, and which of them may still change."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Kind
 from taskyard_taskdb.rpc import access, convert, masks
 from taskyard_taskdb.rpc.actions import repeatable_request
-from taskyard_taskdb.rpc.callbacks import check_callback
 from taskyard_taskdb.rpc.masks import Path
-from taskyard_taskdb.rpc.show import ShowMethods
+from taskyard_taskdb.rpc.reads import read_current
 from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import check_task, validate
+from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.action.edit import Edit, Editor
+from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord
 
@@ -29,12 +30,14 @@ _METADATA = ("labels", "annotations")
 _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
 
 
-class UpdateMethods(ShowMethods):
+class UpdateHandler:
     """TaskService.UpdateTask."""
 
-    _specs: SpecReader
-    _editor: Editor
-    _types: TypeCache
+    def __init__(self, pool: Pool, specs: SpecReader, editor: Editor, types: TypeCache) -> None:
+        self._pool = pool
+        self._specs = specs
+        self._editor = editor
+        self._types = types
 
     async def UpdateTask(
         self, request: task_service_pb2.UpdateTaskRequest, context: Any
@@ -56,10 +59,10 @@ class UpdateMethods(ShowMethods):
             await self._editor.edit(key, request.task.metadata.resource_version, decide, repeatable)
         except TaskTerminal as error:
             raise PhaseConflict(error.subject, error.phase, "a task that has not ended") from None
-        return task_service_pb2.UpdateTaskResponse(task=await self._show(key, convert.FULL))
+        return task_service_pb2.UpdateTaskResponse(task=await read_current(self._pool, key, convert.FULL))
 
     async def _rules(self, key: Key) -> TypeRules | None:
-        """The rules of the type that the task took when it was created."""
+        """The rules of the type that the task was created with."""
         async with self._pool.reading() as tx:
             record = await tasks.read(tx, *key)
         if record is None or record.task_type_tenant is None:
@@ -80,7 +83,7 @@ class UpdateMethods(ShowMethods):
         after.CopyFrom(before)
         for path in paths:
             masks.copy(request.task, after, path)
-        _refuse_changed_identity(before.spec, request)
+        _reject_changed_identity(before.spec, request)
         if rules is not None:
             _apply(rules, after.spec, {path[1] for path in paths if path[0] == "spec"})
         spec, kind = resolve(after.spec, "task.spec")
@@ -135,9 +138,9 @@ class UpdateMethods(ShowMethods):
 
 
 def _apply(rules: TypeRules, spec: task_pb2.TaskSpec, fields: Collection[str]) -> None:
-    """Fill in what was cleared, in place. Raises FieldInvalid or PayloadSchemaViolation.
+    """Fill in cleared fields by the type, in place. Raises FieldInvalid or PayloadSchemaViolation.
 
-    The type may have changed since the task took it: that concerns the fields that are changed, no others.
+    The type may have changed since the task was created: its new rules apply to the changed fields only.
     """
     whole = task_pb2.TaskSpec()
     whole.CopyFrom(spec)
@@ -201,8 +204,8 @@ def _check_path(path: Path, text: str) -> None:
         raise FieldImmutable.of("update_mask", f"{text} cannot be changed", "field_mask")
 
 
-def _refuse_changed_identity(before: task_pb2.TaskSpec, request: task_service_pb2.UpdateTaskRequest) -> None:
-    """A field that is fixed may be sent along, as a client does that changes what it has read."""
+def _reject_changed_identity(before: task_pb2.TaskSpec, request: task_service_pb2.UpdateTaskRequest) -> None:
+    """Raises FieldImmutable for a changed fixed field; sending it unchanged, as read before, is allowed."""
     for field, value in request.task.spec.ListFields():
         if field.name in _FIXED_SPEC and value != getattr(before, field.name):
             raise FieldImmutable.of(f"task.spec.{field.name}", "cannot be changed; create another task")

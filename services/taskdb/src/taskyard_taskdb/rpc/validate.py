@@ -1,4 +1,4 @@
-"""Checks of requests that protovalidate cannot state: sizes with a reason of their own, JSON, depth, NUL."""
+"""Checks that protovalidate cannot express: sizes with their own error reason, JSON, depth, NUL."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _is_size(violation: FieldViolation) -> bool:
 
 
 def check_task(task: task_pb2.Task, path: str) -> None:
-    """What remains to be checked of a task."""
+    """Check a task beyond its protovalidate rules. Raises FieldInvalid or TooLarge."""
     if task.spec.HasField("payload"):
         check_payload(task.spec.payload, f"{path}.spec.payload")
     check_spec(task.spec, f"{path}.spec")
@@ -54,7 +54,7 @@ def check_task(task: task_pb2.Task, path: str) -> None:
 
 
 def check_metadata(metadata: task_pb2.TaskMetadata, path: str) -> None:
-    """What remains to be checked of labels and annotations."""
+    """Check labels and annotations beyond their protovalidate rules. Raises FieldInvalid or TooLarge."""
     if metadata.labels:
         _check_texts(metadata.labels, f"{path}.labels")
     if metadata.HasField("annotations"):
@@ -62,10 +62,10 @@ def check_metadata(metadata: task_pb2.TaskMetadata, path: str) -> None:
 
 
 def check_spec(spec: task_pb2.TaskSpec, path: str) -> None:
-    """What remains to be checked of a spec without its payload."""
+    """Check a spec without its payload beyond its protovalidate rules. Raises FieldInvalid."""
     for index, variable in enumerate(spec.env):
         if "\0" in variable.value:
-            _refuse_nul(f"{path}.env[{index}].value")
+            _reject_nul(f"{path}.env[{index}].value")
     if spec.HasField("callback"):
         _check_texts(spec.callback.headers, f"{path}.callback.headers")
     if spec.HasField("not_before"):
@@ -83,7 +83,7 @@ def _check_time(value: Timestamp, path: str) -> None:
 def _check_execution(execution: task_pb2.Execution, path: str) -> None:
     kind = execution.WhichOneof("kind")
     if kind == "script" and b"\0" in execution.script.body:
-        _refuse_nul(f"{path}.script.body")
+        _reject_nul(f"{path}.script.body")
     if kind == "container":
         _check_items((*execution.container.command, *execution.container.args), f"{path}.container.args")
     if kind == "wasm":
@@ -93,7 +93,7 @@ def _check_execution(execution: task_pb2.Execution, path: str) -> None:
 
 
 def check_payload(payload: common_pb2.Payload, path: str) -> None:
-    """Raises FieldInvalid for a document that is not JSON although it says so, TooLarge above the limit."""
+    """Raises FieldInvalid for a document that is not JSON but declared as such, TooLarge above the limit."""
     form = payload.WhichOneof("value")
     if form == "json":
         check_struct(payload.json, f"{path}.json")
@@ -101,9 +101,9 @@ def check_payload(payload: common_pb2.Payload, path: str) -> None:
         try:
             json.loads(payload.raw)
         except (ValueError, RecursionError) as error:
-            told = str(error)[:100]
+            problem = str(error)[:100]
             raise FieldInvalid.of(
-                f"{path}.raw", f"is not JSON ({told}); correct it or set content_type", "json"
+                f"{path}.raw", f"is not JSON ({problem}); correct it or set content_type", "json"
             ) from None
 
 
@@ -121,7 +121,7 @@ def _walk(value: struct_pb2.Struct, path: str, depth: int) -> None:
         raise FieldInvalid.of(path, f"is nested deeper than {MAX_STRUCT_DEPTH} levels", "struct.max_depth")
     for key, item in value.fields.items():
         if "\0" in key:
-            _refuse_nul(path)
+            _reject_nul(path)
         _walk_value(item, f"{path}.{key}", depth)
 
 
@@ -137,27 +137,27 @@ def _walk_value(value: struct_pb2.Value, path: str, depth: int) -> None:
         for index, item in enumerate(value.list_value.values):
             _walk_value(item, f"{path}[{index}]", depth + 1)
     elif kind == "string_value" and "\0" in value.string_value:
-        _refuse_nul(path)
+        _reject_nul(path)
 
 
 def check_text(text: str, field: str) -> None:
     """Raises FieldInvalid for a text with NUL, which PostgreSQL cannot store."""
     if "\0" in text:
-        _refuse_nul(field)
+        _reject_nul(field)
 
 
 def _check_texts(texts: Mapping[str, str], path: str) -> None:
     for key, value in texts.items():
         if "\0" in value or "\0" in key:
-            _refuse_nul(f'{path}["{key}"]')
+            _reject_nul(f'{path}["{key}"]')
 
 
 def _check_items(items: Iterable[str], path: str) -> None:
     if any("\0" in item for item in items):
-        _refuse_nul(path)
+        _reject_nul(path)
 
 
-def _refuse_nul(field: str) -> NoReturn:
+def _reject_nul(field: str) -> NoReturn:
     raise FieldInvalid.of(field, "must not contain NUL", "no_nul")
 
 

@@ -1,4 +1,4 @@
-"""WatchTasks and WaitTask: streams of the change log, each a cursor on the hub."""
+"""WatchTasks and WaitTask: streams of the change log, each with a subscription to the hub."""
 
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -16,6 +16,7 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_scope, visible_task
 from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
+from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.change_log.read import LoggedChange
@@ -35,7 +36,7 @@ Response = task_service_pb2.WatchTasksResponse
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What one stream asks for."""
+    """The parsed request of one stream."""
 
     tenant_id: str | None
     keys: frozenset[TaskKey]
@@ -46,19 +47,20 @@ class Watch:
     coalesce: bool
 
 
-class WatchMethods:
+class WatchHandler:
     """TaskService.WatchTasks and WaitTask."""
 
-    _pool: Pool
-    _hub: Hub
-    _events: TaskEvents
+    def __init__(self, pool: Pool, hub: Hub, events: TaskEvents) -> None:
+        self._pool = pool
+        self._hub = hub
+        self._events = events
 
     async def WatchTasks(
         self, request: task_service_pb2.WatchTasksRequest, context: Any
     ) -> AsyncIterator[Any]:
-        """Send the snapshot if asked for, then every change, until the client or its age ends the stream.
+        """Send the snapshot if requested, then every change, until the client or its age limit ends it.
 
-        What many streams share is sent as the bytes of responses.
+        Events that streams share are sent as encoded responses.
         """
         watch = _parse(request)
         await self._hub.ready()
@@ -87,7 +89,7 @@ class WatchMethods:
         if watch.until_terminal:
             if not request.snapshot:
                 ended |= await self._ended(watch)
-            # What has ended by now ended with a change that may still be on its way to the subscription.
+            # The changes that ended these tasks may not have reached the subscription yet.
             await self._hub.flush()
         interval = request.bookmark_interval.ToTimedelta().total_seconds() or BOOKMARK_SECONDS
         now = time.monotonic()
@@ -99,17 +101,17 @@ class WatchMethods:
             if watch.until_terminal:
                 ended |= {_key(change) for change in changes if change.phase >= Phase.SUCCEEDED}
                 ended -= {_key(change) for change in changes if change.event == ChangeEvent.TASK_RETRIED}
-            wanted = coalesced(changes) if watch.coalesce else changes
+            selected = coalesced(changes) if watch.coalesce else changes
             last: tuple[LoggedChange, bytes] | None = None
-            async for part in self._events.slices(wanted, watch.condition, watch.view):
+            async for part in self._events.slices(selected, watch.condition, watch.view):
                 if last is not None:
-                    yield last[1] + self._place(watch, last[0].id, last[0].time)
+                    yield last[1] + self._encoded_end(watch, last[0].id, last[0].time)
                 last = part
             now = time.monotonic()
             if last is not None or now >= bookmark_due:
-                # It covers all that was looked at, also what did not concern this watch.
-                place = self._place(watch, subscription.position, subscription.time)
-                yield place if last is None else last[1] + place
+                # The position covers all changes that were read, including those that did not match.
+                end = self._encoded_end(watch, subscription.position, subscription.time)
+                yield end if last is None else last[1] + end
                 bookmark_due = now + interval
         yield self._bookmark(watch, subscription, closing=True)
 
@@ -126,14 +128,14 @@ class WatchMethods:
         response.closing = closing
         return response
 
-    def _place(self, watch: Watch, position: int, moment: datetime) -> bytes:
-        """What a response ends with, encoded: that it covers everything up to a place."""
-        return self._response(watch, position, moment).SerializeToString()
+    def _encoded_end(self, watch: Watch, position: int, at: datetime) -> bytes:
+        """The encoded end of a response: its resume token covers all changes up to a position."""
+        return self._response(watch, position, at).SerializeToString()
 
-    def _response(self, watch: Watch, position: int, moment: datetime) -> Response:
-        """A response that covers everything up to a place."""
-        place = ResumeToken(self._hub.epoch, position, moment)
-        response = Response(resume_token=place.encode(watch.query))
+    def _response(self, watch: Watch, position: int, at: datetime) -> Response:
+        """A response whose resume token covers all changes up to a position."""
+        token = ResumeToken(self._hub.epoch, position, at)
+        response = Response(resume_token=token.encode(watch.query))
         response.server_time.seconds, response.server_time.nanos = divmod(time.time_ns(), 1_000_000_000)
         return response
 
@@ -148,7 +150,7 @@ class WatchMethods:
         return resumed
 
     async def _snapshot(self, watch: Watch, ended: set[TaskKey]) -> AsyncIterator[Response]:
-        """Yield what there is now; what changed since the subscription began follows, and may repeat it."""
+        """Yield the current tasks; changes since the subscription began follow and may repeat them."""
         async for page in self._pages(watch):
             events = [
                 task_service_pb2.TaskEvent(
@@ -156,7 +158,7 @@ class WatchMethods:
                     task=convert.task_message(record, watch.view),
                     resource_version=record.version,
                     status=convert.status_message(record),
-                    time=convert.timestamp(record.update_time),
+                    time=timestamp(record.update_time),
                 )
                 for record in page
                 if watch.condition is None or watch.condition.matches(tasks.filter_fields(record))
@@ -225,8 +227,10 @@ def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
     keys = frozenset(visible_task(name, f"names[{index}]") for index, name in enumerate(request.names))
     for owner, task_id in keys:
         if tenant_id not in (None, owner):
-            told = f"{task_name(owner, task_id)} is not of {request.parent}; watch one tenant, or tenants/-"
-            raise FieldInvalid.of("names", told)
+            problem = (
+                f"{task_name(owner, task_id)} is not of {request.parent}; watch one tenant, or tenants/-"
+            )
+            raise FieldInvalid.of("names", problem)
     if request.until_terminal and not keys:
         raise FieldInvalid.of("until_terminal", "needs names; give the tasks to wait for")
     return Watch(
@@ -241,7 +245,7 @@ def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
 
 
 def watch_query(parent: str, names: Iterable[str], filter_text: str) -> str:
-    """What a resume token is bound to; a list's token is that of the watch without names."""
+    """The query that a resume token is bound to; the token of a list is that of a watch without names."""
     text = f"{parent}|{','.join(sorted(names))}|{filter_text}"
     # A thousand names are hashed once, not with every token.
     return blake2b(text.encode(), digest_size=16).hexdigest()

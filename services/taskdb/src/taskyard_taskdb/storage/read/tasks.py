@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Row, Tx
 
@@ -161,6 +162,6 @@ def filter_fields(task: TaskRecord) -> dict[str, Any]:
         "metadata.create_time": task.create_time,
         "metadata.update_time": task.update_time,
         "metadata.creator.id": task.creator_id,
-        "metadata.parent_task": None if parent is None else f"tenants/{task.tenant_id}/tasks/{parent}",
+        "metadata.parent_task": None if parent is None else task_name(task.tenant_id, parent),
         "metadata.labels": task.labels or {},
     }

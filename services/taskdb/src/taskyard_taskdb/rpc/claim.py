@@ -1,4 +1,4 @@
-"""LeaseService.ClaimForRunners: requests as wants, grants as assignments."""
+"""LeaseService.ClaimForRunners: tasks claimed for the runners of a scheduler, returned as assignments."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from taskyard import status
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
 from taskyard_taskdb import failpoints
-from taskyard_taskdb.rpc.durations import set_duration, set_time, to_timedelta
-from taskyard_taskdb.rpc.payloads import make_raw
+from taskyard_taskdb.rpc.convert import make_raw
+from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult, LaneClaim, RunnerClaim, TenantClaim
@@ -27,13 +27,14 @@ _MAX_RUNNERS = 1000
 _MAX_TASKS = 10_000
 
 
-class PopMethods:
+class ClaimHandler:
     """LeaseService.ClaimForRunners."""
 
-    _pool: Pool
-    _claimer: Claimer
-    _types: TypeCache
-    _hub: Hub
+    def __init__(self, pool: Pool, claimer: Claimer, types: TypeCache, hub: Hub) -> None:
+        self._pool = pool
+        self._claimer = claimer
+        self._types = types
+        self._hub = hub
 
     async def ClaimForRunners(
         self, request: lease_service_pb2.ClaimForRunnersRequest, context: Any
@@ -54,11 +55,11 @@ class PopMethods:
     async def _add_configs(
         self, results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
-        """Hand out the configuration of the revision that each run names."""
+        """Add the configuration of the task type's revision that each run is bound to."""
         found = [
             ((task.task_type_tenant or "", task.task_type, task.task_type_revision), assignment)
-            for result, told in zip(results, response.results, strict=True)
-            for task, assignment in zip(result.tasks, told.assignments, strict=True)
+            for result, message in zip(results, response.results, strict=True)
+            for task, assignment in zip(result.tasks, message.assignments, strict=True)
             if task.task_type_revision
         ]
         if not found:
@@ -72,11 +73,11 @@ class PopMethods:
     async def _add_checkpoints(
         self, results: Iterable[ClaimResult], response: lease_service_pb2.ClaimForRunnersResponse
     ) -> None:
-        """Name the newest checkpoint of each task that has one; it can only be newer than at the claim."""
+        """Add the newest checkpoint of each task that has one; it is at least as new as at the claim."""
         found = [
             (task, assignment)
-            for result, told in zip(results, response.results, strict=True)
-            for task, assignment in zip(result.tasks, told.assignments, strict=True)
+            for result, message in zip(results, response.results, strict=True)
+            for task, assignment in zip(result.tasks, message.assignments, strict=True)
             if task.checkpoint_sequence
         ]
         if not found:
@@ -89,7 +90,7 @@ class PopMethods:
 
 
 def _check(request: lease_service_pb2.ClaimForRunnersRequest) -> None:
-    """The rules of the request that a mistake could break; schedulers are not validated field by field."""
+    """Raises FieldInvalid. Schedulers are trusted: only the rules that a mistake could break are checked."""
     if not request.scheduler_id:
         raise FieldInvalid.of("scheduler_id", "must not be empty")
     if not 1 <= len(request.request_id) <= 64:
@@ -146,13 +147,13 @@ def _amounts(resources: common_pb2.Resources) -> dict[str, int]:
     }
 
 
-def _fill_result(told: lease_service_pb2.RunnerClaimResult, result: ClaimResult) -> None:
+def _fill_result(message: lease_service_pb2.RunnerClaimResult, result: ClaimResult) -> None:
     if result.error is not None:
-        told.error.CopyFrom(status.to_status(result.error))
+        message.error.CopyFrom(status.to_status(result.error))
     for task in result.tasks:
-        _fill_assignment(told.assignments.add(), task)
+        _fill_assignment(message.assignments.add(), task)
     for lane in result.drained:
-        told.drained_lanes.add(
+        message.drained_lanes.add(
             class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned_runner
         )
 
@@ -176,12 +177,12 @@ def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> Non
 
 
 def _fill_checkpoint(assignment: lease_pb2.Assignment, stored: checkpoints.StoredCheckpoint) -> None:
-    told = assignment.checkpoint
-    told.name = f"{assignment.lease.task}/checkpoints/{stored.sequence}"
-    told.sequence = stored.sequence
-    told.generation = stored.generation
-    told.size_bytes = stored.size_bytes
-    told.sha256 = stored.sha256
-    told.content_type = stored.content_type
-    told.progress_percent = stored.progress_percent
-    set_time(told.create_time, stored.create_time)
+    checkpoint = assignment.checkpoint
+    checkpoint.name = f"{assignment.lease.task}/checkpoints/{stored.sequence}"
+    checkpoint.sequence = stored.sequence
+    checkpoint.generation = stored.generation
+    checkpoint.size_bytes = stored.size_bytes
+    checkpoint.sha256 = stored.sha256
+    checkpoint.content_type = stored.content_type
+    checkpoint.progress_percent = stored.progress_percent
+    set_time(checkpoint.create_time, stored.create_time)

@@ -1,4 +1,4 @@
-"""Callbacks: what a spec may ask for, and the webhook request that the end of a task makes of it."""
+"""Webhooks: the check of a callback in a spec, and the HTTP request that is sent when the task ends."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.storage.read.tasks import TaskRecord
 
-# A token of HTTP, and a value without line breaks or other control characters.
+# The name and the value of a header: a token of HTTP, and text without control characters.
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e]{0,4096}")
-# What the sender sets itself, or what would change how the request is framed.
+# Headers that the sender sets, or that would change how the request is framed.
 _RESERVED = frozenset(
     [
         "host",
@@ -41,7 +41,7 @@ _RESERVED = frozenset(
 
 
 def check_callback(callback: task_pb2.Callback, path: str, egress: Egress) -> None:
-    """Raises FieldInvalid for a URL that leads inside, or headers that cannot be sent."""
+    """Raises FieldInvalid for a URL of an internal address, or headers that cannot be sent."""
     problem = egress.problem(callback.url)
     if problem is not None:
         raise FieldInvalid.of(f"{path}.url", problem, "webhook")
@@ -58,7 +58,7 @@ def check_callback(callback: task_pb2.Callback, path: str, egress: Egress) -> No
 
 
 def webhook_request(record: TaskRecord) -> tuple[str, dict[str, str], bytes]:
-    """URL, headers and body for a task that has ended: its JSON, without what could be secret or large."""
+    """URL, headers and body for an ended task: its JSON without fields that may be secret or large."""
     task = convert.task_message(record, convert.FULL)
     callback = task_pb2.Callback()
     callback.CopyFrom(task.spec.callback)

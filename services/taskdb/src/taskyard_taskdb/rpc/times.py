@@ -1,4 +1,4 @@
-"""Durations and times of messages as Python's, and back."""
+"""Durations and timestamps of messages as Python values, and back."""
 
 from __future__ import annotations
 
@@ -16,21 +16,29 @@ def to_timedelta(value: Duration) -> timedelta:
 
 
 def set_duration(field: Duration, value: timedelta) -> None:
-    """Fills in a duration."""
+    """Fill in a duration."""
     field.seconds = value.days * 86400 + value.seconds
     field.nanos = value.microseconds * 1000
 
 
 def to_datetime(value: Timestamp) -> datetime:
-    """The time, in whole microseconds; what Python cannot name is the nearest that it can."""
+    """The time, in whole microseconds; a time outside of the years 1 to 9999 is the nearest within."""
     try:
         return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
     except OverflowError:
         return (datetime.max if value.seconds > 0 else datetime.min).replace(tzinfo=UTC)
 
 
-def set_time(field: Timestamp, value: datetime) -> None:
-    """Fills in a time."""
-    since = value - _EPOCH
-    field.seconds = since.days * 86400 + since.seconds
-    field.nanos = since.microseconds * 1000
+def set_time(field: Timestamp, value: datetime | None) -> None:
+    """Fill in a timestamp; None leaves it unset."""
+    if value is not None:
+        since = value - _EPOCH
+        field.seconds = since.days * 86400 + since.seconds
+        field.nanos = since.microseconds * 1000
+
+
+def timestamp(value: datetime) -> Timestamp:
+    """The time as a new message."""
+    message = Timestamp()
+    set_time(message, value)
+    return message

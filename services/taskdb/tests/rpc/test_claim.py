@@ -12,7 +12,7 @@ from taskyard.v1 import common_pb2, task_pb2
 async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     assert assignment.lease.task == name
     assert assignment.lease.generation == 1
     assert assignment.attempt == 1
@@ -32,7 +32,7 @@ async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
 async def test_start_and_outcome_together_are_two_changes(yard: Yard, taskdb: RunningTaskDb) -> None:
     names = await yard.create(3)
     runner, _ = await yard.hello()
-    assignments = (await yard.pop(runner)).assignments
+    assignments = (await yard.claim(runner)).assignments
     assert [a.lease.task for a in assignments] == names
     reports = [report for a in assignments for report in (started(a), succeeded(a))]
     results = await yard.report(runner, *reports)
@@ -48,22 +48,22 @@ async def test_start_and_outcome_together_are_two_changes(yard: Yard, taskdb: Ru
 async def test_a_transient_failure_is_retried_after_its_back_off(yard: Yard, taskdb: RunningTaskDb) -> None:
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (assignment,) = (await yard.pop(runner)).assignments
+    (assignment,) = (await yard.claim(runner)).assignments
     results = await yard.report(runner, started(assignment), failed(assignment))
     assert [r.phase for r in results] == [3, 1]
     task = await yard.task(name)
     assert task.status.pending_reason == task_pb2.PENDING_REASON_BACKOFF
     assert task.status.retry_count == 1
-    assert not (await yard.pop(runner)).assignments
+    assert not (await yard.claim(runner)).assignments
     assert await taskdb.rows("SELECT kind FROM timers") == [(1,)]
 
 
 async def test_a_released_task_is_claimed_again_with_the_next_generation(yard: Yard) -> None:
     (name,) = await yard.create()
     runner, _ = await yard.hello()
-    (first,) = (await yard.pop(runner)).assignments
+    (first,) = (await yard.claim(runner)).assignments
     await yard.report(runner, released(first))
-    (second,) = (await yard.pop(runner)).assignments
+    (second,) = (await yard.claim(runner)).assignments
     assert (second.lease.task, second.lease.generation) == (name, 2)
     assert second.lease.lease_id != first.lease.lease_id
     (stale,) = await yard.report(runner, started(first))
@@ -75,30 +75,30 @@ async def test_a_repeated_pop_returns_the_leases_of_the_first(yard: Yard) -> Non
     await yard.create(3)
     runner, _ = await yard.hello()
     lanes = await yard.lane_claims()
-    first = await yard.pop(runner, 2, lanes=lanes, request_id="once")
-    again = await yard.pop(runner, 2, lanes=lanes, request_id="once")
+    first = await yard.claim(runner, 2, lanes=lanes, request_id="once")
+    again = await yard.claim(runner, 2, lanes=lanes, request_id="once")
     assert [a.lease for a in again.assignments] == [a.lease for a in first.assignments]
-    assert len((await yard.pop(runner, 2, lanes=lanes, request_id="twice")).assignments) == 1
+    assert len((await yard.claim(runner, 2, lanes=lanes, request_id="twice")).assignments) == 1
 
 
-async def test_a_session_that_does_not_stand_gets_nothing(yard: Yard) -> None:
+async def test_superseded_session_claims_nothing(yard: Yard) -> None:
     await yard.create()
     runner, _ = await yard.hello()
     lanes = await yard.lane_claims()
     runner.epoch += 1
-    result = await yard.pop(runner, lanes=lanes)
+    result = await yard.claim(runner, lanes=lanes)
     assert not result.assignments
     assert "SESSION_SUPERSEDED" in str(result.error)
 
 
-async def test_an_answer_is_never_larger_than_a_message_may_be(yard: Yard, taskdb: RunningTaskDb) -> None:
+async def test_response_stays_below_the_message_limit(yard: Yard, taskdb: RunningTaskDb) -> None:
     payload = common_pb2.Payload(raw=b'"' + b"x" * 900_000 + b'"')
     names = await yard.create(7, payload=payload)
     runner, _ = await yard.hello()
     lanes = await yard.lane_claims()
     claimed: list[str] = []
     for _ in range(3):
-        result = await yard.pop(runner, lanes=lanes)
+        result = await yard.claim(runner, lanes=lanes)
         assert result.ByteSize() < 4 * 1024 * 1024
         assert bool(result.drained_lanes) == (len(claimed) + len(result.assignments) == 7)
         claimed += [a.lease.task for a in result.assignments]

@@ -19,19 +19,19 @@ from services.taskdb.tests.rpc.type_calls import (
 from taskyard import errors
 from taskyard.status import from_status
 from taskyard.v1 import common_pb2, task_service_pb2, task_type_pb2, task_type_service_pb2
-from taskyard_taskdb.rpc import payload_schema
+from taskyard_taskdb.rpc import json_schema
 
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
 
 
-def compiled(schema: Any) -> payload_schema.PayloadSchema:
-    return payload_schema.compile_schema(json.dumps(schema).encode(), "f")
+def compiled(schema: Any) -> json_schema.PayloadSchema:
+    return json_schema.compile_schema(json.dumps(schema).encode(), "f")
 
 
 def findings(schema: Any, document: Any) -> list[errors.FieldViolation]:
     payload = common_pb2.Payload(raw=json.dumps(document).encode())
-    return list(payload_schema.check(compiled(schema), payload, "f"))
+    return list(json_schema.check(compiled(schema), payload, "f"))
 
 
 def nested(depth: int, leaf: Any) -> Any:
@@ -52,29 +52,29 @@ def doubling(reference: str, **fields: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("schema", "told"),
+    ("schema", "reason"),
     [
         (doubling("#/$defs/x{}"), "expand"),
         (doubling("#/%24defs/x{}"), "expand"),
         (doubling("#x{}", **{"$anchor": "x{}"}), "expand"),
-        (doubling("http://a.example/x{}", **{"$id": "http://a.example/x{}"}), "leads out of the schema"),
-        ({"$id": "http://a.example/", "$ref": "other"}, "leads out of the schema"),
-        ({"$defs": {"a": {"$id": "http://a.example/"}}}, "only the whole may have one"),
-        ({"$ref": "#/$defs/a"}, "leads to nothing"),
-        ({"$ref": "#a"}, "leads to nothing"),
+        (doubling("http://a.example/x{}", **{"$id": "http://a.example/x{}"}), "is outside of the schema"),
+        ({"$id": "http://a.example/", "$ref": "other"}, "is outside of the schema"),
+        ({"$defs": {"a": {"$id": "http://a.example/"}}}, "only the root of a schema may have one"),
+        ({"$ref": "#/$defs/a"}, "has no target"),
+        ({"$ref": "#a"}, "has no target"),
         ({"$defs": {"a": {"$anchor": "n"}, "b": {"const": {"$anchor": "n"}}}}, "given twice"),
         ({"allOf": [{"pattern": f"^[01]{{2000}}{n}$"} for n in range(300)]}, "expand"),
     ],
 )
-def test_schemas_that_would_multiply_are_refused_and_the_message_says_why(schema: Any, told: str) -> None:
-    with pytest.raises(errors.FieldInvalid, match=told) as refused:
+def test_schemas_with_multiplying_references_are_rejected_with_the_reason(schema: Any, reason: str) -> None:
+    with pytest.raises(errors.FieldInvalid, match=reason) as refused:
         compiled(schema)
     assert refused.value.violations[0].field == "f"
 
 
 def test_schemas_that_are_nested_too_deeply_are_refused() -> None:
     with pytest.raises(errors.FieldInvalid, match="deeper"):
-        payload_schema.compile_schema(b'{"items":' * 200 + b"{}" + b"}" * 200, "f")
+        json_schema.compile_schema(b'{"items":' * 200 + b"{}" + b"}" * 200, "f")
 
 
 def test_references_are_followed_however_they_are_spelled() -> None:
@@ -84,10 +84,10 @@ def test_references_are_followed_however_they_are_spelled() -> None:
         assert [found.field for found in findings(schema, ["x", 1])] == ["f.raw[1]"]
 
 
-def test_what_a_recursive_schema_refuses_is_told_without_trying_every_alternative() -> None:
+def test_recursive_schema_rejects_without_listing_every_alternative() -> None:
     again = {"type": "array", "items": {"$ref": "#"}}
     tree = {"anyOf": [again, again, {"type": "string"}]}
-    # Three alternatives at each level: to list what is wrong with them would take hours for the deeper one.
+    # Three alternatives at each level: listing the violations of the deeper document would take hours.
     for depth in (8, 200):
         assert not findings(tree, nested(depth, "leaf"))
         (found,) = findings(tree, nested(depth, 1))
@@ -105,7 +105,7 @@ def test_a_document_that_is_too_large_for_its_schema_is_refused_unread() -> None
     text = {"properties": {"text": {"type": "string"}, **forms}}
     assert not findings(text, {"text": "x" * 1_000_000, "p1": "a1"})
     (found,) = findings(text, {"text": "x" * 1_000_000, "p1": "a2"})
-    assert "where cannot be told of a large document" in found.description
+    assert "violations are not listed" in found.description
     assert [found.field for found in findings(text, {"text": "x", "p1": "a2"})] == ["f.raw.p1"]
 
 
@@ -163,8 +163,8 @@ async def test_a_payload_is_validated_without_a_task(tenant: Caller) -> None:
         )
 
     assert (await validate(b'{"user_question": "a", "instruction": ""}')).valid
-    answer = await validate(b'{"user_question": "a"}')
-    assert not answer.valid and answer.violations[0].field == "payload.raw.instruction"
+    response = await validate(b'{"user_question": "a"}')
+    assert not response.valid and response.violations[0].field == "payload.raw.instruction"
     with pytest.raises(errors.FieldInvalid):
         await validate(b"{")
     with pytest.raises(errors.NotFound):
