@@ -146,9 +146,9 @@ async def test_a_running_taskdb_fires_retry_timers_by_itself(
     retry = {"backoff": {"initial": Duration(nanos=50_000_000), "jitter": 1}}
     (name,) = await running.create(retry=retry)
     runner, _ = await running.hello()
-    (first,) = (await running.pop(runner)).assignments
+    (first,) = (await running.claim(runner)).assignments
     await running.report(runner, started(first), failed(first))
     async with asyncio.timeout(20):
-        while not (again := (await running.pop(runner)).assignments):
+        while not (again := (await running.claim(runner)).assignments):
             pass
     assert again[0].lease.task == name
