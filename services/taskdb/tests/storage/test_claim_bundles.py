@@ -10,7 +10,7 @@ import pytest
 
 from taskyard_taskdb.storage.claim.bundles import Bundle, ClaimedRows, claim_bundles, waves
 from taskyard_taskdb.storage.claim.claims import Amounts, LaneClaim, RunnerClaim, TenantClaim
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.claim.merge import Candidate
 from taskyard_taskdb.storage.pool import Pool, Tx
 

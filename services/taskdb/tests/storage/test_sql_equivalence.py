@@ -26,7 +26,7 @@ from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason, Resta
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer, claim_id
 from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.lease import renewals
 from taskyard_taskdb.storage.lease.lease import Lease
 from taskyard_taskdb.storage.notify.bus import Bus

@@ -21,13 +21,13 @@ from taskyard_taskdb.domain.words import PendingReason, RunState, TimerKind
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer, claim_id
 from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report.reports import Report, ReportKind, ReportWriter
 from taskyard_taskdb.storage.transition import write as write_module
 from taskyard_taskdb.storage.transition.load import load_for_update
-from taskyard_taskdb.storage.transition.steps import Steps
+from taskyard_taskdb.storage.transition.task_rows import Steps
 from taskyard_taskdb.storage.transition.write import write
 
 LIVES = 1000

@@ -15,7 +15,7 @@ from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult, LaneClaim, RunnerClaim, TenantClaim
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import checkpoints
 from taskyard_taskdb.watch.hub import Hub

@@ -17,11 +17,9 @@ from typing import Any
 from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.rpc.convert import fill_runner, fill_verdict
 from taskyard_taskdb.rpc.times import set_time
-from taskyard_taskdb.storage.claim import lanes as lane_reads
-from taskyard_taskdb.storage.claim import shares
+from taskyard_taskdb.storage.claim import lanes, shares
 from taskyard_taskdb.storage.claim.bounds import Bounds
-from taskyard_taskdb.storage.claim.lane import Appended, LaneKey
-from taskyard_taskdb.storage.claim.lanes import LaneHead
+from taskyard_taskdb.storage.claim.lanes import Appended, LaneHead, LaneKey
 from taskyard_taskdb.storage.claim.shares import Share
 from taskyard_taskdb.storage.lease.lease import LeaseVerdict
 from taskyard_taskdb.storage.notify.bus import Bus
@@ -138,7 +136,7 @@ class _Stream:
         self._take_stale()
         response = Response(full=True)
         async with self._pool.reading() as tx:
-            heads = await lane_reads.read_all(tx)
+            heads = await lanes.read_all(tx)
             tenants = await shares.read_shares(tx)
             self._uses_read_time = ALWAYS
             uses = await self._read_uses(tx)
@@ -168,7 +166,7 @@ class _Stream:
             return response if heads else None
         async with self._pool.reading() as tx:
             if notice.lanes:
-                heads += await lane_reads.read_heads(tx, notice.lanes, self._bounds.by_lane)
+                heads += await lanes.read_heads(tx, notice.lanes, self._bounds.by_lane)
                 notice.tenants |= {head.lane.tenant_id for head in heads} - self._tenants
             self._add_lanes(response, heads)
             await self._add_classes(tx, heads, response)

@@ -1,4 +1,4 @@
-"""Natural batching: calls that arrive while a flush is under way form the next one, without any timer."""
+"""Batches: calls that arrive during a flush form the next one, and an item that fails alone is isolated."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Generic, TypeVar
+
+import psycopg
 
 from taskyard.errors import Overloaded, ServerDraining
 
@@ -129,3 +131,24 @@ def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
         future.set_exception(result)
     else:
         future.set_result(result)
+
+
+# Values it cannot store, constraints that do not hold, and locks or statements that take too long.
+POISON = (psycopg.DataError, psycopg.IntegrityError, Overloaded)
+
+
+async def isolate(
+    items: Sequence[Item],
+    work: Callable[[Sequence[Item]], Awaitable[None]],
+    give_up: Callable[[Item, Exception], None],
+) -> None:
+    """Do `work` on all items or, where that fails, on ever smaller parts; `give_up` gets those at fault."""
+    try:
+        await work(items)
+    except POISON as error:
+        if len(items) == 1:
+            give_up(items[0], error)
+            return
+        middle = len(items) // 2
+        await isolate(items[:middle], work, give_up)
+        await isolate(items[middle:], work, give_up)

@@ -15,9 +15,9 @@ from taskyard_taskdb.domain.event import (
     TotalTimeoutPassed,
 )
 from taskyard_taskdb.domain.words import TimerKind
+from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.notify.notice import CommitNotice
-from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition import timers
 from taskyard_taskdb.storage.transition.load import load_for_update

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import BEGINNING, lane_arrays
+from taskyard_taskdb.storage.claim.lanes import BEGINNING, LaneKey, lane_arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
 

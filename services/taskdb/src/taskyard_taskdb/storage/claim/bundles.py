@@ -14,8 +14,7 @@ from operator import itemgetter
 
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.claim.claims import LaneClaim, RunnerClaim, TenantClaim
-from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import BEGINNING, lane_arrays
+from taskyard_taskdb.storage.claim.lanes import BEGINNING, LaneKey, lane_arrays
 from taskyard_taskdb.storage.claim.merge import Candidate
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement

@@ -27,8 +27,7 @@ from taskyard_taskdb.storage.change_log.append import LOG_LOCK
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.bundles import Bundle, claim_bundles, waves
 from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult, RunnerClaim, capped, within
-from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import lane_arrays
+from taskyard_taskdb.storage.claim.lanes import LaneKey, lane_arrays
 from taskyard_taskdb.storage.claim.merge import Candidate, Merge, Page
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice

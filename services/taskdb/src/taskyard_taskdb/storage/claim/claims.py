@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from taskyard.errors import TaskyardError
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
 
 # Amounts of resources by name: cpu_millis, memory_mb, disk_mb and the extended ones.

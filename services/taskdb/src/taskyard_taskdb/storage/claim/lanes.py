@@ -1,15 +1,43 @@
-"""Lanes as schedulers see them: the head of each lane and how many tasks wait behind it."""
+"""Lanes: the key that creates, claims, watches and sweeps share, and the heads that schedulers see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.claim.lane import LaneKey
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
+
+
+class LaneKey(NamedTuple):
+    """A lane: FIFO by ready_time within tenant, placement class, priority and pinned runner ("" for none)."""
+
+    tenant_id: str
+    class_id: int
+    priority: int
+    pinned_runner: str
+
+
+class Appended(NamedTuple):
+    """Tasks that were appended to a lane: the first ready_time among them, and their number."""
+
+    ready_time: datetime
+    backlog: int
+
+    def merge(self, other: Appended) -> Appended:
+        """Both together."""
+        return Appended(min(self.ready_time, other.ready_time), self.backlog + other.backlog)
+
+
+def merge_appended(appended: dict[LaneKey, Appended], more: Iterable[tuple[LaneKey, Appended]]) -> None:
+    """Add more tasks per lane."""
+    for lane, added in more:
+        present = appended.get(lane)
+        appended[lane] = added if present is None else present.merge(added)
+
 
 BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 COUNT_LIMIT = 1000

@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from taskyard_taskdb.storage.claim.claims import Amounts, LaneClaim, RunnerClaim, TenantClaim
-from taskyard_taskdb.storage.claim.lane import LaneKey
-from taskyard_taskdb.storage.claim.lanes import BEGINNING
+from taskyard_taskdb.storage.claim.lanes import BEGINNING, LaneKey
 
 _FIRST_PAGE = 16
 _LARGEST_PAGE = 2000

@@ -14,7 +14,7 @@ from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.words import Kind, PendingReason, Phase, TimerKind
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import COPY_FROM, LOG_LOCK, TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lane import Appended, LaneKey, merge_appended
+from taskyard_taskdb.storage.claim.lanes import Appended, LaneKey, merge_appended
 from taskyard_taskdb.storage.create import request_ids, slot_admission
 from taskyard_taskdb.storage.create.new_task import (
     Created,

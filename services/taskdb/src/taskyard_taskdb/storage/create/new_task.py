@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY, TaskPolicy
 from taskyard_taskdb.domain.words import Admission, PendingReason
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.create.request_ids import Method
 
 

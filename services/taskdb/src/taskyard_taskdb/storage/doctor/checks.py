@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from taskyard_taskdb.domain.names import task_name, tenant_name
+from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.doctor import audit_damage, repairs
 from taskyard_taskdb.storage.doctor.repairs import (
     Repair,
@@ -17,7 +18,6 @@ from taskyard_taskdb.storage.doctor.repairs import (
     run_statements,
 )
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, stray_months
-from taskyard_taskdb.storage.poison import isolate
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
 from taskyard_taskdb.storage.statements import statement

@@ -15,7 +15,7 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import ActorType, Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
 from taskyard_taskdb.storage.notify.notice import CommitNotice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from taskyard_taskdb.storage.claim.lane import Appended, LaneKey, merge_appended
+from taskyard_taskdb.storage.claim.lanes import Appended, LaneKey, merge_appended
 
 TaskKey = tuple[str, str]
 

@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 
 from taskyard.errors import TaskyardError
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, connect_arguments

@@ -31,10 +31,10 @@ from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays
+from taskyard_taskdb.storage.batch import POISON, isolate
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice
-from taskyard_taskdb.storage.poison import POISON, isolate
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement

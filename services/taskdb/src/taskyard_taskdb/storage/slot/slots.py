@@ -14,8 +14,7 @@ from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.steps import Steps
-from taskyard_taskdb.storage.transition.task_rows import read_task
+from taskyard_taskdb.storage.transition.task_rows import Steps, read_task
 
 # Tenant and slot.
 SlotKey = tuple[str, str]

@@ -12,8 +12,7 @@ from taskyard_taskdb.domain.words import ActorType, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.steps import Steps
-from taskyard_taskdb.storage.transition.task_rows import Key, encode_error, pack_action
+from taskyard_taskdb.storage.transition.task_rows import Key, Steps, encode_error, pack_action
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.steps import Steps
-from taskyard_taskdb.storage.transition.task_rows import encode_error
+from taskyard_taskdb.storage.transition.task_rows import Steps, encode_error
 
 
 def status_changes(steps: Steps) -> bool:

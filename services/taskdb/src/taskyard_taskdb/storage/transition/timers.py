@@ -11,8 +11,7 @@ from taskyard_taskdb.domain.words import TimerKind
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement
-from taskyard_taskdb.storage.transition.steps import Steps
-from taskyard_taskdb.storage.transition.task_rows import Key
+from taskyard_taskdb.storage.transition.task_rows import Key, Steps
 
 _ALL = 0
 

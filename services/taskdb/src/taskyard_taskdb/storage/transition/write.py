@@ -20,7 +20,7 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.claim.lane import LaneKey
+from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine import quarantined_specs
@@ -33,8 +33,7 @@ from taskyard_taskdb.storage.tenant.counters import Delta
 from taskyard_taskdb.storage.tenant.usage import used
 from taskyard_taskdb.storage.transition import lease_rows, task_updates, timers
 from taskyard_taskdb.storage.transition.load import StateMoved, database_time, queue_arrays
-from taskyard_taskdb.storage.transition.steps import Steps, collect
-from taskyard_taskdb.storage.transition.task_rows import Key, key_of
+from taskyard_taskdb.storage.transition.task_rows import Key, Steps, collect, key_of
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 
