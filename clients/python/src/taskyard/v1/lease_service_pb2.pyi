@@ -47,7 +47,7 @@ class ClaimForRunnersRequest(_message.Message):
     scheduler_id: _builtins.str
     """Scheduler instance."""
     request_id: _builtins.str
-    """New for every pop, the same for its repeats."""
+    """New for every claim, the same for its repeats."""
     @_builtins.property
     def runners(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunnerClaim]:
         """Runners with free capacity."""
