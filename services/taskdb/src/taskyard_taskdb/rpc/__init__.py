@@ -3,7 +3,7 @@
 `server.py` composes each service of handlers (`service.compose`):
 
 - TaskService: create, reads, actions, update, watch, logs, checkpoints, reports, audit, stats;
-- LeaseService: pop, leases, reports, queue_watch, logs, checkpoints, create, explain_facts;
+- LeaseService: claim, leases, reports, queue_watch, logs, checkpoints, create, explain_facts;
 - a module each for the others: sessions, runners, tenants, task_types, api_keys, admin.
 
 They share `spec`, `placement`, `type_rules`, `type_cache`, `json_schema`, `result_schema`, `webhooks` and

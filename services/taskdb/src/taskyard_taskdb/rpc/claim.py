@@ -41,7 +41,7 @@ class ClaimHandler:
     ) -> lease_service_pb2.ClaimForRunnersResponse:
         """Claim tasks for the runners of one scheduler in one transaction."""
         _check(request)
-        claims = [_claim(pop) for pop in request.runners]
+        claims = [_claim(claim) for claim in request.runners]
         results = await self._claimer.claim(request.scheduler_id, request.request_id, claims)
         await failpoints.CLAIM_AFTER_COMMIT.reach()
         self._hub.wake()
@@ -97,35 +97,35 @@ def _check(request: lease_service_pb2.ClaimForRunnersRequest) -> None:
         raise FieldInvalid.of("request_id", f"must have 1 to 64 characters, not {len(request.request_id)}")
     if not 1 <= len(request.runners) <= _MAX_RUNNERS:
         raise FieldInvalid.of("runners", f"must have 1 to {_MAX_RUNNERS} items, not {len(request.runners)}")
-    for index, pop in enumerate(request.runners):
+    for index, claim in enumerate(request.runners):
         field = f"runners[{index}]"
-        if not pop.runner_id:
+        if not claim.runner_id:
             raise FieldInvalid.of(f"{field}.runner_id", "must not be empty")
-        if pop.session_epoch < 0:
-            raise FieldInvalid.of(f"{field}.session_epoch", f"must be 0 or more, not {pop.session_epoch}")
-        if not 1 <= pop.max_tasks <= _MAX_TASKS:
-            raise FieldInvalid.of(f"{field}.max_tasks", f"must be 1 to {_MAX_TASKS}, not {pop.max_tasks}")
-        duration = to_timedelta(pop.lease_duration)
-        if pop.HasField("lease_duration") and not _SHORTEST_LEASE <= duration <= _LONGEST_LEASE:
+        if claim.session_epoch < 0:
+            raise FieldInvalid.of(f"{field}.session_epoch", f"must be 0 or more, not {claim.session_epoch}")
+        if not 1 <= claim.max_tasks <= _MAX_TASKS:
+            raise FieldInvalid.of(f"{field}.max_tasks", f"must be 1 to {_MAX_TASKS}, not {claim.max_tasks}")
+        duration = to_timedelta(claim.lease_duration)
+        if claim.HasField("lease_duration") and not _SHORTEST_LEASE <= duration <= _LONGEST_LEASE:
             raise FieldInvalid.of(f"{field}.lease_duration", f"must be 1 s to 1 h, not {duration}")
 
 
-def _claim(pop: lease_service_pb2.RunnerClaim) -> RunnerClaim:
+def _claim(claim: lease_service_pb2.RunnerClaim) -> RunnerClaim:
     return RunnerClaim(
-        runner_id=pop.runner_id,
-        session_epoch=pop.session_epoch,
-        max_tasks=pop.max_tasks,
-        lease_duration=to_timedelta(pop.lease_duration) if pop.HasField("lease_duration") else FIRST_LEASE,
+        runner_id=claim.runner_id,
+        session_epoch=claim.session_epoch,
+        max_tasks=claim.max_tasks,
+        lease_duration=to_timedelta(claim.lease_duration) if claim.HasField("lease_duration") else FIRST_LEASE,
         tenants=tuple(
             TenantClaim(
                 tenant.tenant,
                 tenant.max_tasks,
                 tuple(_lane_claim(tenant.tenant, lane) for lane in tenant.lanes),
             )
-            for tenant in pop.tenants
+            for tenant in claim.tenants
             if tenant.lanes
         ),
-        budget=_amounts(pop.budget) if pop.HasField("budget") else None,
+        budget=_amounts(claim.budget) if claim.HasField("budget") else None,
     )
 
 
