@@ -115,7 +115,9 @@ def _claim(claim: lease_service_pb2.RunnerClaim) -> RunnerClaim:
         runner_id=claim.runner_id,
         session_epoch=claim.session_epoch,
         max_tasks=claim.max_tasks,
-        lease_duration=to_timedelta(claim.lease_duration) if claim.HasField("lease_duration") else FIRST_LEASE,
+        lease_duration=to_timedelta(claim.lease_duration)
+        if claim.HasField("lease_duration")
+        else FIRST_LEASE,
         tenants=tuple(
             TenantClaim(
                 tenant.tenant,
