@@ -180,3 +180,31 @@ async def test_a_second_runner_on_the_same_directory_is_refused(
     second = await start_runner(welcomed=False)
     assert await second.wait() == 1
     assert "is in use by another runner" in second.output()
+
+
+@pytest.mark.parametrize("victim", ["agent", "warden"])
+async def test_several_outcomes_in_the_spool_survive_a_kill_and_are_acknowledged_without_a_crash(
+    peer: SchedulerPeer, start_runner: StartRunner, victim: str
+) -> None:
+    runner = await start_runner()
+    peer.ack_reports = False
+    tasks = [peer.task(shell(f"seq {n} {n + 7}")) for n in range(5)]
+    await start_all(peer, tasks)
+    for task in tasks:
+        await peer.outcome(task)
+        await peer.lines(task, 8)
+    if victim == "agent":
+        os.kill(runner.agent_pid, signal.SIGKILL)
+        await peer.next_session(2)
+    else:
+        await runner.kill()
+        runner = await start_runner()
+    agent = runner.agent_pid
+    peer.ack_reports = True
+    # Repeats every report, which is acknowledged this time.
+    peer.session.outbox.put_nowait(None)
+    await peer.next_session(3)
+    await peer.until(lambda: not runner.kept_runs())
+    assert runner.agent_pid == agent
+    assert "KeyError" not in runner.output()
+    assert all(kinds(peer, task)["released"] == 0 for task in tasks)

@@ -72,8 +72,7 @@ class Adoption:
         spooled = self._leases.get(run.key)
         run.ended = True
         if spooled is not None:
-            run.held = spooled
-            spooled.run = run.name
+            run.adopt_outcome(spooled)
         self._runs.add(run)
         self._logs.open(run.lease, run.directory.journal)
         self._logs.ended(run.key)
@@ -90,8 +89,7 @@ class Adoption:
             run.reported = bool(notes.get("reported"))
             self._logs.ended(run.key)
             if spooled is not None:
-                run.held = spooled
-                spooled.run = run.name
+                run.adopt_outcome(spooled)
         else:
             self._adopt_live(run, described, notes)
 

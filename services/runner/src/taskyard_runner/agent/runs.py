@@ -336,7 +336,7 @@ class Runs:
         """A report was not applied; if it was a start, the lease is lost."""
         key = self._reports.starts.get(seq)
         run = self._by_key.get(key) if key is not None else None
-        if run is not None:
+        if run is not None and not run.ended:
             log.warning("run_aborted", task=run.lease.task, generation=run.lease.generation, reason=reason)
             self._abort(run)
 
