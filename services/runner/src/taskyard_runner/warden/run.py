@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from taskyard_runner.warden import extinction, process
+from taskyard_runner.warden import kill, process
 from taskyard_runner.warden.cgroup import Group
 from taskyard_runner.warden.deadline import Deadlines, StopReason
 from taskyard_runner.warden.journal import JournalWriter, Kind
@@ -255,7 +255,7 @@ class Run:
         self._arm()
 
     def _ask_to_end(self) -> None:
-        behind = extinction.followers(self.pid) if self.order.shielded else []
+        behind = kill.followers(self.pid) if self.order.shielded else []
         for pid in behind:
             process.signal_process(pid, signal.SIGTERM)
         if behind:
@@ -293,7 +293,7 @@ class Run:
         if self._group is not None:
             return self._group.kill()
         known = self._listener.known_pids()
-        return extinction.kill_run(self.directory, self.pid, self._pipe_names, known)
+        return kill.kill_run(self.directory, self.pid, self._pipe_names, known)
 
     # -- end
 
