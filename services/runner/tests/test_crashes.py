@@ -23,6 +23,7 @@ from services.runner.tests.runner_process import (
 )
 from services.runner.tests.scheduler_peer import SchedulerPeer, Task
 from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST
+from taskyard.v1.log_pb2 import LOG_SOURCE_RUNNER
 from taskyard.v1.runner_link_service_pb2 import (
     HELD_STATE_RUNNING,
     RUNNER_GOODBYE_REASON_RESTART,
@@ -208,3 +209,41 @@ async def test_several_outcomes_in_the_spool_survive_a_kill_and_are_acknowledged
     assert runner.agent_pid == agent
     assert "KeyError" not in runner.output()
     assert all(kinds(peer, task)["released"] == 0 for task in tasks)
+
+
+@pytest.mark.parametrize("acknowledged", [False, True], ids=["outcome spooled", "outcome acknowledged"])
+async def test_output_of_ended_runs_survives_a_killed_warden(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner, acknowledged: bool
+) -> None:
+    peer.ack_logs = False
+    peer.ack_reports = acknowledged
+    tasks = [peer.task(shell(f"seq {n} {n + 7}")) for n in range(5)]
+    await start_all(peer, tasks)
+    for task in tasks:
+        await peer.outcome(task)
+    # The heartbeat follows the reports, and tells that their acknowledgement has arrived.
+    if acknowledged:
+        await peer.until(lambda: [b for b in peer.session.heartbeats[-1:] if not b.held_count])
+    await runner.kill()
+    # Nothing of it was acknowledged, so nothing of it counts as stored.
+    peer.logs.clear()
+    peer.ack_logs = peer.ack_reports = True
+    again = await start_runner()
+    for n, task in enumerate(tasks):
+        lines = await peer.lines(task, 8)
+        assert [entry.message for entry in lines] == [str(number) for number in range(n, n + 8)]
+        assert kinds(peer, task)["released"] == 0
+    await peer.until(lambda: not again.kept_runs())
+
+
+async def test_the_log_of_a_run_that_lost_its_warden_says_that_output_may_be_missing(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    task = peer.task(shell("echo before; exec sleep 600"))
+    await start_all(peer, [task])
+    await peer.line(task, "before")
+    await runner.kill()
+    await start_runner()
+    lines = await peer.lines(task, 2)
+    assert [entry.message for entry in lines][0] == "before"
+    assert lines[1].source == LOG_SOURCE_RUNNER and "is missing" in lines[1].message

@@ -135,6 +135,23 @@ async def test_several_outcomes_of_functions_in_the_spool_survive_a_killed_agent
         assert [entry.message for entry in await peer.lines(task, 5)][-1] == "unfinished"
 
 
+async def test_output_of_ended_functions_survives_a_killed_warden(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    peer.ack_reports = peer.ack_logs = False
+    tasks = [peer.assign(function("talk")) for _ in range(4)]
+    for task in tasks:
+        await peer.outcome(task)
+    await runner.kill()
+    # Nothing of it was acknowledged, so nothing of it counts as stored.
+    peer.logs.clear()
+    peer.ack_reports = peer.ack_logs = True
+    again = await start_runner(*APP)
+    for task in tasks:
+        assert [entry.message for entry in await peer.lines(task, 5)][-1] == "unfinished"
+    await peer.until(lambda: not [path for path in again.kept_runs() if path.name.startswith("j")])
+
+
 @pytest.mark.parametrize("step", ["agent.run_ended", "agent.outcome_saved", "agent.report_sent"])
 @pytest.mark.parametrize("name", ["add", "talk"])
 async def test_a_result_outlives_the_agent_that_had_it_in_hand(

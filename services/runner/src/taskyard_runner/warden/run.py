@@ -69,7 +69,8 @@ class Run:
         self.result: Message | None = None
         self.start_time = 0.0
         self.notes: dict[str, Any] = {}
-        self.journal = JournalWriter(f"{directory}/journal", log_limit)
+        named = b"" if order.host else json.dumps(order.meta).encode()
+        self.journal = JournalWriter(f"{directory}/journal", log_limit, named)
         self._deadlines = Deadlines(order, order.lease_until)
         self._loop = loop
         self._listener = listener
