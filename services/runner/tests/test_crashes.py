@@ -245,5 +245,5 @@ async def test_the_log_of_a_run_that_lost_its_warden_says_that_output_may_be_mis
     await runner.kill()
     await start_runner()
     lines = await peer.lines(task, 2)
-    assert [entry.message for entry in lines][0] == "before"
+    assert lines[0].message == "before"
     assert lines[1].source == LOG_SOURCE_RUNNER and "is missing" in lines[1].message

@@ -315,6 +315,50 @@ async def test_rule_10_a_refused_checkpoint_is_acknowledged_with_the_reason(site
     assert runner.connected
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [errors.StorageUnavailable("unknown"), errors.Internal("c1"), errors.Overloaded("taskdb", "1 call")],
+    ids=["unavailable", "internal", "overloaded"],
+)
+async def test_rule_10_a_checkpoint_that_cannot_be_stored_now_is_asked_for_again(
+    site: Site, failure: errors.TaskyardError
+) -> None:
+    runner = await site.runner()
+    site.taskdb.add_tasks()
+    lease = (await runner.next_assignment()).lease
+    site.taskdb.failures["WriteCheckpoint"] = [failure]
+    pieces = chunks(lease, b"a" * 600_000)
+    for chunk in pieces:
+        await runner.send(checkpoint_chunk=chunk)
+    retry = (await runner.message("checkpoint_retry")).checkpoint_retry
+    assert (retry.lease, retry.sequence) == (lease, 1)
+    assert retry.status.code == failure.code
+    for chunk in pieces:
+        await runner.send(checkpoint_chunk=chunk)
+    ack = (await runner.message("checkpoint_ack")).checkpoint_ack
+    assert (ack.sequence, ack.status.code) == (1, 0)
+    assert site.taskdb.checkpoints[lease.task] == (1, b"a" * 600_000)
+
+
+async def test_rule_10_an_upload_that_failed_half_way_may_begin_again(site: Site) -> None:
+    runner = await site.runner()
+    site.taskdb.add_tasks()
+    lease = (await runner.next_assignment()).lease
+    data = b"a" * 10_000_000
+    pieces = chunks(lease, data)
+    site.taskdb.failures["WriteCheckpoint"] = [errors.StorageUnavailable("unknown")]
+    for chunk in pieces[:-1]:
+        await runner.send(checkpoint_chunk=chunk)
+        await runner.heartbeat_acked(await runner.heartbeat())
+        if runner.messages("checkpoint_retry"):
+            break
+    assert runner.messages("checkpoint_retry"), "noticed before the last piece"
+    for chunk in pieces:
+        await runner.send(checkpoint_chunk=chunk)
+    await runner.message("checkpoint_ack")
+    assert site.taskdb.checkpoints[lease.task] == (1, data)
+
+
 async def test_rule_11_welcome_names_the_windows(site: Site) -> None:
     runner = await site.runner()
     assert runner.welcome is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from taskyard.v1 import lease_pb2
 from taskyard.v1.runner_link_service_pb2 import (
     CheckpointAck,
+    CheckpointRetry,
     Command,
     ConnectResponse,
     FlowControl,
@@ -90,6 +91,10 @@ class Outbox:
 
     def acknowledge_checkpoint(self, message: CheckpointAck) -> None:
         self._bulk.append(ConnectResponse(checkpoint_ack=message))
+        self._wake()
+
+    def retry_checkpoint(self, message: CheckpointRetry) -> None:
+        self._bulk.append(ConnectResponse(checkpoint_retry=message))
         self._wake()
 
     def goodbye(self, message: ServerGoodbye) -> None:

@@ -43,8 +43,9 @@ RULES
    report with seq 0.
  9 Logs are numbered per run, acked by LogAck, sent behind reports, and may be dropped oldest
    first when the agent's buffer is full (dropped_count tells).
-10 A checkpoint is acked by CheckpointAck once stored; its file is kept until then.  One upload
-   at a time per task; chunks of different tasks may interleave.
+10 A checkpoint is acked by CheckpointAck once stored or refused for good; its file is kept until
+   then.  CheckpointRetry says that it could not be stored now: the agent uploads it again, from
+   its first chunk.  One upload at a time per task; chunks of different tasks may interleave.
 11 Windows: at most flow.max_unacked_reports / max_unacked_bytes in flight; heartbeats are
    never counted.  The server may change the window at any time.  Overrun by more than 2x:
    RESOURCE_EXHAUSTED/WINDOW_EXCEEDED.

@@ -78,7 +78,7 @@ class Adoption:
         self._logs.open(run.lease, run.directory.journal)
         self._logs.ended(run.key)
         if spooled is None:
-            self._runs.report_lost(run.held)
+            self._runs.report_lost(run)
 
     def ship(self, journals: Iterable[Journal]) -> None:
         """Ship the output of ended runs; one whose outcome is not in the spool was acknowledged, or lost."""

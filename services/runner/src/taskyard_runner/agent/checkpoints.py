@@ -19,6 +19,10 @@ from taskyard_runner.agent.leases import RunKey, key_of
 MAX_BYTES = 10 << 20
 _CHUNK_BYTES = 256 * 1024
 _MAX_CONTENT_TYPE = 127
+_FIRST_DELAY = 0.5
+_LONGEST_DELAY = 10.0
+# An outcome does not wait for a checkpoint on which storage has failed so often by a mistake of its own.
+_MAX_FAILURES = 3
 
 log = get_log(__name__)
 
@@ -49,6 +53,11 @@ class _Upload:
         self.offset = 0
         self.whole = False
         self.waiters: dict[int, list[asyncio.Future[str]]] = {}
+        # Uploads of the current one that storage did not take: since the last success, and by its mistake.
+        self.tries = 0
+        self.failures = 0
+        self.resting = False
+        self.flushed: list[asyncio.Future[None]] = []
 
     def offer(self, kept: _Kept) -> None:
         if self.current is None:
@@ -61,7 +70,7 @@ class _Upload:
 
     def chunk(self) -> CheckpointChunk | None:
         """The next piece; None if there is nothing to send."""
-        if self.current is None or self.whole:
+        if self.current is None or self.whole or self.resting:
             return None
         with (self.directory / str(self.current.sequence)).open("rb") as file:
             file.seek(self.offset)
@@ -90,7 +99,32 @@ class _Upload:
         if self.current is not None:
             self._forget(self.current, error)
         self.current, self.following = self.following, None
+        self.tries = self.failures = 0
+        self.resting = False
         self.rewind()
+        self._tell_flushed()
+
+    def retry(self, *, unavailable: bool) -> float:
+        """The one under way was not stored; the delay after which it is to be sent again."""
+        delay = min(_LONGEST_DELAY, _FIRST_DELAY * (1 << self.tries))
+        self.tries = min(self.tries + 1, 10)
+        self.failures += not unavailable
+        self.resting = True
+        self.rewind()
+        self._tell_flushed()
+        return delay
+
+    @property
+    def holds_up(self) -> bool:
+        """Whether an outcome is to wait: after it the checkpoint would be refused."""
+        return self.current is not None and self.failures < _MAX_FAILURES
+
+    def _tell_flushed(self) -> None:
+        if not self.holds_up:
+            for waiter in self.flushed:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self.flushed.clear()
 
     def rewind(self) -> None:
         self.offset = 0
@@ -205,17 +239,41 @@ class Uploads:
             upload.decided(error)
             self._wake()
 
-    def pending(self, key: RunKey) -> asyncio.Future[str] | None:
-        """The newest checkpoint of the run, if it is not stored yet."""
+    def retry(self, key: RunKey, sequence: int, *, unavailable: bool) -> None:
+        """A checkpoint was not stored: it is uploaded again after a while."""
         upload = self._uploads.get(key)
-        newest = (upload.following or upload.current) if upload is not None else None
-        return self.stored(key, newest.sequence) if newest is not None else None
+        if upload is None or upload.current is None or upload.current.sequence != sequence or upload.resting:
+            return
+        if self._active == key:
+            self._active = None
+        delay = upload.retry(unavailable=unavailable)
+        log.warning("checkpoint_delayed", task=key[0], generation=key[1], retry_after=delay)
+        asyncio.get_running_loop().call_later(delay, self._resume, upload, upload.current)
+
+    def _resume(self, upload: _Upload, kept: _Kept) -> None:
+        if upload.current is kept:
+            upload.resting = False
+            self._wake()
+
+    def holds_up(self, key: RunKey) -> bool:
+        """Whether the run has a checkpoint that is to be stored before its outcome."""
+        upload = self._uploads.get(key)
+        return upload is not None and upload.holds_up
+
+    async def flush(self, key: RunKey) -> None:
+        """Returns once no checkpoint of the run holds its outcome up."""
+        upload = self._uploads.get(key)
+        if upload is not None and upload.holds_up:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            upload.flushed.append(future)
+            await future
 
     def rewind(self) -> None:
         """A new session: what is not acknowledged is sent again."""
         self._active = None
         for upload in self._uploads.values():
             upload.rewind()
+            upload.resting = False
 
     def drop(self, key: RunKey) -> None:
         """The run is over."""

@@ -29,7 +29,7 @@ class Journal(NamedTuple):
 
 
 def rescue_journals(runs_directory: str, known: Collection[str]) -> list[Journal]:
-    """Move each journal of an unknown run into a directory of its own; what else the run left stays behind."""
+    """Move each journal of an unknown run into a directory of its own; the rest of its files stays."""
     rescued = []
     for name in sorted(set(os.listdir(runs_directory)) - set(known)):
         path = Path(runs_directory, name, "journal")

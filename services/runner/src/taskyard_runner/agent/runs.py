@@ -43,8 +43,6 @@ from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.protocol import Message
 
-# How long an outcome waits for the run's last checkpoint: after it, the checkpoint would be refused.
-_CHECKPOINT_WAIT = 15.0
 _VERDICTS = {LEASE_ACTION_CANCEL: StopReason.CANCEL, LEASE_ACTION_PAUSE: StopReason.PAUSE}
 
 T = TypeVar("T")
@@ -215,7 +213,7 @@ class Runs:
                 self.close_logs(run)
             else:
                 run.logs_shipped = True
-            if end.wrote or (kind != "succeeded" and self._uploads.pending(run.key) is not None):
+            if end.wrote or (kind != "succeeded" and self._uploads.holds_up(run.key)):
                 self.spawn(self._deliver(run, reports.pop()))
             else:
                 reports[-1].log_sequence = 0
@@ -248,13 +246,9 @@ class Runs:
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
         report.log_sequence = await self._logs.last_sequence(run.key)
         if report.WhichOneof("report") != "succeeded":
-            await self._flush_checkpoint(run)
+            # While storage is away the outcome could not be stored either.
+            await self._uploads.flush(run.key)
         self._report(run.held, report)
-
-    async def _flush_checkpoint(self, run: AgentRun) -> None:
-        pending = self._uploads.pending(run.key)
-        if pending is not None:
-            await asyncio.wait([pending], timeout=_CHECKPOINT_WAIT)
 
     def abandon(self, run: AgentRun) -> None:
         """Say nothing about a run: somebody else has the task."""
@@ -317,11 +311,17 @@ class Runs:
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
         self._leases.add(held)
 
-    def report_lost(self, held: Held) -> None:
-        """A run that ended with an earlier warden."""
-        self._leases.add(held)
-        told = "the runner was killed or the host restarted"
-        self._report(held, outcome.released(RELEASE_REASON_LOST, told))
+    def report_lost(self, run: AgentRun) -> None:
+        """A run that ended with an earlier warden is given back, after its last checkpoint is stored."""
+        self._leases.add(run.held)
+        run.held.change(HELD_STATE_ENDED)
+        self._uploads.open(run.lease, run.directory.uploads, run.checkpoint_sequence)
+        self.spawn(self._give_back(run))
+
+    async def _give_back(self, run: AgentRun) -> None:
+        await self._uploads.flush(run.key)
+        message = "the runner was killed or the host restarted"
+        self._report(run.held, outcome.released(RELEASE_REASON_LOST, message))
 
     def acknowledged(self, through_seq: int) -> None:
         """Reports up to this one are decided."""
