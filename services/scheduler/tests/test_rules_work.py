@@ -256,6 +256,34 @@ async def test_rule_13_a_cancel_reaches_the_runner_at_once_and_is_repeated_until
     assert list(ack.verdicts) == []
 
 
+async def test_rule_13_a_cancel_that_comes_before_the_answer_to_the_claim_keeps_the_task_from_its_runner(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = await site.runner()
+    claimed, proceed = asyncio.Event(), asyncio.Event()
+    pop_tasks = site.scheduler.taskdb.pop_tasks
+
+    async def answer_late(request: lease_service_pb2.PopTasksRequest) -> lease_service_pb2.PopTasksResponse:
+        response = await pop_tasks(request)
+        claimed.set()
+        await proceed.wait()
+        return response
+
+    monkeypatch.setattr(site.scheduler.taskdb, "pop_tasks", answer_late)
+    (name,) = site.taskdb.add_tasks()
+    await claimed.wait()
+    lease = site.taskdb.tasks[name].lease
+    site.taskdb.cancel(name)
+    await runner.message("command")
+    proceed.set()
+    request = await site.taskdb.called("ReportRuns")
+    assert [(item.report.lease, item.report.WhichOneof("report")) for item in request.reports] == [
+        (lease, "released")
+    ]
+    # It was queued again by this taskdb, which knows no cancel; the lease that was cancelled was not sent.
+    assert (await runner.next_assignment()).lease.generation == 2
+
+
 async def test_rule_13_a_cancel_is_repeated_after_a_reconnect(site: Site) -> None:
     runner = await site.runner()
     (name,) = site.taskdb.add_tasks()

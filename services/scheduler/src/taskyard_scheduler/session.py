@@ -41,6 +41,7 @@ class Surroundings(Protocol):
     def submit_renewal(self, session: Session) -> None: ...
     def capacity_changed(self, session: Session) -> None: ...
     def profile_changed(self, session: Session) -> None: ...
+    def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None: ...
 
 
 class Session:
@@ -220,10 +221,15 @@ class Session:
 
     def tell(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
         """Leases whose holder must act, as soon as taskdb says so; acks repeat them."""
-        told = list(verdicts)
-        self._verdicts.add(told, now)
-        if told:
-            self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=told)))
+        added = list(verdicts)
+        self._verdicts.add(added, now)
+        if not added:
+            return
+        withdrawn = self.outbox.withdraw_assignments({convert.run_key(verdict.lease) for verdict in added})
+        for assignment in withdrawn:
+            self.capacity.withdraw(convert.run_key(assignment.lease))
+        self._around.give_back(self.runner_id, withdrawn)
+        self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=added)))
 
     def update_runner(self, runner: runner_pb2.Runner) -> None:
         """An administrator changed drain or labels, or deleted the runner."""
@@ -387,6 +393,10 @@ class Session:
         """
         if self.over or self.closing or self.draining:
             return assignments
+        # taskdb may have asked for a stop before it was known here who has the task.
+        stopped = [a for a in assignments if self._verdicts.has(convert.run_key(a.lease))]
+        if stopped:
+            assignments = [a for a in assignments if a not in stopped]
         expire_time = claim_time + self._config.first_lease
         accounted = self.capacity.budget is not None
         for assignment in assignments:
@@ -394,7 +404,7 @@ class Session:
             key = convert.run_key(assignment.lease)
             self.capacity.send(key, convert.run(assignment, expire_time, accounted=accounted))
         self.outbox.assign(assignments)
-        return ()
+        return stopped
 
     # ---- the end (rules 2, 6, 14)
 

@@ -21,6 +21,10 @@ class Verdicts:
         for verdict in verdicts:
             self._said[convert.run_key(verdict.lease)] = (now, verdict)
 
+    def has(self, key: RunKey) -> bool:
+        """Whether the holder of this run must act."""
+        return key in self._said
+
     def forget(self, key: RunKey) -> None:
         """The run is over, or the agent has dropped it."""
         self._said.pop(key, None)

@@ -21,13 +21,18 @@ class Ended(NamedTuple):
     wrote: bool
 
 
+def implies_start(outcome: RunReport) -> bool:
+    """Whether an outcome counts as an attempt; that of a run that was stopped before it ran does not."""
+    return outcome.WhichOneof("report") not in ("released", "cancelled")
+
+
 def reports_of(end: Ended) -> list[RunReport]:
     """What is to be reported, the outcome last: before it its start and its last progress, if untold."""
     outcome, held = end.outcome, end.run.held
     if outcome is None:
         return []
     reports = []
-    if not end.run.started and outcome.WhichOneof("report") != "released":
+    if not end.run.started and implies_start(outcome):
         report = _report(end, end.begin_time)
         report.started.handle = end.handle
         report.started.checkpoint_sequence = end.run.checkpoint_sequence

@@ -8,11 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from taskyard.v1.lease_pb2 import (
-    LEASE_ACTION_ABORT,
-    LEASE_ACTION_CANCEL,
-    LEASE_ACTION_PAUSE,
     RELEASE_REASON_LOST,
     Assignment,
+    LeaseRef,
     LeaseVerdict,
     ReleaseReason,
     RunReport,
@@ -28,7 +26,8 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_runner.agent import outcome, unstarted
 from taskyard_runner.agent.checkpoints import Uploads
-from taskyard_runner.agent.ended import Ended, reports_of
+from taskyard_runner.agent.early_stops import REASONS, EarlyStops
+from taskyard_runner.agent.ended import Ended, implies_start, reports_of
 from taskyard_runner.agent.executor import Executor, Taker, WardenExecutor
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
 from taskyard_runner.agent.log_lines import timestamp
@@ -42,8 +41,6 @@ from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.protocol import Message
-
-_VERDICTS = {LEASE_ACTION_CANCEL: StopReason.CANCEL, LEASE_ACTION_PAUSE: StopReason.PAUSE}
 
 T = TypeVar("T")
 
@@ -80,6 +77,7 @@ class Runs:
         self._by_key: dict[RunKey, AgentRun] = {}
         self._by_name: dict[str, AgentRun] = {}
         self._reports = Reports(spool)
+        self._early_stops = EarlyStops()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # -- taking work on
@@ -93,12 +91,22 @@ class Runs:
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
         """Start a run whose first lease lasts until then."""
         ASSIGNMENT_RECEIVED.hit()
+        if (reason := self._early_stops.take(assignment.lease)) is not None:
+            self._refuse_stopped(assignment.lease, reason)
+            return
         if self.functions is not None and assignment.spec.execution.HasField("function"):
             self.functions.accept(assignment, until, total_until)
             return
         run = self._preparation.begin(assignment, until)
         self.take(run)
         run.preparing = self.spawn(self._prepare(run, assignment, total_until))
+
+    def _refuse_stopped(self, lease: LeaseRef, reason: StopReason) -> None:
+        log.info("assignment_stopped", task=lease.task, generation=lease.generation, reason=reason)
+        if reason != StopReason.ABORT:
+            held = Held(lease, "", 0.0)
+            self._leases.add(held)
+            self._report(held, unstarted.stopped(reason))
 
     def take(self, run: AgentRun) -> None:
         """Hold a run from now on."""
@@ -183,7 +191,7 @@ class Runs:
             # Aborted, or never begun because its lease had ended: somebody else has the task.
             self.abandon(run)
             return
-        if not run.started:
+        if not run.started and implies_start(report):
             self._reports.append(run.held, RunReport(started=RunStarted()))
         report.time.CopyFrom(timestamp(result["end_time"]))
         self.spawn(self._deliver(run, report))
@@ -347,15 +355,17 @@ class Runs:
         run = self._by_key.get(key_of(verdict.lease))
         if run is None or run.lease.lease_id != verdict.lease.lease_id:
             self._leases.disown(verdict.lease)
+            self._early_stops.add(verdict)
             return
-        if run.ended:
+        reason = REASONS.get(verdict.action)
+        if run.ended or reason is None:
             return
-        if verdict.action == LEASE_ACTION_ABORT:
+        if reason == StopReason.ABORT:
             log.warning(
                 "run_aborted", task=run.lease.task, generation=run.lease.generation, reason=verdict.reason
             )
             self._abort(run)
-        elif (reason := _VERDICTS.get(verdict.action)) is not None:
+        else:
             grace = seconds(verdict.grace_period) if verdict.HasField("grace_period") else run.grace
             self.stop(run, reason, min(grace, run.grace))
 

@@ -20,7 +20,7 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.row import Row, again
 from taskyard_taskdb.domain.rules.common import in_phases
 from taskyard_taskdb.domain.task import LeaseState
-from taskyard_taskdb.domain.words import Overlap, PendingReason, Phase, RunState
+from taskyard_taskdb.domain.words import Action, Overlap, PendingReason, Phase, RunState
 
 SCHEDULED = frozenset({Phase.SCHEDULED})
 RUNNING = frozenset({Phase.RUNNING})
@@ -68,9 +68,10 @@ def imply_start(draft: Draft, event: HolderEvent) -> None:
 
 
 def begin(draft: Draft, time: datetime, checkpoint: int) -> None:
-    """SCHEDULED -> RUNNING."""
+    """SCHEDULED -> RUNNING. A run that starts after a cancel was acknowledged charges no attempt."""
+    charged = draft.task.requested is not Action.CANCEL
     pinned = draft.lease.action is not None and draft.lease.action.deadline <= draft.now
-    draft.set(phase=Phase.RUNNING, attempt=draft.task.attempt + 1, start_time=time)
+    draft.set(phase=Phase.RUNNING, attempt=draft.task.attempt + charged, start_time=time)
     draft.set_lease(
         start_time=time,
         sign_time=draft.now,
@@ -155,7 +156,7 @@ ROWS = (
     ),
     Row(
         "start", (Started,), SCHEDULED, Phase.RUNNING,
-        Word.TASK_STARTED, "R", "attempt + 1", act=start,
+        Word.TASK_STARTED, "R", "attempt + 1, unless a cancel was asked for", act=start,
     ),
     Row(
         "start_repeated", (Started,), STARTED, None,
