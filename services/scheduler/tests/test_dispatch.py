@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -215,3 +216,17 @@ async def test_a_runner_key_is_asked_for_once_in_a_while_not_with_every_call(sit
         agent = await site.agent(f"runner-{n}", key=key)
         await agent.connect()
     assert [request.key for request in site.taskdb.requests("VerifyApiKey")].count(key) == 1
+
+
+async def test_what_a_claim_got_whose_answer_was_lost_for_too_long_is_given_back_at_once(site: Site) -> None:
+    runner = await site.runner()
+    site.taskdb.lose_answers = 1000
+    site.taskdb.add_tasks()
+    began = time.monotonic()
+    # The first lease of the quick settings is 2 s: after that the assignment is of no use to the runner.
+    while time.monotonic() - began < 2.5:
+        await site.taskdb.called("PopTasks", len(site.taskdb.requests("PopTasks")) + 1)
+    site.taskdb.lose_answers = 0
+    request = await site.taskdb.called("ReportRuns")
+    assert [item.report.WhichOneof("report") for item in request.reports] == ["released"]
+    assert (await runner.next_assignment()).lease.generation == 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Coroutine, Sequence, Set
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from taskyard import errors, tracing
 from taskyard.v1 import lease_pb2
@@ -32,6 +32,8 @@ from taskyard_scheduler.session import Session
 # or the tasks are locked.
 HOLD_SECONDS = 1.0
 MAX_RUNNERS = 1000
+# For so many first leases it is tried to give back what a claim got whose answer was lost.
+RETURN_LEASES = 8
 
 CLAIMED = failpoint.declare("dispatch.claimed")
 
@@ -80,7 +82,7 @@ class Dispatcher:
         self._backoff = backoff or Backoff()
         self._woken = asyncio.Event()
         self._held_back: dict[str, float] = {}
-        self._claim_pops: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
         """Something may be possible that was not before."""
@@ -165,13 +167,32 @@ class Dispatcher:
                 response = await self._taskdb.pop_tasks(request)
             except errors.TaskyardError as error:
                 log.warning("claim_failed", runners=len(request.runners), error=str(error))
-                if not error.retryable or self._clock() - claim_time >= self._config.first_lease:
+                if not error.retryable:
+                    return None
+                if self._clock() - claim_time >= self._config.first_lease:
+                    self._in_background(self._return_late(request))
                     return None
                 await asyncio.sleep(self._backoff.next())
             else:
                 self._backoff.reset()
                 _claim_duration.add(self._clock() - claim_time, {})
                 return response
+
+    async def _return_late(self, request: PopTasksRequest) -> None:
+        """Give back what a claim got that was not answered in time: its runners can no longer use it."""
+        backoff = Backoff()
+        give_up = self._clock() + RETURN_LEASES * self._config.first_lease
+        while self._clock() < give_up:
+            await asyncio.sleep(backoff.next())
+            try:
+                response = await self._taskdb.pop_tasks(request)
+            except errors.TaskyardError as error:
+                if error.retryable:
+                    continue
+                return
+            for pop, result in zip(request.runners, response.results, strict=True):
+                self._give_back(pop.runner_id, list(result.assignments))
+            return
 
     def _hand_out(
         self,
@@ -224,9 +245,12 @@ class Dispatcher:
 
     def _start_claim(self, claim: Claim, plan: RunnerPlan) -> None:
         claim.pop_started()
-        task = asyncio.create_task(self._pop_for_claim(claim, plan))
-        self._claim_pops.add(task)
-        task.add_done_callback(self._claim_pops.discard)
+        self._in_background(self._pop_for_claim(claim, plan))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def pop_for_claim(self, claim: Claim) -> None:
         """Make the pop of a claim now, for whatever lanes are known to have work for it."""

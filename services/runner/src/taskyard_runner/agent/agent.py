@@ -292,7 +292,10 @@ class Agent:
             return
         until = self._leases.first_lease(assignment.heartbeat_id, seconds(assignment.lease_ttl))
         if until is None or boottime() >= until:
+            # Given back at once: taskdb counts its lease from the claim, and may keep the task for longer.
             log.warning("assignment_expired", task=lease.task, generation=lease.generation)
+            message = "the assignment arrived after its first lease had ended"
+            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         elif self._drain.active:
             self._runs.refuse(assignment, RELEASE_REASON_DRAINED, "the runner drains")
         elif self._spool.full:
