@@ -1,12 +1,14 @@
 """Watches, logs and waits go on over broken connections and restarts, without gap or repeat."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from clients.python.tests.task_server import KEY, TaskServer, serving
-from taskyard import Client, EventType, LogSource, Phase, Stream, command, errors
+from taskyard import Client, EventType, LogSource, Phase, Stream, command, errors, patience
+from taskyard.channel import client_channel_options
 from taskyard.stream import responses
 from taskyard.v1 import log_pb2, task_pb2
 from taskyard.v1 import task_service_pb2 as pb
@@ -222,3 +224,19 @@ async def test_a_cancellation_that_meets_an_answer_is_not_lost(rounds: int) -> N
     else:
         assert (await reading).resume_token == "k1"
     await source.aclose()
+
+
+async def test_a_broken_stream_is_opened_again_every_second_however_long_the_server_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays: list[float] = []
+
+    async def note(delay: float) -> None:
+        delays.append(delay)
+
+    monkeypatch.setattr(patience, "asyncio", SimpleNamespace(sleep=note))
+    patient = patience.Patience(60.0)
+    for _ in range(20):
+        await patient.wait(errors.Unavailable(message="gone"))
+    assert max(delays) <= 1.0
+    assert dict(client_channel_options())["grpc.max_reconnect_backoff_ms"] <= 1000

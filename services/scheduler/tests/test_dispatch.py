@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from services.scheduler.tests.conftest import Site, SiteMaker
 from taskyard import errors, tracing
 from taskyard.v1 import api_key_pb2, common_pb2, lease_service_pb2, runner_pb2, task_pb2
+from taskyard_scheduler import queue_watch
 from tests.harness.link_runner import LinkRunner, registration
 
 
@@ -230,3 +232,24 @@ async def test_what_a_claim_got_whose_answer_was_lost_for_too_long_is_given_back
     request = await site.taskdb.called("ReportRuns")
     assert [item.report.WhichOneof("report") for item in request.reports] == ["released"]
     assert (await runner.next_assignment()).lease.generation == 2
+
+
+async def test_the_watch_is_opened_again_every_second_however_long_taskdb_was_away(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runners hold their logs back until it is open again."""
+    delays: list[float] = []
+    done = asyncio.Event()
+
+    async def note(delay: float) -> None:
+        delays.append(delay)
+        if len(delays) == 20:
+            done.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(queue_watch, "asyncio", SimpleNamespace(sleep=note))
+    await site.runner()
+    await site.taskdb.stop()
+    async with asyncio.timeout(20):
+        await done.wait()
+    assert max(delays) <= 1.0

@@ -104,7 +104,7 @@ class LogFlush:
                 group.create_task(self._work())
 
     async def _work(self) -> None:
-        backoff = Backoff()
+        backoff = Backoff(longest=1.0)
         while True:
             backlog = await self._ready.get()
             if await self._store(backlog):
