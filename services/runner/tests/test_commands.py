@@ -10,7 +10,6 @@ from services.runner.tests.conftest import StartRunner
 from services.runner.tests.runner_process import Gate, RunnerProcess, command, shell, variables
 from services.runner.tests.scheduler_peer import SchedulerPeer, Task
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT, ERROR_CLASS_TRANSIENT, Payload
-from taskyard.v1.lease_pb2 import RELEASE_REASON_NO_CAPACITY
 from taskyard.v1.log_pb2 import LOG_SOURCE_STDERR, LOG_SOURCE_STDOUT
 
 
@@ -135,12 +134,3 @@ async def _fails_to_start(peer: SchedulerPeer, task: Task) -> bool:
     failures = [r.failed.error for r in peer.reports[task.key] if r.WhichOneof("report") == "failed"]
     assert all((e.code, e.error_class) == ("START_FAILED", ERROR_CLASS_TRANSIENT) for e in failures)
     return bool(failures)
-
-
-async def test_an_assignment_that_arrives_after_its_first_lease_is_given_back(
-    peer: SchedulerPeer, runner: RunnerProcess
-) -> None:
-    peer.first_lease = 0.001
-    task = peer.assign(command("true"))
-    assert (await peer.outcome(task)).released.reason == RELEASE_REASON_NO_CAPACITY
-    assert len(peer.reports[task.key]) == 1

@@ -23,7 +23,7 @@ RULES
  3 Assignments never exceed the free capacity of the last hello or heartbeat plus prefetch
    minus what was assigned since.  Each has a short first lease and names the last
    heartbeat the scheduler had received; the lease counts from that heartbeat's sending.
-   An assignment whose lease has run out is dropped; one for a (task, generation) the agent
+   An assignment whose lease has run out is released; one for a (task, generation) the agent
    already has is the same assignment again.
  4 An agent that takes assignments on lists them in a heartbeat within 1 s; what it does not
    want it gives back with a released report.

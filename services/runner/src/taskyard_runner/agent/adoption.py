@@ -18,6 +18,7 @@ from taskyard_runner.agent.runs import Runs
 from taskyard_runner.agent.selftest import META
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.journal import note_cut
 from taskyard_runner.warden.protocol import Message
 
 log = get_log(__name__)
@@ -74,6 +75,9 @@ class Adoption:
         run.ended = True
         if spooled is not None:
             run.adopt_outcome(spooled)
+        else:
+            # One whose outcome is in the spool had ended, so that its journal is whole.
+            note_cut(str(run.directory.journal))
         self._runs.add(run)
         self._logs.open(run.lease, run.directory.journal)
         self._logs.ended(run.key)

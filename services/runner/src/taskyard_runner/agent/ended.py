@@ -19,11 +19,14 @@ class Ended(NamedTuple):
     handle: str
     # It has written a journal.
     wrote: bool
+    # It is certain that it ran, though its start may not have been reported.
+    began: bool = False
 
 
-def implies_start(outcome: RunReport) -> bool:
-    """Whether an outcome counts as an attempt; that of a run that was stopped before it ran does not."""
-    return outcome.WhichOneof("report") not in ("released", "cancelled")
+def implies_start(outcome: RunReport, *, began: bool = False) -> bool:
+    """Whether a start is to be reported with an outcome; not for a run that was stopped before it ran."""
+    kind = outcome.WhichOneof("report")
+    return kind != "released" and (began or kind != "cancelled")
 
 
 def reports_of(end: Ended) -> list[RunReport]:
@@ -32,7 +35,7 @@ def reports_of(end: Ended) -> list[RunReport]:
     if outcome is None:
         return []
     reports = []
-    if not end.run.started and implies_start(outcome):
+    if not end.run.started and implies_start(outcome, began=end.began):
         report = _report(end, end.begin_time)
         report.started.handle = end.handle
         report.started.checkpoint_sequence = end.run.checkpoint_sequence

@@ -257,7 +257,8 @@ class FunctionPool:
             host.note_pace(end - begin)
             host.kept.add(name)
             run.has_files = run.has_files or wrote
-            ended.append(Ended(run, function_outcome.told(run, told), begin, end, host.handle, wrote))
+            outcome = function_outcome.told(run, told)
+            ended.append(Ended(run, outcome, begin, end, host.handle, wrote, began=True))
         self._runs.conclude_all(ended)
         self.hosts.leave_if_idle(host)
         self.wake()

@@ -12,7 +12,6 @@ from typing import Any
 
 from taskyard_runner.warden import kill
 from taskyard_runner.warden.cgroup import Hierarchy
-from taskyard_runner.warden.journal import note_cut
 from taskyard_runner.warden.run import boot_id
 
 _ROUNDS = 200
@@ -59,8 +58,6 @@ def kill_leftovers(runs_directory: str, lost: list[LostRun], hierarchy: Hierarch
             break
         time.sleep(_PAUSE_SECONDS)
     _clean(lost)
-    for run in lost:
-        note_cut(f"{runs_directory}/{run.run}/journal")
     return left
 
 
