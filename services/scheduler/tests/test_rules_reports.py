@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -418,7 +419,14 @@ async def test_rule_12_many_assignments_share_a_message_of_bounded_size(site: Si
     assert max(m.ByteSize() for m in runner.messages("assignments")) < 512 * 1024
 
 
-async def test_rule_12_a_runner_that_does_not_read_delays_nobody_else(site: Site) -> None:
+async def test_rule_12_a_runner_that_does_not_read_delays_nobody_else(make_site: SiteMaker) -> None:
+    # 50 MB pass through this one process: on a busy machine that takes longer than the quick settings allow
+    # between two heartbeats.
+    site = await make_site(
+        heartbeat_interval=timedelta(seconds=10),
+        lease_duration=timedelta(seconds=30),
+        first_lease=timedelta(seconds=15),
+    )
     frozen, other = await site.runner(capacity=100), await site.runner("runner-2")
     frozen._reading.clear()
     site.taskdb.add_tasks(50, pinned="runner-1", payload={"raw": b"x" * 1_000_000})
