@@ -102,7 +102,7 @@ class _Upload:
         self.tries = self.failures = 0
         self.resting = False
         self.rewind()
-        self._tell_flushed()
+        self._notify_flushed()
 
     def retry(self, *, unavailable: bool) -> float:
         """The one under way was not stored; the delay after which it is to be sent again."""
@@ -111,7 +111,7 @@ class _Upload:
         self.failures += not unavailable
         self.resting = True
         self.rewind()
-        self._tell_flushed()
+        self._notify_flushed()
         return delay
 
     @property
@@ -119,7 +119,7 @@ class _Upload:
         """Whether an outcome is to wait: after it the checkpoint would be refused."""
         return self.current is not None and self.failures < _MAX_FAILURES
 
-    def _tell_flushed(self) -> None:
+    def _notify_flushed(self) -> None:
         if not self.holds_up:
             for waiter in self.flushed:
                 if not waiter.done():
