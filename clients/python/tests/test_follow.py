@@ -1,12 +1,14 @@
 """Watches, logs and waits resume after broken connections and restarts, without gaps or repeats."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from clients.python.tests.task_server import KEY, TaskServer, serving
-from taskyard import Client, EventType, LogSource, Phase, Stream, command, errors
+from taskyard import Client, EventType, LogSource, Phase, Stream, command, errors, retry_timer
+from taskyard.channel import client_channel_options
 from taskyard.stream import responses
 from taskyard.v1 import log_pb2, task_pb2
 from taskyard.v1 import task_service_pb2 as pb
@@ -222,3 +224,19 @@ async def test_cancellation_that_races_with_a_response_is_not_lost(rounds: int) 
     else:
         assert (await reading).resume_token == "k1"
     await source.aclose()
+
+
+async def test_broken_stream_reconnects_every_second_during_a_long_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays: list[float] = []
+
+    async def record(delay: float) -> None:
+        delays.append(delay)
+
+    monkeypatch.setattr(retry_timer, "asyncio", SimpleNamespace(sleep=record))
+    timer = retry_timer.RetryTimer(60.0)
+    for _ in range(20):
+        await timer.wait(errors.Unavailable(message="gone"))
+    assert max(delays) <= 1.0
+    assert dict(client_channel_options())["grpc.max_reconnect_backoff_ms"] <= 1000

@@ -78,6 +78,9 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         self.first_lease = welcome.pop("first_lease", 15.0)
         self.welcome = welcome
         self.ack_heartbeats = self.ack_reports = self.ack_logs = self.ack_checkpoints = True
+        # Errors for the next checkpoints, and whether they are sent as CheckpointRetry.
+        self.checkpoint_failures: list[errors.TaskyardError] = []
+        self.checkpoint_retries = True
         self.refuse: errors.TaskyardError | None = None
         self.reject: Callable[[lease_pb2.RunReport], Status | None] = lambda report: None
         self.verdicts: list[lease_pb2.LeaseVerdict] = []
@@ -309,11 +312,22 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         header = self._header
         if chunk.last and self.ack_checkpoints:
             assert hashlib.sha256(self._incoming).digest() == header.sha256
-            self.checkpoints[header.task] = (header, bytes(self._incoming))
             lease = lease_pb2.LeaseRef(
                 task=header.task, generation=header.generation, lease_id=header.lease_id
             )
+            if self.checkpoint_failures:
+                self._fail_checkpoint(session, lease, header.sequence)
+                return
+            self.checkpoints[header.task] = (header, bytes(self._incoming))
             session.send(checkpoint_ack=link.CheckpointAck(lease=lease, sequence=header.sequence))
+
+    def _fail_checkpoint(self, session: Session, lease: lease_pb2.LeaseRef, sequence: int) -> None:
+        status = to_status(self.checkpoint_failures.pop(0))
+        if self.checkpoint_retries:
+            retry = link.CheckpointRetry(lease=lease, sequence=sequence, status=status)
+            session.send(checkpoint_retry=retry)
+        else:
+            session.send(checkpoint_ack=link.CheckpointAck(lease=lease, sequence=sequence, status=status))
 
     async def DownloadCheckpoint(
         self, request: link.DownloadCheckpointRequest, context: Context

@@ -23,6 +23,7 @@ from services.runner.tests.runner_process import (
 )
 from services.runner.tests.scheduler_peer import SchedulerPeer, Task
 from taskyard.v1.lease_pb2 import RELEASE_REASON_LOST
+from taskyard.v1.log_pb2 import LOG_SOURCE_RUNNER
 from taskyard.v1.runner_link_service_pb2 import (
     HELD_STATE_RUNNING,
     RUNNER_GOODBYE_REASON_RESTART,
@@ -180,3 +181,69 @@ async def test_a_second_runner_on_the_same_directory_is_refused(
     second = await start_runner(welcomed=False)
     assert await second.wait() == 1
     assert "is in use by another runner" in second.output()
+
+
+@pytest.mark.parametrize("victim", ["agent", "warden"])
+async def test_several_outcomes_in_the_spool_survive_a_kill_and_are_acknowledged_without_a_crash(
+    peer: SchedulerPeer, start_runner: StartRunner, victim: str
+) -> None:
+    runner = await start_runner()
+    peer.ack_reports = False
+    tasks = [peer.task(shell(f"seq {n} {n + 7}")) for n in range(5)]
+    await start_all(peer, tasks)
+    for task in tasks:
+        await peer.outcome(task)
+        await peer.lines(task, 8)
+    if victim == "agent":
+        os.kill(runner.agent_pid, signal.SIGKILL)
+        await peer.next_session(2)
+    else:
+        await runner.kill()
+        runner = await start_runner()
+    agent = runner.agent_pid
+    peer.ack_reports = True
+    # Repeats every report, which is acknowledged this time.
+    peer.session.outbox.put_nowait(None)
+    await peer.next_session(3)
+    await peer.until(lambda: not runner.kept_runs())
+    assert runner.agent_pid == agent
+    assert "KeyError" not in runner.output()
+    assert all(kinds(peer, task)["released"] == 0 for task in tasks)
+
+
+@pytest.mark.parametrize("acknowledged", [False, True], ids=["outcome spooled", "outcome acknowledged"])
+async def test_output_of_ended_runs_survives_a_killed_warden(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner, acknowledged: bool
+) -> None:
+    peer.ack_logs = False
+    peer.ack_reports = acknowledged
+    tasks = [peer.task(shell(f"seq {n} {n + 7}")) for n in range(5)]
+    await start_all(peer, tasks)
+    for task in tasks:
+        await peer.outcome(task)
+    # A heartbeat without held leases proves that the acknowledgement of the reports has arrived.
+    if acknowledged:
+        await peer.until(lambda: [b for b in peer.session.heartbeats[-1:] if not b.held_count])
+    await runner.kill()
+    # No log was acknowledged, so none counts as stored.
+    peer.logs.clear()
+    peer.ack_logs = peer.ack_reports = True
+    again = await start_runner()
+    for n, task in enumerate(tasks):
+        lines = await peer.lines(task, 8)
+        assert [entry.message for entry in lines] == [str(number) for number in range(n, n + 8)]
+        assert kinds(peer, task)["released"] == 0
+    await peer.until(lambda: not again.kept_runs())
+
+
+async def test_log_of_a_run_that_lost_its_warden_notes_that_output_may_be_missing(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    task = peer.task(shell("echo before; exec sleep 600"))
+    await start_all(peer, [task])
+    await peer.line(task, "before")
+    await runner.kill()
+    await start_runner()
+    lines = await peer.lines(task, 2)
+    assert lines[0].message == "before"
+    assert lines[1].source == LOG_SOURCE_RUNNER and "is missing" in lines[1].message

@@ -96,6 +96,62 @@ async def test_a_killed_agent_is_replaced_while_functions_go_on(
     await peer.line(tasks[1], "ready")
 
 
+async def test_a_function_whose_start_waits_in_the_spool_is_held_as_running(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
+) -> None:
+    gate = Gate(tmp_path)
+    peer.ack_reports = False
+    tasks = [peer.assign(function(name, {"gate": str(gate)})) for name in ("wait", "wait-async")]
+    for task in tasks:
+        await peer.report(task, "started")
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    session = await peer.next_session(2)
+    assert [held.state for held in session.hello.held] == [HELD_STATE_RUNNING] * 2
+    peer.ack_reports = True
+    gate.open()
+    for task in tasks:
+        assert output(await peer.outcome(task)) == "through"
+
+
+async def test_several_outcomes_of_functions_in_the_spool_survive_a_killed_agent(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    peer.ack_reports = peer.ack_logs = False
+    tasks = [peer.assign(function("talk")) for _ in range(4)]
+    for task in tasks:
+        await peer.outcome(task)
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    # No log was acknowledged, so none counts as stored.
+    peer.logs.clear()
+    await peer.next_session(2)
+    agent = runner.agent_pid
+    peer.ack_reports = peer.ack_logs = True
+    peer.session.outbox.put_nowait(None)
+    await peer.next_session(3)
+    await peer.until(lambda: not [path for path in runner.kept_runs() if path.name.startswith("f")])
+    assert runner.agent_pid == agent
+    assert "KeyError" not in runner.output()
+    for task in tasks:
+        assert [entry.message for entry in await peer.lines(task, 5)][-1] == "unfinished"
+
+
+async def test_output_of_ended_functions_survives_a_killed_warden(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    peer.ack_reports = peer.ack_logs = False
+    tasks = [peer.assign(function("talk")) for _ in range(4)]
+    for task in tasks:
+        await peer.outcome(task)
+    await runner.kill()
+    # No log was acknowledged, so none counts as stored.
+    peer.logs.clear()
+    peer.ack_reports = peer.ack_logs = True
+    again = await start_runner(*APP)
+    for task in tasks:
+        assert [entry.message for entry in await peer.lines(task, 5)][-1] == "unfinished"
+    await peer.until(lambda: not [path for path in again.kept_runs() if path.name.startswith("j")])
+
+
 @pytest.mark.parametrize("step", ["agent.run_ended", "agent.outcome_saved", "agent.report_sent"])
 @pytest.mark.parametrize("name", ["add", "talk"])
 async def test_a_result_outlives_the_agent_that_had_it_in_hand(

@@ -35,7 +35,7 @@ async def test_hello_describes_the_runner(peer: SchedulerPeer, start_runner: Sta
     assert (told.capacity, hello.free.tasks, hello.free.resources.memory_mb) == (10, 10, 512)
 
 
-async def test_an_assignment_whose_lease_ran_out_is_dropped(
+async def test_assignment_whose_lease_expired_is_released(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     await peer.until(lambda: peer.session.last_heartbeat_id >= 1)
@@ -47,7 +47,9 @@ async def test_an_assignment_whose_lease_ran_out_is_dropped(
     peer.session.send(assignments={"assignments": [late.assignment, unknown.assignment]})
     good = peer.assign(command("true"))
     await peer.outcome(good)
-    assert not peer.reports[late.key] and not peer.reports[unknown.key]
+    for task in (late, unknown):
+        assert (await peer.outcome(task)).released.reason == RELEASE_REASON_NO_CAPACITY
+        assert len(peer.reports[task.key]) == 1
     assert not (tmp_path / "late").exists()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taskyard_runner.agent.log_lines import LineReader, count_entries
-from taskyard_runner.warden.journal import JournalWriter, Kind, read_journal
+from taskyard_runner.warden.journal import JournalWriter, Kind, note_cut, read_journal
 
 OUTPUT = st.binary(max_size=12).map(lambda data: data.replace(b"a", b"\n"))
 MESSAGE = st.sampled_from([b'{"message": "x"}', b"no json", b"{"])
@@ -20,14 +20,17 @@ RECORDS = st.lists(
 
 
 @settings(deadline=None)
-@given(records=RECORDS, limit=st.integers(min_value=1, max_value=400))
-def test_the_count_is_that_of_the_entries(records: list[tuple[Kind, bytes]], limit: int) -> None:
+@given(records=RECORDS, limit=st.integers(min_value=1, max_value=400), cut=st.booleans())
+def test_the_count_is_that_of_the_entries(records: list[tuple[Kind, bytes]], limit: int, cut: bool) -> None:
     with TemporaryDirectory() as name:
         journal = Path(name) / "journal"
-        writer = JournalWriter(str(journal), limit)
+        writer = JournalWriter(str(journal), limit, b'{"task": "t"}')
         for kind, data in records:
             writer.append(kind, data)
         writer.close()
+        if cut:
+            note_cut(str(journal))
+            note_cut(str(journal))
         lines = LineReader()
         entries = [entry for record in read_journal(journal) for entry in lines.read(record)]
         entries += lines.finish()

@@ -18,8 +18,15 @@ from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_PAUSE,
     RELEASE_REASON_LOST,
     RELEASE_REASON_PAUSED,
+    LeaseAction,
+    LeaseRef,
+    RunReport,
 )
 from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, OVERLAP_POLICY_FORBID
+from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.ended import Ended, reports_of
+from taskyard_runner.agent.leases import Held
+from taskyard_runner.agent.run import AgentRun
 
 STUBBORN = "trap '' TERM; echo ready; while true; do sleep 600 & wait; done"
 POLITE = "trap 'echo bye; exit 0' TERM; echo ready; while true; do sleep 600 & wait; done"
@@ -49,6 +56,43 @@ async def test_output_is_a_sign_of_life(peer: SchedulerPeer, runner: RunnerProce
     body = "for i in 1 2 3 4 5 6; do sleep 0.15; echo $i; done"
     task = peer.assign(shell(body, silence_timeout=duration(0.6)))
     assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("action", "kind"), [(LEASE_ACTION_CANCEL, "cancelled"), (LEASE_ACTION_PAUSE, "released")]
+)
+async def test_run_whose_stop_overtook_its_assignment_does_not_start(
+    peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path, action: LeaseAction.ValueType, kind: str
+) -> None:
+    effect = tmp_path / "effect"
+    task = peer.task(shell(f"echo ran > {effect}; sleep 600"))
+    peer.tell(task, action)
+    peer.send(task)
+    assert (await peer.outcome(task)).WhichOneof("report") == kind
+    assert [report.WhichOneof("report") for report in peer.reports[task.key]] == [kind]
+    assert not effect.exists()
+
+
+async def test_assignment_of_a_lease_that_was_lost_before_is_dropped(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    task = peer.task(shell("sleep 600"))
+    peer.tell(task, LEASE_ACTION_ABORT)
+    peer.send(task)
+    # The next assignment of the stream runs, so the first was handled.
+    await peer.outcome(peer.assign(shell("true")))
+    assert not peer.reports[task.key]
+
+
+@pytest.mark.parametrize("kind", ["cancelled", "released", "failed"])
+def test_start_is_reported_with_the_outcome_only_if_the_run_started(kind: str, tmp_path: Path) -> None:
+    lease = LeaseRef(task="tenants/default/tasks/t1", generation=1, lease_id=1)
+    run = AgentRun(Held(lease, "r", 0.0), RunDirectory(str(tmp_path), "r"), 0.0)
+    outcome = RunReport()
+    getattr(outcome, kind).SetInParent()
+    reports = reports_of(Ended(run, outcome, 1.0, 2.0, "", wrote=False))
+    starts = [report for report in reports if report.WhichOneof("report") == "started"]
+    assert len(starts) == (kind == "failed")
 
 
 async def test_cancel_asks_politely_first(peer: SchedulerPeer, runner: RunnerProcess) -> None:

@@ -7,10 +7,12 @@ import signal
 
 import pytest
 
+from services.runner.tests.conftest import StartRunner
 from services.runner.tests.runner_process import RunnerProcess, shell
 from services.runner.tests.scheduler_peer import SchedulerPeer, checkpoint_of
+from taskyard import errors
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
-from taskyard.v1.lease_pb2 import LEASE_ACTION_PAUSE, RELEASE_REASON_PAUSED
+from taskyard.v1.lease_pb2 import LEASE_ACTION_PAUSE, RELEASE_REASON_LOST, RELEASE_REASON_PAUSED
 from taskyard.v1.log_pb2 import LOG_LEVEL_WARNING, LOG_SOURCE_WORKLOAD
 from taskyard_runner import task_helper
 
@@ -91,6 +93,50 @@ async def test_a_checkpoint_survives_the_agent(peer: SchedulerPeer, runner: Runn
     await peer.next_session(2)
     header, content = await peer.until(lambda: peer.checkpoints.get(task.key[0]))
     assert (header.sequence, content) == (1, b"1\n")
+
+
+@pytest.mark.parametrize("retries", [True, False], ids=["retry", "ack of an older scheduler"])
+async def test_checkpoint_that_could_not_be_stored_is_uploaded_again(
+    peer: SchedulerPeer, runner: RunnerProcess, retries: bool
+) -> None:
+    peer.checkpoint_retries = retries
+    peer.checkpoint_failures = [errors.StorageUnavailable("unknown") for _ in range(3)]
+    task = peer.assign(shell("echo 1 > s; taskyard-task checkpoint s --wait 20; mkfifo hold; cat hold"))
+    header, content = await peer.until(lambda: peer.checkpoints.get(task.key[0]))
+    assert (header.sequence, content) == (1, b"1\n")
+    await peer.line(task, "1")
+    assert not peer.checkpoint_failures
+
+
+async def test_failure_is_reported_after_a_delayed_checkpoint_is_stored(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    peer.checkpoint_failures = [errors.StorageUnavailable("unknown") for _ in range(4)]
+    task = peer.assign(shell("echo 1 > s; taskyard-task checkpoint s; exit 1"))
+    assert (await peer.outcome(task)).WhichOneof("report") == "failed"
+    assert peer.checkpoints[task.key[0]][1] == b"1\n"
+
+
+async def test_checkpoint_that_storage_fails_on_does_not_delay_the_outcome_forever(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    peer.checkpoint_failures = [errors.Internal("c1") for _ in range(100)]
+    task = peer.assign(shell("echo 1 > s; taskyard-task checkpoint s; exit 1"))
+    assert (await peer.outcome(task)).WhichOneof("report") == "failed"
+    assert len(peer.checkpoint_failures) < 100
+
+
+async def test_checkpoint_of_a_run_that_lost_its_warden_is_stored_before_its_release(
+    peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
+) -> None:
+    peer.ack_checkpoints = False
+    task = peer.assign(shell("echo 1 > s; taskyard-task checkpoint s; mkfifo hold; cat hold"))
+    await peer.line(task, "1")
+    await runner.kill()
+    peer.ack_checkpoints = True
+    await start_runner()
+    assert (await peer.outcome(task)).released.reason == RELEASE_REASON_LOST
+    assert peer.checkpoints[task.key[0]][1] == b"1\n"
 
 
 async def test_another_runs_token_is_refused(peer: SchedulerPeer, runner: RunnerProcess) -> None:

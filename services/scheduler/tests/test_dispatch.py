@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from services.scheduler.tests.conftest import Site, SiteMaker
 from taskyard import errors, tracing
 from taskyard.v1 import api_key_pb2, common_pb2, lease_service_pb2, runner_pb2, task_pb2
+from taskyard_scheduler import queue_watch
 from tests.harness.link_runner import LinkRunner, registration
 
 
@@ -215,3 +218,38 @@ async def test_runner_key_verification_is_cached(site: Site) -> None:
         agent = await site.agent(f"runner-{n}", key=key)
         await agent.connect()
     assert [request.key for request in site.taskdb.requests("VerifyApiKey")].count(key) == 1
+
+
+async def test_tasks_of_a_claim_whose_response_was_lost_for_too_long_are_released_at_once(site: Site) -> None:
+    runner = await site.runner()
+    site.taskdb.lose_responses = 1000
+    site.taskdb.add_tasks()
+    began = time.monotonic()
+    # The first lease of the quick settings is 2 s: after that the runner cannot start the task.
+    while time.monotonic() - began < 2.5:
+        await site.taskdb.called("ClaimForRunners", len(site.taskdb.requests("ClaimForRunners")) + 1)
+    site.taskdb.lose_responses = 0
+    request = await site.taskdb.called("ReportRuns")
+    assert [item.report.WhichOneof("report") for item in request.reports] == ["released"]
+    assert (await runner.next_assignment()).lease.generation == 2
+
+
+async def test_queue_watch_reconnects_every_second_during_a_long_outage(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runners withhold their logs until the watch is open again."""
+    delays: list[float] = []
+    done = asyncio.Event()
+
+    async def record(delay: float) -> None:
+        delays.append(delay)
+        if len(delays) == 20:
+            done.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(queue_watch, "asyncio", SimpleNamespace(sleep=record))
+    await site.runner()
+    await site.taskdb.stop()
+    async with asyncio.timeout(20):
+        await done.wait()
+    assert max(delays) <= 1.0

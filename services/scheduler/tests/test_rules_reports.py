@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -317,6 +318,50 @@ async def test_rule_10_a_refused_checkpoint_is_acknowledged_with_the_reason(site
     assert runner.connected
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [errors.StorageUnavailable("unknown"), errors.Internal("c1"), errors.Overloaded("taskdb", "1 call")],
+    ids=["unavailable", "internal", "overloaded"],
+)
+async def test_rule_10_checkpoint_that_cannot_be_stored_now_is_requested_again(
+    site: Site, failure: errors.TaskyardError
+) -> None:
+    runner = await site.runner()
+    site.taskdb.add_tasks()
+    lease = (await runner.next_assignment()).lease
+    site.taskdb.failures["WriteCheckpoint"] = [failure]
+    pieces = chunks(lease, b"a" * 600_000)
+    for chunk in pieces:
+        await runner.send(checkpoint_chunk=chunk)
+    retry = (await runner.message("checkpoint_retry")).checkpoint_retry
+    assert (retry.lease, retry.sequence) == (lease, 1)
+    assert retry.status.code == failure.code
+    for chunk in pieces:
+        await runner.send(checkpoint_chunk=chunk)
+    ack = (await runner.message("checkpoint_ack")).checkpoint_ack
+    assert (ack.sequence, ack.status.code) == (1, 0)
+    assert site.taskdb.checkpoints[lease.task] == (1, b"a" * 600_000)
+
+
+async def test_rule_10_upload_that_failed_half_way_may_begin_again(site: Site) -> None:
+    runner = await site.runner()
+    site.taskdb.add_tasks()
+    lease = (await runner.next_assignment()).lease
+    data = b"a" * 10_000_000
+    pieces = chunks(lease, data)
+    site.taskdb.failures["WriteCheckpoint"] = [errors.StorageUnavailable("unknown")]
+    for chunk in pieces[:-1]:
+        await runner.send(checkpoint_chunk=chunk)
+        await runner.heartbeat_acked(await runner.heartbeat())
+        if runner.messages("checkpoint_retry"):
+            break
+    assert runner.messages("checkpoint_retry"), "sent before the last piece"
+    for chunk in pieces:
+        await runner.send(checkpoint_chunk=chunk)
+    await runner.message("checkpoint_ack")
+    assert site.taskdb.checkpoints[lease.task] == (1, data)
+
+
 async def test_rule_11_welcome_names_the_windows(site: Site) -> None:
     runner = await site.runner()
     assert runner.welcome is not None
@@ -376,7 +421,14 @@ async def test_rule_12_many_assignments_share_a_message_of_bounded_size(site: Si
     assert max(m.ByteSize() for m in runner.messages("assignments")) < 512 * 1024
 
 
-async def test_rule_12_runner_that_does_not_read_does_not_delay_others(site: Site) -> None:
+async def test_rule_12_runner_that_does_not_read_does_not_delay_others(make_site: SiteMaker) -> None:
+    # 50 MB pass through this one process: on a busy machine that takes longer than the quick settings allow
+    # between two heartbeats.
+    site = await make_site(
+        heartbeat_interval=timedelta(seconds=10),
+        lease_duration=timedelta(seconds=30),
+        first_lease=timedelta(seconds=15),
+    )
     frozen, other = await site.runner(capacity=100), await site.runner("runner-2")
     frozen._reading.clear()
     site.taskdb.add_tasks(50, pinned="runner-1", payload={"raw": b"x" * 1_000_000})

@@ -256,6 +256,36 @@ async def test_rule_13_a_cancel_reaches_the_runner_at_once_and_is_repeated_until
     assert list(ack.verdicts) == []
 
 
+async def test_rule_13_task_cancelled_before_its_claim_responds_is_not_sent_to_the_runner(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = await site.runner()
+    claimed, proceed = asyncio.Event(), asyncio.Event()
+    claim_for_runners = site.scheduler.taskdb.claim_for_runners
+
+    async def respond_late(
+        request: lease_service_pb2.ClaimForRunnersRequest,
+    ) -> lease_service_pb2.ClaimForRunnersResponse:
+        response = await claim_for_runners(request)
+        claimed.set()
+        await proceed.wait()
+        return response
+
+    monkeypatch.setattr(site.scheduler.taskdb, "claim_for_runners", respond_late)
+    (name,) = site.taskdb.add_tasks()
+    await claimed.wait()
+    lease = site.taskdb.tasks[name].lease
+    site.taskdb.cancel(name)
+    await runner.message("command")
+    proceed.set()
+    request = await site.taskdb.called("ReportRuns")
+    assert [(item.report.lease, item.report.WhichOneof("report")) for item in request.reports] == [
+        (lease, "released")
+    ]
+    # The fake taskdb requeues it instead of cancelling it; the cancelled lease was not sent.
+    assert (await runner.next_assignment()).lease.generation == 2
+
+
 async def test_rule_13_a_cancel_is_repeated_after_a_reconnect(site: Site) -> None:
     runner = await site.runner()
     (name,) = site.taskdb.add_tasks()

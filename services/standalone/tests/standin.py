@@ -8,6 +8,7 @@ import argparse
 import os
 import signal
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -72,6 +73,10 @@ def wait_for_stop() -> None:
 
 def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPED)
+    fault = {"migrate": "migrate-killed", "keys": "keys-killed"}.get(sys.argv[2], "killed")
+    if has_fault(fault):
+        (Path(os.environ["TASKYARD_STANDIN_FAULTS"]) / f"{NAME}.{fault}").unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
     if has_fault("crash"):
         sys.exit(f"taskyard-{NAME}: cannot go on")
     match sys.argv[2:]:
@@ -86,6 +91,8 @@ def main() -> None:
             assert os.environ["TASKYARD_KEY"].startswith("ty_uprunner"), arguments
             assert "TASKYARD_DATABASE_URL" not in os.environ
             note("started")
+            while has_fault("waits"):
+                time.sleep(0.05)
             print('{"event": "session_opened"}', flush=True)
             wait_for_stop()
 

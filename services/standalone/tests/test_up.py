@@ -115,6 +115,38 @@ def test_a_service_that_cannot_start_is_one_line_with_its_reason(
     assert [name for name, _ in up.notes("stopped")] == ["scheduler", "taskdb"]
 
 
+def test_up_restarts_parts_that_are_killed_while_they_start(up: UpFactory, empty_database_url: str) -> None:
+    for name in NAMES:
+        up.fault(f"{name}.killed")
+    running = up(database_url=empty_database_url)
+    for name in NAMES:
+        assert "signal SIGKILL" in running.until(f"{name} ended unexpectedly")
+        running.until(f"{name} is back")
+    running.ready().send(signal.SIGTERM)
+    assert running.answer().code == 0
+
+
+def test_up_repeats_a_preparation_that_was_killed(up: UpFactory, empty_database_url: str) -> None:
+    up.fault("taskdb.migrate-killed")
+    up.fault("taskdb.keys-killed")
+    running = up(database_url=empty_database_url).ready()
+    running.send(signal.SIGTERM)
+    assert running.answer().code == 0
+
+
+def test_up_restarts_a_part_that_is_killed_while_a_later_one_starts(
+    up: UpFactory, empty_database_url: str
+) -> None:
+    waits = up.fault("runner.waits")
+    running = up(database_url=empty_database_url)
+    running.until("scheduler ")
+    os.kill(dict(up.notes("started"))["taskdb"], signal.SIGKILL)
+    running.until("taskdb is back")
+    waits.unlink()
+    running.ready().send(signal.SIGTERM)
+    assert running.answer().code == 0
+
+
 def test_a_failed_migration_is_one_line_with_its_reason(up: UpFactory, empty_database_url: str) -> None:
     up.fault("taskdb.migrate")
     answer = up(database_url=empty_database_url).answer()

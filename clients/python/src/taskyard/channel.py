@@ -40,7 +40,7 @@ def client_channel_options(max_receive_bytes: int = MAX_MESSAGE_BYTES) -> Option
         # The default grows to two minutes, too long to wait for a server that is back.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.min_reconnect_backoff_ms", 1_000),
-        ("grpc.max_reconnect_backoff_ms", 5_000),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
     )
 
 

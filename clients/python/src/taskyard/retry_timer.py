@@ -9,7 +9,7 @@ import time
 from taskyard import errors
 
 FIRST_DELAY = 0.1
-MAX_DELAY = 2.0
+MAX_DELAY = 1.0
 
 
 def transient(error: errors.TaskyardError) -> bool:

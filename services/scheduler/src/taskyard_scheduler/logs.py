@@ -18,12 +18,16 @@ from taskyard.v1.lease_service_pb2 import AppendLogsRequest, AppendLogsResponse
 from taskyard.v1.runner_link_service_pb2 import LogAck
 from taskyard_kit.logs import get_log
 from taskyard_scheduler.backoff import Backoff
+from taskyard_scheduler.final import is_final
 from taskyard_scheduler.session import Session
 
 MAX_BATCHES = 1000
 MAX_BYTES = 3 * 1024 * 1024
 # Concurrent calls that store logs, each for one runner.
 CONCURRENT_CALLS = 4
+# A batch is rejected after this many internal errors of taskdb, so that the runner's other logs continue.
+MAX_FAILURES = 10
+_FAILED = frozenset((errors.Code.INTERNAL, errors.Code.UNKNOWN))
 
 log = get_log(__name__)
 
@@ -42,6 +46,8 @@ class _Backlog:
     batches: deque[tuple[lease_pb2.LogBatch, int]] = field(default_factory=deque)
     # One batch at a time after a rejected call, to find the invalid batch.
     limit: int = MAX_BATCHES
+    # Consecutive internal errors of taskdb on the first batch.
+    failures: int = 0
 
     def take(self, max_bytes: int) -> list[tuple[lease_pb2.LogBatch, int]]:
         taken: list[tuple[lease_pb2.LogBatch, int]] = []
@@ -98,7 +104,7 @@ class LogFlush:
                 group.create_task(self._work())
 
     async def _work(self) -> None:
-        backoff = Backoff()
+        backoff = Backoff(longest=1.0)
         while True:
             backlog = await self._ready.get()
             if await self._store(backlog):
@@ -118,19 +124,28 @@ class LogFlush:
         try:
             results = list((await self._taskdb.append_logs(request)).results)
         except errors.TaskyardError as error:
-            refused = not error.retryable
             log.warning("logs_delayed", runner=backlog.session.runner_id, error=str(error))
-            if not refused or len(taken) > 1:
+            if not self._is_rejected(backlog, taken, error):
                 backlog.batches.extendleft(reversed(taken))
-                backlog.limit = 1 if refused else MAX_BATCHES
-                return refused
+                return False
             results = [to_status(error)]
-        backlog.limit = MAX_BATCHES
+        backlog.limit, backlog.failures = MAX_BATCHES, 0
         stored = sum(size for _, size in taken)
         self._charge(backlog.session, stored)
         backlog.session.bulk_stored(stored)
         _acknowledge(backlog.session, batches, results)
         return True
+
+    def _is_rejected(
+        self, backlog: _Backlog, taken: list[tuple[lease_pb2.LogBatch, int]], error: errors.TaskyardError
+    ) -> bool:
+        """Whether the single batch of the call is finally rejected; otherwise the call is repeated."""
+        failed = error.code in _FAILED
+        backlog.limit = 1 if failed or is_final(error) else MAX_BATCHES
+        if len(taken) > 1:
+            return False
+        backlog.failures += failed
+        return is_final(error) or backlog.failures >= MAX_FAILURES
 
 
 def _acknowledge(session: Session, batches: list[lease_pb2.LogBatch], results: list[Status]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Coroutine, Sequence, Set
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from taskyard import errors, tracing
 from taskyard.v1 import lease_pb2
@@ -32,6 +32,8 @@ from taskyard_scheduler.session import Session
 # too small, or the tasks are locked.
 HOLD_SECONDS = 1.0
 MAX_RUNNERS = 1000
+# How many first leases long the scheduler tries to release the tasks of a claim whose response was lost.
+RELEASE_LEASES = 8
 
 CLAIMED = failpoint.declare("dispatch.claimed")
 
@@ -80,7 +82,7 @@ class Dispatcher:
         self._backoff = backoff or Backoff()
         self._woken = asyncio.Event()
         self._held_back: dict[str, float] = {}
-        self._pull_claims: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
         """Plan again: work or capacity may have changed."""
@@ -167,13 +169,32 @@ class Dispatcher:
                 response = await self._taskdb.claim_for_runners(request)
             except errors.TaskyardError as error:
                 log.warning("claim_failed", runners=len(request.runners), error=str(error))
-                if not error.retryable or self._clock() - claim_time >= self._config.first_lease:
+                if not error.retryable:
+                    return None
+                if self._clock() - claim_time >= self._config.first_lease:
+                    self._in_background(self._release_late(request))
                     return None
                 await asyncio.sleep(self._backoff.next())
             else:
                 self._backoff.reset()
                 _claim_duration.add(self._clock() - claim_time, {})
                 return response
+
+    async def _release_late(self, request: ClaimForRunnersRequest) -> None:
+        """Releases the tasks of a claim whose response is late: its runners can no longer start them."""
+        backoff = Backoff()
+        deadline = self._clock() + RELEASE_LEASES * self._config.first_lease
+        while self._clock() < deadline:
+            await asyncio.sleep(backoff.next())
+            try:
+                response = await self._taskdb.claim_for_runners(request)
+            except errors.TaskyardError as error:
+                if error.retryable:
+                    continue
+                return
+            for claim, result in zip(request.runners, response.results, strict=True):
+                self._give_back(claim.runner_id, list(result.assignments))
+            return
 
     def _hand_out(
         self,
@@ -226,9 +247,12 @@ class Dispatcher:
 
     def _start_claim(self, claim: PullClaim, plan: RunnerPlan) -> None:
         claim.claim_started()
-        task = asyncio.create_task(self._claim_for_pull(claim, plan))
-        self._pull_claims.add(task)
-        task.add_done_callback(self._pull_claims.discard)
+        self._in_background(self._claim_for_pull(claim, plan))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def claim_for_pull(self, claim: PullClaim) -> None:
         """Makes the pop of a claim now, from the lanes that have work for it."""

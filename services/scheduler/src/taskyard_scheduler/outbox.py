@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from taskyard.v1 import lease_pb2
 from taskyard.v1.runner_link_service_pb2 import (
     CheckpointAck,
+    CheckpointRetry,
     Command,
     ConnectResponse,
     FlowControl,
@@ -92,14 +93,24 @@ class Outbox:
         self._bulk.append(ConnectResponse(checkpoint_ack=message))
         self._wake()
 
+    def retry_checkpoint(self, message: CheckpointRetry) -> None:
+        self._bulk.append(ConnectResponse(checkpoint_retry=message))
+        self._wake()
+
     def goodbye(self, message: ServerGoodbye) -> None:
         self._goodbye = message
         self._wake()
 
-    def withdraw_assignments(self) -> list[lease_pb2.Assignment]:
-        """Removes and returns the assignments that were not written yet."""
-        withdrawn = list(self._assignments)
-        self._assignments.clear()
+    def withdraw_assignments(
+        self, runs: Collection[tuple[str, int]] | None = None
+    ) -> list[lease_pb2.Assignment]:
+        """Removes and returns the assignments, of these runs or all, that were not written yet."""
+        withdrawn: list[lease_pb2.Assignment] = []
+        kept: list[lease_pb2.Assignment] = []
+        for assignment in self._assignments:
+            key = (assignment.lease.task, assignment.lease.generation)
+            (withdrawn if runs is None or key in runs else kept).append(assignment)
+        self._assignments = deque(kept)
         return withdrawn
 
     def next(self) -> ConnectResponse | None:

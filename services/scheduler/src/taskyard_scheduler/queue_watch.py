@@ -46,7 +46,7 @@ class QueueWatch:
         self._dispatcher = dispatcher
         self._config = config
         self._clock = clock
-        self._backoff = backoff or Backoff(0.1, 5.0)
+        self._backoff = backoff or Backoff(0.1, 1.0)
 
     async def run(self) -> None:
         """Watch until cancelled."""

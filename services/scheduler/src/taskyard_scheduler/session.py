@@ -41,6 +41,7 @@ class SessionHost(Protocol):
     def submit_renewal(self, session: Session) -> None: ...
     def capacity_changed(self, session: Session) -> None: ...
     def profile_changed(self, session: Session) -> None: ...
+    def give_back(self, runner_id: str, assignments: Sequence[lease_pb2.Assignment]) -> None: ...
 
 
 class Session:
@@ -223,11 +224,19 @@ class Session:
     # ---- commands as desired state (rule 13)
 
     def send_verdicts(self, verdicts: Iterable[lease_pb2.LeaseVerdict], now: float) -> None:
-        """Sends verdicts on leases to the agent at once; heartbeat acks repeat them."""
+        """Sends verdicts on leases to the agent at once; heartbeat acks repeat them.
+
+        Assignments of those leases that were not written yet are withdrawn.
+        """
         new = list(verdicts)
         self._verdicts.add(new, now)
-        if new:
-            self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=new)))
+        if not new:
+            return
+        withdrawn = self.outbox.withdraw_assignments({convert.run_key(verdict.lease) for verdict in new})
+        for assignment in withdrawn:
+            self.capacity.withdraw(convert.run_key(assignment.lease))
+        self._host.give_back(self.runner_id, withdrawn)
+        self.outbox.command(link.Command(leases=link.LeaseVerdicts(verdicts=new)))
 
     def update_runner(self, runner: runner_pb2.Runner) -> None:
         """An administrator changed drain or labels, or deleted the runner."""
@@ -391,6 +400,10 @@ class Session:
         """
         if self.over or self.closing or self.draining:
             return assignments
+        # A verdict may arrive before the response to the claim that it concerns.
+        stopped = [a for a in assignments if self._verdicts.has(convert.run_key(a.lease))]
+        if stopped:
+            assignments = [a for a in assignments if a not in stopped]
         expire_time = claim_time + self._config.first_lease
         accounted = self.capacity.budget is not None
         for assignment in assignments:
@@ -398,7 +411,7 @@ class Session:
             key = convert.run_key(assignment.lease)
             self.capacity.send(key, convert.run(assignment, expire_time, accounted=accounted))
         self.outbox.assign(assignments)
-        return ()
+        return stopped
 
     # ---- the end (rules 2, 6, 14)
 

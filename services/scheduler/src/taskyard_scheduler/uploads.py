@@ -11,8 +11,12 @@ from taskyard.status import to_status
 from taskyard.v1 import lease_pb2
 from taskyard.v1.checkpoint_pb2 import CheckpointChunk, CheckpointHeader
 from taskyard.v1.lease_service_pb2 import WriteCheckpointRequest, WriteCheckpointResponse
-from taskyard.v1.runner_link_service_pb2 import CheckpointAck
+from taskyard.v1.runner_link_service_pb2 import CheckpointAck, CheckpointRetry
+from taskyard_kit.logs import get_log
+from taskyard_scheduler.final import is_final
 from taskyard_scheduler.session import Session
+
+log = get_log(__name__)
 
 
 class CheckpointClient(Protocol):
@@ -47,11 +51,11 @@ class Uploads:
         self._current: _Upload | None = None
 
     def receive(self, chunk: CheckpointChunk) -> None:
-        """Forwards a piece; the upload is acknowledged once it is stored or rejected."""
+        """Forwards a piece; the upload is acknowledged once it is stored or finally rejected."""
         upload = self._find(chunk)
         self._current = None if chunk.last else upload
         if chunk.last:
-            self._uploads.pop(upload.header.task, None)
+            self._forget(upload)
         if not upload.done:
             self._session.take_bulk(len(chunk.data))
             upload.chunks.put_nowait(chunk)
@@ -83,25 +87,43 @@ class Uploads:
         upload.task = asyncio.create_task(self._store(upload))
         return upload
 
+    def _forget(self, upload: _Upload) -> None:
+        """Removes the upload, so that the next one of the task can begin."""
+        if self._uploads.get(upload.header.task) is upload:
+            del self._uploads[upload.header.task]
+
     async def _store(self, upload: _Upload) -> None:
-        header = upload.header
-        lease = lease_pb2.LeaseRef(task=header.task, generation=header.generation, lease_id=header.lease_id)
-        ack = CheckpointAck(lease=lease, sequence=header.sequence)
+        failure: errors.TaskyardError | None = None
         try:
             await self._taskdb.write_checkpoint(self._requests(upload))
         except errors.TaskyardError as error:
-            ack.status.CopyFrom(to_status(error))
+            failure = error
         upload.done = True
+        self._forget(upload)
         while not upload.chunks.empty():
             self._session.bulk_stored(len(upload.chunks.get_nowait().data))
-        self._session.outbox.acknowledge_checkpoint(ack)
+        self._respond(upload.header, failure)
+
+    def _respond(self, header: CheckpointHeader, failure: errors.TaskyardError | None) -> None:
+        """Acknowledges a checkpoint that is stored or finally rejected, and requests a retry of any other."""
+        lease = lease_pb2.LeaseRef(task=header.task, generation=header.generation, lease_id=header.lease_id)
+        if failure is None or is_final(failure):
+            status = to_status(failure) if failure is not None else None
+            ack = CheckpointAck(lease=lease, sequence=header.sequence, status=status)
+            self._session.outbox.acknowledge_checkpoint(ack)
+            return
+        runner = self._session.runner_id
+        log.warning("checkpoint_delayed", runner=runner, task=header.task, error=str(failure))
+        retry = CheckpointRetry(lease=lease, sequence=header.sequence, status=to_status(failure))
+        self._session.outbox.retry_checkpoint(retry)
 
     async def _requests(self, upload: _Upload) -> AsyncIterator[WriteCheckpointRequest]:
         runner_id = self._session.runner_id
         while True:
             chunk = await upload.chunks.get()
-            yield WriteCheckpointRequest(runner_id=runner_id, chunk=chunk)
+            # Counted before the yield: a failed call does not resume this generator.
             self._session.bulk_stored(len(chunk.data))
+            yield WriteCheckpointRequest(runner_id=runner_id, chunk=chunk)
             if chunk.last:
                 return
             runner_id = ""

@@ -21,6 +21,10 @@ class Verdicts:
         for verdict in verdicts:
             self._verdicts[convert.run_key(verdict.lease)] = (now, verdict)
 
+    def has(self, key: RunKey) -> bool:
+        """Whether there is a verdict on this run."""
+        return key in self._verdicts
+
     def forget(self, key: RunKey) -> None:
         """Removes the verdict of a run that has ended or that the agent has dropped."""
         self._verdicts.pop(key, None)

@@ -6,6 +6,7 @@ StandaloneError
 ├── PostgresError         the embedded PostgreSQL cannot be used
 ├── DatabaseError         the database named by --database-url cannot be used
 └── ServiceError          a program that is part of Taskyard failed
+    └── Killed            it was killed by a signal, so another start may help
 """
 
 
@@ -31,3 +32,7 @@ class DatabaseError(StandaloneError):
 
 class ServiceError(StandaloneError):
     """A child program failed for good."""
+
+
+class Killed(ServiceError):
+    """A signal ended a child program before it was done."""

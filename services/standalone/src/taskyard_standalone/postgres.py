@@ -21,7 +21,7 @@ from taskyard_standalone.account import server_account
 from taskyard_standalone.binaries import binaries_for
 from taskyard_standalone.cluster import SUPERUSER, Cluster, explain, server_environment
 from taskyard_standalone.datadir import DataDirectory
-from taskyard_standalone.errors import PostgresError
+from taskyard_standalone.errors import Killed, PostgresError
 from taskyard_standalone.process import Child, Program, describe_end
 from taskyard_standalone.socket_path import PORT, SocketDirectory
 from taskyard_standalone.supervision import Say, wait_unless_hurried
@@ -170,6 +170,8 @@ class EmbeddedPostgres:
         began = reported = time.monotonic()
         while cluster.status() != (child.pid, "ready"):
             if child.code is not None:
+                if child.code == -signal.SIGKILL:
+                    raise Killed(f"PostgreSQL ended with {describe_end(child.code)}")
                 lines = self._log.lines(written)
                 raise PostgresError(explain(lines, cluster.path, "PostgreSQL did not start"))
             now = time.monotonic()

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from taskyard_standalone.errors import ServiceError
+from taskyard_standalone.errors import Killed, ServiceError
 from taskyard_standalone.logs import LogFile
 from taskyard_standalone.process import Child, Program, describe_end
 from taskyard_standalone.supervision import wait_unless_hurried
@@ -66,7 +66,8 @@ class Service:
             await asyncio.gather(ready, ended, return_exceptions=True)
         # A foreign server on the same port could answer for a child that is already gone.
         if child.code is not None:
-            raise ServiceError(f"{self.name} ended with {self._describe_end(child.code)}")
+            kind = Killed if child.code < 0 else ServiceError
+            raise kind(f"{self.name} ended with {self._describe_end(child.code)}")
         if not is_ready:
             await child.kill()
             raise ServiceError(f"{self.name} was not ready after {seconds:.0f} s: see {self._log.path}")

@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from taskyard_standalone.errors import ServiceError, StandaloneError
+from taskyard_standalone.errors import Killed, ServiceError, StandaloneError
 from taskyard_standalone.process import Child
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 class Part(Protocol):
@@ -52,6 +53,28 @@ async def keep_alive(part: Part, budget: RestartBudget, say: Say) -> None:
         how: str | None = await part.ended()
         while how is not None:
             how = await _restart(part, how, budget, say)
+
+
+async def start(part: Part, budget: RestartBudget, say: Say) -> None:
+    """Starts `part`, and restarts it if it is killed meanwhile; raises StandaloneError if that fails."""
+    try:
+        await part.start()
+    except Killed as error:
+        how: str | None = str(error)
+        while how is not None:
+            how = await _restart(part, how, budget, say)
+
+
+async def repeat_if_killed(work: Callable[[], Awaitable[T]], budget: RestartBudget) -> T:
+    """Returns the result of `work`, which is repeated if its program was killed; raises its last error."""
+    while True:
+        try:
+            return await work()
+        except Killed:
+            delay = budget.delay(time.monotonic())
+            if delay is None:
+                raise
+            await asyncio.sleep(delay)
 
 
 async def _restart(part: Part, how: str, budget: RestartBudget, say: Say) -> str | None:

@@ -9,11 +9,11 @@ from functools import partial
 
 from taskyard_standalone.database import Database, inspect
 from taskyard_standalone.datadir import DataDirectory
-from taskyard_standalone.errors import ServiceError
+from taskyard_standalone.errors import Killed, ServiceError
 from taskyard_standalone.keys import DevelopmentKeys, MakeKeys, ensure_keys
 from taskyard_standalone.ports import claim_port
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
-from taskyard_standalone.process import Program, run_to_end
+from taskyard_standalone.process import Ended, Program, run_to_end
 from taskyard_standalone.programs import RUNNER_ID, TENANT
 from taskyard_standalone.readiness import until_logged, until_serving
 from taskyard_standalone.service import Service, ServiceSpec
@@ -23,7 +23,7 @@ from taskyard_standalone.settings import (
     TASKDB_METRICS_PORT,
     UpSettings,
 )
-from taskyard_standalone.supervision import Part, RestartBudget, Say, keep_alive
+from taskyard_standalone.supervision import Part, RestartBudget, Say, keep_alive, repeat_if_killed, start
 
 _ROTATE_SECONDS = 30.0
 
@@ -45,34 +45,31 @@ class Yard:
         self._say = say
         self._database_ready = asyncio.Event()
         self.parts: list[Part] = []
+        # Each restarts its part whenever the part ends.
+        self._keepers: list[asyncio.Future[None]] = []
 
     async def start(self) -> None:
         """Returns once everything serves and the context file is written; raises StandaloneError."""
         addresses = await self._claim_addresses()
         url, database = await self._start_database()
-        await self._migrate(url)
-        keys = await ensure_keys(self._data, database.identity, self._key_maker(url))
+        await repeat_if_killed(partial(self._migrate, url), self._budget())
+        make = partial(ensure_keys, self._data, database.identity, self._key_maker(url))
+        keys = await repeat_if_killed(make, self._budget())
         for spec in self._services(addresses, url, keys):
             service = Service(spec, self._data.log(spec.name), self._database_ready)
             await self._start_part(service, partial(_place, spec.name, addresses))
         self._write_context(addresses, keys)
 
     async def keep(self) -> None:
-        """Restarts what ends; raises StandaloneError when a part cannot be kept alive."""
-        keepers = [
-            asyncio.ensure_future(keep_alive(part, RestartBudget(self._settings.restart_limit), self._say))
-            for part in self.parts
-        ]
-        keepers.append(asyncio.ensure_future(self._rotate_logs()))
-        try:
-            await asyncio.gather(*keepers)
-        finally:
-            for keeper in keepers:
-                keeper.cancel()
-            await asyncio.gather(*keepers, return_exceptions=True)
+        """Never returns; raises StandaloneError when a part cannot be kept alive."""
+        self._keepers.append(asyncio.ensure_future(self._rotate_logs()))
+        await asyncio.gather(*self._keepers)
 
     async def stop(self, hurry: asyncio.Event) -> None:
         """Ends every part that was started, the one that others depend on last."""
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
         while self.parts:
             part = self.parts.pop()
             await part.stop(hurry)
@@ -99,13 +96,13 @@ class Yard:
     async def _migrate(self, url: str) -> None:
         ended = await run_to_end(self._settings.programs.migrate(url))
         if ended.code != 0:
-            raise ServiceError(f"the database could not be migrated: {ended.last_complaint}")
+            raise _failed(ended, f"the database could not be migrated: {ended.last_complaint}")
 
     def _key_maker(self, url: str) -> MakeKeys:
         async def make(suffix: str) -> Mapping[str, str]:
             ended = await run_to_end(self._settings.programs.create_keys(url, suffix))
             if ended.code != 0:
-                raise ServiceError(f"the keys could not be made: {ended.last_complaint}")
+                raise _failed(ended, f"the keys could not be made: {ended.last_complaint}")
             return tomllib.loads(ended.output)
 
         return make
@@ -134,8 +131,13 @@ class Yard:
         began = time.monotonic()
         # Noted first: a start that is interrupted leaves something to stop.
         self.parts.append(part)
-        await part.start()
+        budget = self._budget()
+        await start(part, budget, self._say)
+        self._keepers.append(asyncio.ensure_future(keep_alive(part, budget, self._say)))
         self._report(part.name, f"{describe()} ({time.monotonic() - began:.1f} s)")
+
+    def _budget(self) -> RestartBudget:
+        return RestartBudget(self._settings.restart_limit)
 
     def _report(self, name: str, text: str) -> None:
         self._say(f"  {name:<11} {text}")
@@ -156,6 +158,10 @@ class Yard:
             await asyncio.sleep(_ROTATE_SECONDS)
             for part in self.parts:
                 self._data.log(part.name).rotate()
+
+
+def _failed(ended: Ended, message: str) -> ServiceError:
+    return Killed(message) if ended.code < 0 else ServiceError(message)
 
 
 def _server(name: str, program: Program, address: str) -> ServiceSpec:

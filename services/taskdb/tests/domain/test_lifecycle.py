@@ -378,6 +378,18 @@ def test_cancel_of_a_leased_task_asks_its_holder_and_a_success_that_comes_first_
     assert world.report(events.Succeeded).phase is Phase.SUCCEEDED
 
 
+def test_run_claimed_before_a_cancel_may_start_and_charges_no_attempt() -> None:
+    world = World().claim().on(events.CancelRequested(actor=USER)).report(events.Started)
+    assert (world.phase, world.task.attempt, world.words) == (Phase.RUNNING, 0, ["task.started"])
+    assert world.report(events.CancelledByHolder).phase is Phase.CANCELLED
+    assert world.task.attempt == 0
+
+
+def test_run_cancelled_before_its_start_records_no_start() -> None:
+    world = World().claim().on(events.CancelRequested(actor=USER)).report(events.CancelledByHolder)
+    assert (world.phase, world.task.attempt, world.words) == (Phase.CANCELLED, 0, ["task.cancelled"])
+
+
 def test_a_failure_after_a_cancel_becomes_cancelled_without_a_retry() -> None:
     world = World(max_retries=3).running().on(events.CancelRequested(actor=USER)).fail()
     assert (world.phase, world.task.retry_count) == (Phase.CANCELLED, 0)

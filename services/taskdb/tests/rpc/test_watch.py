@@ -18,7 +18,7 @@ from taskyard.errors import (
     ResumeTokenInvalid,
     StreamLimit,
 )
-from taskyard.status import translated
+from taskyard.status import from_rpc_error, translated
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.rpc import task_events
 from taskyard_taskdb.rpc.watch import watch_query
@@ -342,6 +342,21 @@ async def test_a_tenant_cannot_open_streams_without_end(taskdb: Any, monkeypatch
         await stream.begin()
     with pytest.raises(StreamLimit):
         await Stream(caller).begin()
+
+
+@pytest.mark.covers("WaitTask", "STREAM_LIMIT")
+@pytest.mark.covers("TailTaskLogs", "STREAM_LIMIT")
+async def test_waits_and_followed_logs_count_as_streams(taskdb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "STREAMS_PER_TENANT", 1)
+    caller = await taskdb.caller()
+    name = await create(caller, "a")
+    await Stream(caller).begin()
+    with pytest.raises(StreamLimit):
+        await caller.tasks.WaitTask(task_service_pb2.WaitTaskRequest(name=name))
+    tail = caller.tasks.TailTaskLogs(task_service_pb2.TailTaskLogsRequest(parent=name, follow=True))
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await tail.read()
+    assert isinstance(from_rpc_error(caught.value), StreamLimit)
 
 
 @pytest.mark.covers("WatchTasks", "CONSUMER_STALLED")

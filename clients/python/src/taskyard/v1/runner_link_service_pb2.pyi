@@ -23,7 +23,7 @@ RULES
  3 Assignments never exceed the free capacity of the last hello or heartbeat plus prefetch
    minus what was assigned since.  Each has a short first lease and names the last
    heartbeat the scheduler had received; the lease counts from that heartbeat's sending.
-   An assignment whose lease has run out is dropped; one for a (task, generation) the agent
+   An assignment whose lease has run out is released; one for a (task, generation) the agent
    already has is the same assignment again.
  4 An agent that accepts assignments lists them in a heartbeat within 1 s; it rejects others
    with a released report.
@@ -43,8 +43,9 @@ RULES
    report with seq 0.
  9 Logs are numbered per run, acked by LogAck, sent behind reports, and may be dropped oldest
    first when the agent's buffer is full (see dropped_count).
-10 A checkpoint is acked by CheckpointAck once stored; its file is kept until then.  One upload
-   at a time per task; chunks of different tasks may interleave.
+10 A checkpoint is acked by CheckpointAck once stored or finally rejected; its file is kept until
+   then.  CheckpointRetry means that it could not be stored now: the agent uploads it again, from
+   its first chunk.  One upload at a time per task; chunks of different tasks may interleave.
 11 Windows: at most flow.max_unacked_reports / max_unacked_bytes in flight; heartbeats are
    never counted.  The server may change the window at any time.  Overrun by more than 2x:
    RESOURCE_EXHAUSTED/WINDOW_EXCEEDED.
@@ -241,6 +242,7 @@ class ConnectResponse(_message.Message):
     CHECKPOINT_ACK_FIELD_NUMBER: _builtins.int
     FLOW_FIELD_NUMBER: _builtins.int
     GOODBYE_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_RETRY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def welcome(self) -> Global___Welcome:
         """Answer to hello."""
@@ -267,7 +269,7 @@ class ConnectResponse(_message.Message):
 
     @_builtins.property
     def checkpoint_ack(self) -> Global___CheckpointAck:
-        """A checkpoint that is safe, or refused."""
+        """A checkpoint that is stored, or finally rejected."""
 
     @_builtins.property
     def flow(self) -> Global___FlowControl:
@@ -276,6 +278,10 @@ class ConnectResponse(_message.Message):
     @_builtins.property
     def goodbye(self) -> Global___ServerGoodbye:
         """Scheduler is going."""
+
+    @_builtins.property
+    def checkpoint_retry(self) -> Global___CheckpointRetry:
+        """A checkpoint that could not be stored now."""
 
     def __init__(
         self,
@@ -289,12 +295,13 @@ class ConnectResponse(_message.Message):
         checkpoint_ack: Global___CheckpointAck | None = ...,
         flow: Global___FlowControl | None = ...,
         goodbye: Global___ServerGoodbye | None = ...,
+        checkpoint_retry: Global___CheckpointRetry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["assignments", b"assignments", "checkpoint_ack", b"checkpoint_ack", "command", b"command", "flow", b"flow", "goodbye", b"goodbye", "heartbeat_ack", b"heartbeat_ack", "log_ack", b"log_ack", "message", b"message", "report_ack", b"report_ack", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assignments", b"assignments", "checkpoint_ack", b"checkpoint_ack", "checkpoint_retry", b"checkpoint_retry", "command", b"command", "flow", b"flow", "goodbye", b"goodbye", "heartbeat_ack", b"heartbeat_ack", "log_ack", b"log_ack", "message", b"message", "report_ack", b"report_ack", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignments", b"assignments", "checkpoint_ack", b"checkpoint_ack", "command", b"command", "flow", b"flow", "goodbye", b"goodbye", "heartbeat_ack", b"heartbeat_ack", "log_ack", b"log_ack", "message", b"message", "report_ack", b"report_ack", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignments", b"assignments", "checkpoint_ack", b"checkpoint_ack", "checkpoint_retry", b"checkpoint_retry", "command", b"command", "flow", b"flow", "goodbye", b"goodbye", "heartbeat_ack", b"heartbeat_ack", "log_ack", b"log_ack", "message", b"message", "report_ack", b"report_ack", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "assignments", "heartbeat_ack", "report_ack", "command", "log_ack", "checkpoint_ack", "flow", "goodbye"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["welcome", "assignments", "heartbeat_ack", "report_ack", "command", "log_ack", "checkpoint_ack", "flow", "goodbye", "checkpoint_retry"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -739,8 +746,10 @@ class LogAck(_message.Message):
 Global___LogAck: _TypeAlias = LogAck  # noqa: Y015
 
 @_typing.final
-class CheckpointAck(_message.Message):
-    """A checkpoint that is safe, or refused."""
+class CheckpointRetry(_message.Message):
+    """A checkpoint that could not be stored now.  The agent keeps its copy and uploads it again with a
+    growing delay.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -755,7 +764,41 @@ class CheckpointAck(_message.Message):
 
     @_builtins.property
     def status(self) -> _status_pb2.Status:
-        """Code 0 = stored."""
+        """Why; UNAVAILABLE = storage did not answer."""
+
+    def __init__(
+        self,
+        *,
+        lease: _lease_pb2.LeaseRef | None = ...,
+        sequence: _builtins.int = ...,
+        status: _status_pb2.Status | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease", "status", b"status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease", "sequence", b"sequence", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckpointRetry: _TypeAlias = CheckpointRetry  # noqa: Y015
+
+@_typing.final
+class CheckpointAck(_message.Message):
+    """A checkpoint that is stored, or finally rejected."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEASE_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Checkpoint."""
+    @_builtins.property
+    def lease(self) -> _lease_pb2.LeaseRef:
+        """Run."""
+
+    @_builtins.property
+    def status(self) -> _status_pb2.Status:
+        """Code 0 = stored; any other is final."""
 
     def __init__(
         self,

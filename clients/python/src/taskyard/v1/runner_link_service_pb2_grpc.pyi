@@ -23,7 +23,7 @@ RULES
  3 Assignments never exceed the free capacity of the last hello or heartbeat plus prefetch
    minus what was assigned since.  Each has a short first lease and names the last
    heartbeat the scheduler had received; the lease counts from that heartbeat's sending.
-   An assignment whose lease has run out is dropped; one for a (task, generation) the agent
+   An assignment whose lease has run out is released; one for a (task, generation) the agent
    already has is the same assignment again.
  4 An agent that accepts assignments lists them in a heartbeat within 1 s; it rejects others
    with a released report.
@@ -43,8 +43,9 @@ RULES
    report with seq 0.
  9 Logs are numbered per run, acked by LogAck, sent behind reports, and may be dropped oldest
    first when the agent's buffer is full (see dropped_count).
-10 A checkpoint is acked by CheckpointAck once stored; its file is kept until then.  One upload
-   at a time per task; chunks of different tasks may interleave.
+10 A checkpoint is acked by CheckpointAck once stored or finally rejected; its file is kept until
+   then.  CheckpointRetry means that it could not be stored now: the agent uploads it again, from
+   its first chunk.  One upload at a time per task; chunks of different tasks may interleave.
 11 Windows: at most flow.max_unacked_reports / max_unacked_bytes in flight; heartbeats are
    never counted.  The server may change the window at any time.  Overrun by more than 2x:
    RESOURCE_EXHAUSTED/WINDOW_EXCEEDED.

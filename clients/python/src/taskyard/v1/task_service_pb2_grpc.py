@@ -302,8 +302,9 @@ class TaskServiceServicer:
 
     def WaitTask(self, request, context):
         """Waits until the task is terminal (or past a version) or the time is up, then returns
-        its current state; running out of time is not an error.
-        Errors: NOT_FOUND.
+        its current state; running out of time is not an error.  A wait counts as an open stream
+        of the tenant.
+        Errors: NOT_FOUND; RESOURCE_EXHAUSTED (STREAM_LIMIT).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -364,7 +365,7 @@ class TaskServiceServicer:
         """Streams log entries; with follow until the task is terminal and all logs are sent.
         Ends like WatchTasks; resume with resume_token.
         Errors: NOT_FOUND; INVALID_ARGUMENT (RESUME_TOKEN_INVALID); RESOURCE_EXHAUSTED
-        (CONSUMER_STALLED).
+        (CONSUMER_STALLED, STREAM_LIMIT).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -145,8 +145,9 @@ class TaskServiceStub:
     """
     WaitTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.WaitTaskRequest, _task_service_pb2.WaitTaskResponse]
     """Waits until the task is terminal (or past a version) or the time is up, then returns
-    its current state; running out of time is not an error.
-    Errors: NOT_FOUND.
+    its current state; running out of time is not an error.  A wait counts as an open stream
+    of the tenant.
+    Errors: NOT_FOUND; RESOURCE_EXHAUSTED (STREAM_LIMIT).
     """
     CheckFence: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.CheckFenceRequest, _task_service_pb2.CheckFenceResponse]
     """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
@@ -187,7 +188,7 @@ class TaskServiceStub:
     """Streams log entries; with follow until the task is terminal and all logs are sent.
     Ends like WatchTasks; resume with resume_token.
     Errors: NOT_FOUND; INVALID_ARGUMENT (RESUME_TOKEN_INVALID); RESOURCE_EXHAUSTED
-    (CONSUMER_STALLED).
+    (CONSUMER_STALLED, STREAM_LIMIT).
     """
     GetTaskStats: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.GetTaskStatsRequest, _task_service_pb2.GetTaskStatsResponse]
     """Counts and durations.
@@ -297,8 +298,9 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """
     WaitTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.WaitTaskRequest, _task_service_pb2.WaitTaskResponse]  # type: ignore[assignment]
     """Waits until the task is terminal (or past a version) or the time is up, then returns
-    its current state; running out of time is not an error.
-    Errors: NOT_FOUND.
+    its current state; running out of time is not an error.  A wait counts as an open stream
+    of the tenant.
+    Errors: NOT_FOUND; RESOURCE_EXHAUSTED (STREAM_LIMIT).
     """
     CheckFence: _aio.UnaryUnaryMultiCallable[_task_service_pb2.CheckFenceRequest, _task_service_pb2.CheckFenceResponse]  # type: ignore[assignment]
     """Returns whether a fencing token (TASKYARD_FENCE of a run) is still the current one, so
@@ -339,7 +341,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """Streams log entries; with follow until the task is terminal and all logs are sent.
     Ends like WatchTasks; resume with resume_token.
     Errors: NOT_FOUND; INVALID_ARGUMENT (RESUME_TOKEN_INVALID); RESOURCE_EXHAUSTED
-    (CONSUMER_STALLED).
+    (CONSUMER_STALLED, STREAM_LIMIT).
     """
     GetTaskStats: _aio.UnaryUnaryMultiCallable[_task_service_pb2.GetTaskStatsRequest, _task_service_pb2.GetTaskStatsResponse]  # type: ignore[assignment]
     """Counts and durations.
@@ -521,8 +523,9 @@ class TaskServiceServicer:
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.WaitTaskResponse, _abc.Awaitable[_task_service_pb2.WaitTaskResponse]]:
         """Waits until the task is terminal (or past a version) or the time is up, then returns
-        its current state; running out of time is not an error.
-        Errors: NOT_FOUND.
+        its current state; running out of time is not an error.  A wait counts as an open stream
+        of the tenant.
+        Errors: NOT_FOUND; RESOURCE_EXHAUSTED (STREAM_LIMIT).
         """
 
     def CheckFence(
@@ -588,7 +591,7 @@ class TaskServiceServicer:
         """Streams log entries; with follow until the task is terminal and all logs are sent.
         Ends like WatchTasks; resume with resume_token.
         Errors: NOT_FOUND; INVALID_ARGUMENT (RESUME_TOKEN_INVALID); RESOURCE_EXHAUSTED
-        (CONSUMER_STALLED).
+        (CONSUMER_STALLED, STREAM_LIMIT).
         """
 
     def GetTaskStats(

@@ -31,6 +31,7 @@ from taskyard_runner.agent.drain import Drain
 from taskyard_runner.agent.function_host import HOST
 from taskyard_runner.agent.function_hosts import AppBroken, Hosts, HostsConfig
 from taskyard_runner.agent.function_pool import FunctionPool
+from taskyard_runner.agent.journals import rescue_journals
 from taskyard_runner.agent.leases import Leases, RunKey
 from taskyard_runner.agent.link import Link, Refused
 from taskyard_runner.agent.logs import LogShipper
@@ -192,7 +193,11 @@ class AgentProcess:
         if self._hosts is not None:
             await self._hosts.open([run for run in self._hello["runs"] if HOST in run["meta"]])
             known += [run.name for run in self._runs.all()]
-        await asyncio.to_thread(directory.remove_strangers, self._hello["runs_directory"], known)
+        runs_directory = self._hello["runs_directory"]
+        journals = await asyncio.to_thread(rescue_journals, runs_directory, known)
+        adoption.ship(journals)
+        known += [journal.directory.name for journal in journals]
+        await asyncio.to_thread(directory.remove_strangers, runs_directory, known)
         self._stock.refill()
         agent = await self._introduce()
         self._link = Link(self._channel, agent)

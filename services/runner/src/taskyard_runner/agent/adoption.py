@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from taskyard.v1.runner_link_service_pb2 import HELD_STATE_RUNNING, HELD_STATE_STOPPING
 from taskyard_kit.logs import get_log
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.function_host import HOST
-from taskyard_runner.agent.leases import Leases
+from taskyard_runner.agent.journals import Journal
+from taskyard_runner.agent.leases import Held, Leases
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.progress import progress_of
 from taskyard_runner.agent.run import AgentRun, adopt
@@ -17,6 +18,7 @@ from taskyard_runner.agent.runs import Runs
 from taskyard_runner.agent.selftest import META
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.journal import note_cut
 from taskyard_runner.warden.protocol import Message
 
 log = get_log(__name__)
@@ -72,13 +74,28 @@ class Adoption:
         spooled = self._leases.get(run.key)
         run.ended = True
         if spooled is not None:
-            run.held = spooled
-            spooled.run = run.name
+            run.adopt_outcome(spooled)
+        else:
+            # A run whose outcome is in the spool had ended: its journal is complete.
+            note_cut(str(run.directory.journal))
         self._runs.add(run)
         self._logs.open(run.lease, run.directory.journal)
         self._logs.ended(run.key)
         if spooled is None:
-            self._runs.report_lost(run.held)
+            self._runs.report_lost(run)
+
+    def ship(self, journals: Iterable[Journal]) -> None:
+        """Ships the output of ended runs; an outcome that is not in the spool was acknowledged or is lost."""
+        for journal in journals:
+            held = Held(journal.lease, journal.directory.name, 0.0)
+            run = AgentRun(held, journal.directory, 0.0, ordered=True, started=True, ended=True)
+            spooled = self._leases.get(run.key)
+            if spooled is not None:
+                run.adopt_outcome(spooled)
+            run.reported = spooled is None
+            self._runs.add(run)
+            self._logs.open(run.lease, run.directory.journal)
+            self._logs.ended(run.key)
 
     def _adopt(self, run: AgentRun, described: Message) -> None:
         notes: dict[str, Any] = described["notes"]
@@ -90,8 +107,7 @@ class Adoption:
             run.reported = bool(notes.get("reported"))
             self._logs.ended(run.key)
             if spooled is not None:
-                run.held = spooled
-                spooled.run = run.name
+                run.adopt_outcome(spooled)
         else:
             self._adopt_live(run, described, notes)
 

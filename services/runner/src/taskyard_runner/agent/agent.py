@@ -19,6 +19,7 @@ from taskyard.v1.runner_link_service_pb2 import (
     HELD_STATE_RUNNING,
     HELD_STATE_STOPPING,
     Capacity,
+    CheckpointAck,
     ConnectRequest,
     ConnectResponse,
     FlowControl,
@@ -271,12 +272,17 @@ class Agent:
             case "log_ack":
                 key = key_of(response.log_ack.lease)
                 refused = response.log_ack.status.code != 0
+                if refused:
+                    error = from_status(response.log_ack.status)
+                    log.warning("logs_refused", task=key[0], generation=key[1], error=str(error))
                 self._logs.acknowledge(key, response.log_ack.through_sequence, refused=refused)
                 self._runs.logs_acked(key)
             case "checkpoint_ack":
-                acked = response.checkpoint_ack
-                error = str(from_status(acked.status)) if acked.status.code else ""
-                self._uploads.decide(key_of(acked.lease), acked.sequence, error)
+                self._checkpoint_acked(response.checkpoint_ack)
+            case "checkpoint_retry":
+                retry = response.checkpoint_retry
+                unavailable = from_status(retry.status).retryable
+                self._uploads.retry(key_of(retry.lease), retry.sequence, unavailable=unavailable)
             case "flow":
                 self._flow = response.flow
 
@@ -286,7 +292,10 @@ class Agent:
             return
         until = self._leases.first_lease(assignment.heartbeat_id, seconds(assignment.lease_ttl))
         if until is None or boottime() >= until:
+            # Released at once: taskdb counts the lease from the claim and may hold the task longer.
             log.warning("assignment_expired", task=lease.task, generation=lease.generation)
+            message = "the assignment arrived after its first lease had ended"
+            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         elif self._drain.active:
             self._runs.refuse(assignment, RELEASE_REASON_DRAINED, "the runner drains")
         elif self._spool.full:
@@ -328,6 +337,14 @@ class Agent:
             self._runs.rejected(rejection.seq, error.reason or error.code.name)
         self._spool.acknowledge(ack.through_seq)
         self._runs.acknowledged(ack.through_seq)
+
+    def _checkpoint_acked(self, ack: CheckpointAck) -> None:
+        error = from_status(ack.status) if ack.status.code else None
+        if error is not None and error.retryable:
+            # An older scheduler, which does not send CheckpointRetry.
+            self._uploads.retry(key_of(ack.lease), ack.sequence, unavailable=True)
+        else:
+            self._uploads.decide(key_of(ack.lease), ack.sequence, str(error or ""))
 
     def _command(self, response: ConnectResponse) -> None:
         match response.command.WhichOneof("command"):

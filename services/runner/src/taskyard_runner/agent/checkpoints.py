@@ -19,6 +19,10 @@ from taskyard_runner.agent.leases import RunKey, key_of
 MAX_BYTES = 10 << 20
 _CHUNK_BYTES = 256 * 1024
 _MAX_CONTENT_TYPE = 127
+_FIRST_DELAY = 0.5
+_MAX_DELAY = 10.0
+# An outcome does not wait for a checkpoint that storage answered with this many internal errors.
+_MAX_FAILURES = 3
 
 log = get_log(__name__)
 
@@ -49,6 +53,11 @@ class _Upload:
         self.offset = 0
         self.whole = False
         self.waiters: dict[int, list[asyncio.Future[str]]] = {}
+        # Failed uploads of the current checkpoint: all, and those with an internal error of storage.
+        self.tries = 0
+        self.failures = 0
+        self.postponed = False
+        self.flushed: list[asyncio.Future[None]] = []
 
     def offer(self, kept: _Kept) -> None:
         if self.current is None:
@@ -61,7 +70,7 @@ class _Upload:
 
     def chunk(self) -> CheckpointChunk | None:
         """The next piece; None if there is nothing to send."""
-        if self.current is None or self.whole:
+        if self.current is None or self.whole or self.postponed:
             return None
         with (self.directory / str(self.current.sequence)).open("rb") as file:
             file.seek(self.offset)
@@ -90,7 +99,32 @@ class _Upload:
         if self.current is not None:
             self._forget(self.current, error)
         self.current, self.following = self.following, None
+        self.tries = self.failures = 0
+        self.postponed = False
         self.rewind()
+        self._notify_flushed()
+
+    def retry(self, *, unavailable: bool) -> float:
+        """Postpones the current checkpoint, which was not stored; returns the delay of the next upload."""
+        delay = min(_MAX_DELAY, _FIRST_DELAY * (1 << self.tries))
+        self.tries = min(self.tries + 1, 10)
+        self.failures += not unavailable
+        self.postponed = True
+        self.rewind()
+        self._notify_flushed()
+        return delay
+
+    @property
+    def delays_outcome(self) -> bool:
+        """Whether the outcome must wait: a checkpoint that follows it is rejected."""
+        return self.current is not None and self.failures < _MAX_FAILURES
+
+    def _notify_flushed(self) -> None:
+        if not self.delays_outcome:
+            for waiter in self.flushed:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self.flushed.clear()
 
     def rewind(self) -> None:
         self.offset = 0
@@ -205,17 +239,46 @@ class Uploads:
             upload.decided(error)
             self._wake()
 
-    def pending(self, key: RunKey) -> asyncio.Future[str] | None:
-        """The newest checkpoint of the run, if it is not stored yet."""
+    def retry(self, key: RunKey, sequence: int, *, unavailable: bool) -> None:
+        """Uploads a checkpoint that was not stored again after a delay."""
         upload = self._uploads.get(key)
-        newest = (upload.following or upload.current) if upload is not None else None
-        return self.stored(key, newest.sequence) if newest is not None else None
+        if (
+            upload is None
+            or upload.current is None
+            or upload.current.sequence != sequence
+            or upload.postponed
+        ):
+            return
+        if self._active == key:
+            self._active = None
+        delay = upload.retry(unavailable=unavailable)
+        log.warning("checkpoint_delayed", task=key[0], generation=key[1], retry_after=delay)
+        asyncio.get_running_loop().call_later(delay, self._resume, upload, upload.current)
+
+    def _resume(self, upload: _Upload, kept: _Kept) -> None:
+        if upload.current is kept:
+            upload.postponed = False
+            self._wake()
+
+    def delays_outcome(self, key: RunKey) -> bool:
+        """Whether the run has a checkpoint that must be stored before its outcome."""
+        upload = self._uploads.get(key)
+        return upload is not None and upload.delays_outcome
+
+    async def flush(self, key: RunKey) -> None:
+        """Returns once no checkpoint delays the outcome of the run."""
+        upload = self._uploads.get(key)
+        if upload is not None and upload.delays_outcome:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            upload.flushed.append(future)
+            await future
 
     def rewind(self) -> None:
         """A new session: what is not acknowledged is sent again."""
         self._active = None
         for upload in self._uploads.values():
             upload.rewind()
+            upload.postponed = False
 
     def drop(self, key: RunKey) -> None:
         """The run is over."""

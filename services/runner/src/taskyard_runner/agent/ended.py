@@ -19,6 +19,14 @@ class Ended(NamedTuple):
     handle: str
     # It has written a journal.
     wrote: bool
+    # The run certainly started, although its start may not have been reported.
+    began: bool = False
+
+
+def implies_start(outcome: RunReport, *, began: bool = False) -> bool:
+    """Whether the outcome is reported with a start: not if the run was stopped before it started."""
+    kind = outcome.WhichOneof("report")
+    return kind != "released" and (began or kind != "cancelled")
 
 
 def reports_of(end: Ended) -> list[RunReport]:
@@ -27,7 +35,7 @@ def reports_of(end: Ended) -> list[RunReport]:
     if outcome is None:
         return []
     reports = []
-    if not end.run.started and outcome.WhichOneof("report") != "released":
+    if not end.run.started and implies_start(outcome, began=end.began):
         report = _report(end, end.begin_time)
         report.started.handle = end.handle
         report.started.checkpoint_sequence = end.run.checkpoint_sequence

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from taskyard.v1.lease_pb2 import Assignment, LeaseRef
 from taskyard_runner.agent.directory import RunDirectory
-from taskyard_runner.warden.extinction import MARKER
+from taskyard_runner.warden.kill import MARKER
 
 
 def fencing_token(lease: LeaseRef) -> str:

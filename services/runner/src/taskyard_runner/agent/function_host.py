@@ -19,7 +19,7 @@ from taskyard_runner.agent.leases import Held
 from taskyard_runner.agent.run import AgentRun
 from taskyard_runner.executors.function import DEFAULT_GRACE, HostClass, Row, lease_of
 from taskyard_runner.warden.deadline import Deadlines, StopReason
-from taskyard_runner.warden.extinction import MARKER
+from taskyard_runner.warden.kill import MARKER
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Decoder, Message, encode
 

@@ -14,6 +14,7 @@ from typing import Any
 from taskyard import tracing
 from taskyard.v1.common_pb2 import Resources
 from taskyard.v1.lease_pb2 import RELEASE_REASON_UNSUPPORTED, Assignment
+from taskyard.v1.runner_link_service_pb2 import HELD_STATE_RUNNING
 from taskyard_kit.logs import get_log
 from taskyard_runner.agent import function_outcome
 from taskyard_runner.agent.checkpoints import Uploads
@@ -256,7 +257,8 @@ class FunctionPool:
             host.note_pace(end - begin)
             host.kept.add(name)
             run.has_files = run.has_files or wrote
-            ended.append(Ended(run, function_outcome.told(run, told), begin, end, host.handle, wrote))
+            outcome = function_outcome.told(run, told)
+            ended.append(Ended(run, outcome, begin, end, host.handle, wrote, began=True))
         self._runs.conclude_all(ended)
         self.hosts.leave_if_idle(host)
         self.wake()
@@ -374,6 +376,7 @@ class FunctionPool:
             self._runs.open_logs(run)
         if when is not None:
             run.started = self._runs.start_spooled(run.key)
+            run.held.change(HELD_STATE_RUNNING)
             self._begun(host, run, when)
 
     def _adopt_ended(self, host: FunctionHost, row: Row, told: list[Any]) -> None:
@@ -388,8 +391,7 @@ class FunctionPool:
         elif run.has_files:
             # The outcome is in the spool; what is left is to ship the logs.
             host.kept.add(run.name)
-            run.held, run.ended = spooled, True
-            spooled.run = run.name
+            run.adopt_outcome(spooled)
             self._runs.add(run)
             self._runs.open_logs(run)
             self._runs.close_logs(run)

@@ -34,6 +34,7 @@ MAX_MESSAGE_BYTES = 65536
 _KEPT_BYTES = MAX_MESSAGE_BYTES - 64
 _MAX_DETAILS_BYTES = 16384
 _MAX_INT32 = 2**31 - 1
+_CUT = "the runner was killed while the task ran; output that it had not read yet is missing"
 
 LEVELS: dict[str, LogLevel.ValueType] = {
     "trace": LOG_LEVEL_DEBUG,
@@ -90,11 +91,11 @@ class LineReader:
         if record.kind == Kind.MESSAGE:
             yield from self._say(record)
         elif record.kind == Kind.DROPPED:
-            told = f"output limit reached: {record.data.decode()} bytes after this were dropped"
-            yield self._number(
-                LogEntry(message=told, level=LOG_LEVEL_WARNING, source=LOG_SOURCE_RUNNER), record.time
-            )
-        else:
+            dropped = record.data.decode()
+            yield self._notice(f"output limit reached: {dropped} bytes after this were dropped", record)
+        elif record.kind == Kind.CUT:
+            yield self._notice(_CUT, record)
+        elif record.kind != Kind.RUN:
             yield from self._split(record)
 
     def finish(self) -> Iterator[LogEntry]:
@@ -103,6 +104,10 @@ class LineReader:
             if line.length:
                 time = line.time
                 yield self._number(_parse_line(line.finish(), kind), time)
+
+    def _notice(self, message: str, record: Record) -> LogEntry:
+        entry = LogEntry(message=message, level=LOG_LEVEL_WARNING, source=LOG_SOURCE_RUNNER)
+        return self._number(entry, record.time)
 
     def _split(self, record: Record) -> Iterator[LogEntry]:
         line = self._lines[record.kind]
@@ -133,11 +138,11 @@ def count_entries(journal: Path) -> int:
     count = 0
     unfinished = {Kind.STDOUT: False, Kind.STDERR: False}
     for record in read_journal(journal):
-        if record.kind == Kind.DROPPED:
+        if record.kind in (Kind.DROPPED, Kind.CUT):
             count += 1
         elif record.kind == Kind.MESSAGE:
             count += _is_json(record.data)
-        elif record.data:
+        elif record.kind != Kind.RUN and record.data:
             count += record.data.count(b"\n")
             unfinished[record.kind] = not record.data.endswith(b"\n")
     return count + sum(unfinished.values())

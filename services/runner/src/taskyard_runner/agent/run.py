@@ -57,7 +57,13 @@ class AgentRun:
 
     @property
     def name(self) -> str:
-        return self.held.run
+        return self.directory.name
+
+    def adopt_outcome(self, spooled: Held) -> None:
+        """Marks the run as ended; the spool holds its outcome under this lease."""
+        spooled.run = self.name
+        self.held = spooled
+        self.ended = True
 
     def end_span(self, outcome: str) -> None:
         """The run's span, if there is one, ends with this outcome."""

@@ -8,11 +8,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from taskyard.v1.lease_pb2 import (
-    LEASE_ACTION_ABORT,
-    LEASE_ACTION_CANCEL,
-    LEASE_ACTION_PAUSE,
     RELEASE_REASON_LOST,
     Assignment,
+    LeaseRef,
     LeaseVerdict,
     ReleaseReason,
     RunReport,
@@ -28,7 +26,8 @@ from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_runner.agent import outcome, unstarted
 from taskyard_runner.agent.checkpoints import Uploads
-from taskyard_runner.agent.ended import Ended, reports_of
+from taskyard_runner.agent.early_stops import REASONS, EarlyStops
+from taskyard_runner.agent.ended import Ended, implies_start, reports_of
 from taskyard_runner.agent.executor import Executor, Taker, WardenExecutor
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
 from taskyard_runner.agent.log_lines import timestamp
@@ -42,10 +41,6 @@ from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.protocol import Message
-
-# How long an outcome waits for the run's last checkpoint: after it, the checkpoint would be refused.
-_CHECKPOINT_WAIT = 15.0
-_VERDICTS = {LEASE_ACTION_CANCEL: StopReason.CANCEL, LEASE_ACTION_PAUSE: StopReason.PAUSE}
 
 T = TypeVar("T")
 
@@ -82,6 +77,7 @@ class Runs:
         self._by_key: dict[RunKey, AgentRun] = {}
         self._by_name: dict[str, AgentRun] = {}
         self._reports = Reports(spool)
+        self._early_stops = EarlyStops()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # -- taking work on
@@ -95,12 +91,22 @@ class Runs:
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
         """Start a run whose first lease lasts until then."""
         ASSIGNMENT_RECEIVED.hit()
+        if (reason := self._early_stops.take(assignment.lease)) is not None:
+            self._refuse_stopped(assignment.lease, reason)
+            return
         if self.functions is not None and assignment.spec.execution.HasField("function"):
             self.functions.accept(assignment, until, total_until)
             return
         run = self._preparation.begin(assignment, until)
         self.take(run)
         run.preparing = self.spawn(self._prepare(run, assignment, total_until))
+
+    def _refuse_stopped(self, lease: LeaseRef, reason: StopReason) -> None:
+        log.info("assignment_stopped", task=lease.task, generation=lease.generation, reason=reason)
+        if reason != StopReason.ABORT:
+            held = Held(lease, "", 0.0)
+            self._leases.add(held)
+            self._report(held, unstarted.stopped(reason))
 
     def take(self, run: AgentRun) -> None:
         """Hold a run from now on."""
@@ -185,7 +191,7 @@ class Runs:
             # Aborted, or never begun because its lease had ended: somebody else has the task.
             self.abandon(run)
             return
-        if not run.started:
+        if not run.started and implies_start(report):
             self._reports.append(run.held, RunReport(started=RunStarted()))
         report.time.CopyFrom(timestamp(result["end_time"]))
         self.spawn(self._deliver(run, report))
@@ -215,7 +221,7 @@ class Runs:
                 self.close_logs(run)
             else:
                 run.logs_shipped = True
-            if end.wrote or (kind != "succeeded" and self._uploads.pending(run.key) is not None):
+            if end.wrote or (kind != "succeeded" and self._uploads.delays_outcome(run.key)):
                 self.spawn(self._deliver(run, reports.pop()))
             else:
                 reports[-1].log_sequence = 0
@@ -248,13 +254,9 @@ class Runs:
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
         report.log_sequence = await self._logs.last_sequence(run.key)
         if report.WhichOneof("report") != "succeeded":
-            await self._flush_checkpoint(run)
+            # While storage is unavailable, the outcome could not be stored either.
+            await self._uploads.flush(run.key)
         self._report(run.held, report)
-
-    async def _flush_checkpoint(self, run: AgentRun) -> None:
-        pending = self._uploads.pending(run.key)
-        if pending is not None:
-            await asyncio.wait([pending], timeout=_CHECKPOINT_WAIT)
 
     def abandon(self, run: AgentRun) -> None:
         """Say nothing about a run: somebody else has the task."""
@@ -317,11 +319,17 @@ class Runs:
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
         self._leases.add(held)
 
-    def report_lost(self, held: Held) -> None:
-        """A run that ended with an earlier warden."""
-        self._leases.add(held)
-        told = "the runner was killed or the host restarted"
-        self._report(held, outcome.released(RELEASE_REASON_LOST, told))
+    def report_lost(self, run: AgentRun) -> None:
+        """Releases a run that ended with an earlier warden, after its last checkpoint is stored."""
+        self._leases.add(run.held)
+        run.held.change(HELD_STATE_ENDED)
+        self._uploads.open(run.lease, run.directory.uploads, run.checkpoint_sequence)
+        self.spawn(self._release_lost(run))
+
+    async def _release_lost(self, run: AgentRun) -> None:
+        await self._uploads.flush(run.key)
+        message = "the runner was killed or the host restarted"
+        self._report(run.held, outcome.released(RELEASE_REASON_LOST, message))
 
     def acknowledged(self, through_seq: int) -> None:
         """Reports up to this one are decided."""
@@ -336,7 +344,7 @@ class Runs:
         """A report was not applied; if it was a start, the lease is lost."""
         key = self._reports.starts.get(seq)
         run = self._by_key.get(key) if key is not None else None
-        if run is not None:
+        if run is not None and not run.ended:
             log.warning("run_aborted", task=run.lease.task, generation=run.lease.generation, reason=reason)
             self._abort(run)
 
@@ -347,15 +355,17 @@ class Runs:
         run = self._by_key.get(key_of(verdict.lease))
         if run is None or run.lease.lease_id != verdict.lease.lease_id:
             self._leases.disown(verdict.lease)
+            self._early_stops.add(verdict)
             return
-        if run.ended:
+        reason = REASONS.get(verdict.action)
+        if run.ended or reason is None:
             return
-        if verdict.action == LEASE_ACTION_ABORT:
+        if reason == StopReason.ABORT:
             log.warning(
                 "run_aborted", task=run.lease.task, generation=run.lease.generation, reason=verdict.reason
             )
             self._abort(run)
-        elif (reason := _VERDICTS.get(verdict.action)) is not None:
+        else:
             grace = seconds(verdict.grace_period) if verdict.HasField("grace_period") else run.grace
             self.stop(run, reason, min(grace, run.grace))
 

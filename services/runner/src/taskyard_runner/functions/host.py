@@ -80,6 +80,8 @@ class Host:
 
     def say(self, run: str, message: dict[str, Any]) -> None:
         with self._output_lock:
+            if run not in self._contexts:
+                return
             self._output(run).say(message)
         self.wire.wrote(run)
 
@@ -97,6 +99,10 @@ class Host:
     def _write(self, run: BaseContext, kind: Kind, text: str) -> None:
         name = run._work.run
         with self._output_lock:
+            # A thread that the function left behind may write after the end, when the journal is closed and
+            # counted.
+            if name not in self._contexts:
+                return
             grown = self._output(name).write(kind, text)
         if grown:
             self.wire.wrote(name)
@@ -104,7 +110,8 @@ class Host:
     def _output(self, run: str) -> RunOutput:
         found = self._outputs.get(run)
         if found is None:
-            found = self._outputs[run] = RunOutput(f"{self._runs_directory}/{run}", self._log_limit)
+            named = self._contexts[run]._work.lease()
+            found = self._outputs[run] = RunOutput(f"{self._runs_directory}/{run}", self._log_limit, named)
         return found
 
     # -- runs
@@ -144,8 +151,8 @@ class Host:
                 with contextlib.suppress(OSError):
                     run.log(verdict.trace(error), "error")
         name = run._work.run
-        del self._contexts[name]
         with self._output_lock:
+            del self._contexts[name]
             output = self._outputs.pop(name, None)
             if output is not None:
                 output.close()

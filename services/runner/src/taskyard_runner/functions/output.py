@@ -23,9 +23,9 @@ _LINE_BYTES = 8192
 class RunOutput:
     """The journal of one run and its unfinished lines."""
 
-    def __init__(self, directory: str, limit: int) -> None:
+    def __init__(self, directory: str, limit: int, run: bytes) -> None:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        self._journal = JournalWriter(f"{directory}/journal", limit)
+        self._journal = JournalWriter(f"{directory}/journal", limit, run)
         self._partial = {Kind.STDOUT: "", Kind.STDERR: ""}
 
     def write(self, kind: Kind, text: str) -> bool:

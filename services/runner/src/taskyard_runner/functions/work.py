@@ -32,6 +32,11 @@ class Work:
         """Guards the function's own side effects, see TaskService.CheckFence."""
         return f"{self.generation}.{self.lease_id}"
 
+    def lease(self) -> bytes:
+        """The record that names the run in its journal."""
+        lease = {"task": self.task, "generation": self.generation, "lease_id": self.lease_id}
+        return json.dumps(lease).encode()
+
     def payload(self) -> Any:
         """JSON as a value, text as text, everything else as bytes. Raises InvalidPayload."""
         content_type = self.extra.get("content_type", JSON)

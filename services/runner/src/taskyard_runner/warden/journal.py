@@ -1,17 +1,21 @@
-"""A run's journal: everything it wrote and said, in order, in one bounded file that outlives the agent.
+"""A run's journal: everything it wrote, in order, in one bounded file that outlives the agent and the warden.
 
-The warden appends, the agent reads. A record is a header (kind, wall-clock time, length) and its bytes.
+The warden appends, the agent reads. A record is a header (kind, wall-clock time, length) and its bytes. The
+first record names the run, so that the output of an ended run is shipped even if no process lists it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import json
 import os
 import struct
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 _HEADER = struct.Struct("!BdI")
 
@@ -25,6 +29,10 @@ class Kind(enum.IntEnum):
     MESSAGE = 3
     # How many bytes of output did not fit, as decimal text.
     DROPPED = 4
+    # The first record: a JSON object that names the run.
+    RUN = 5
+    # The warden was killed during the run; the record has no data.
+    CUT = 6
 
 
 @dataclass(frozen=True)
@@ -39,9 +47,10 @@ class Record:
 class JournalWriter:
     """Appends records up to a limit, then only counts what it drops."""
 
-    def __init__(self, path: str, limit: int) -> None:
+    def __init__(self, path: str, limit: int, run: bytes = b"") -> None:
         self._path = path
         self._limit = limit
+        self._run = run
         # Opened by the first record: many runs write nothing, and creating a file takes time.
         self._fd: int | None = None
         self.size = 0
@@ -72,6 +81,8 @@ class JournalWriter:
     def _write(self, kind: Kind, data: bytes) -> None:
         if self._fd is None:
             self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            if self._run:
+                self._write(Kind.RUN, self._run)
         record = _HEADER.pack(kind, time.time(), len(data)) + data
         written = os.write(self._fd, record)
         if written != len(record):
@@ -116,3 +127,32 @@ def read_journal(path: str | os.PathLike[str]) -> Iterator[Record]:
         yield from reader.read(sys.maxsize)
     finally:
         reader.close()
+
+
+def read_run(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The run that the first record names; None without such a record."""
+    first = next(read_journal(path), None)
+    if first is None or first.kind != Kind.RUN:
+        return None
+    try:
+        found = json.loads(first.data)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def note_cut(path: str) -> None:
+    """Records once that the warden of the run was killed; a torn last record is removed first."""
+    end, last = 0, None
+    for record in read_journal(path):
+        end += _HEADER.size + len(record.data)
+        last = record.kind
+    if last == Kind.CUT:
+        return
+    with contextlib.suppress(OSError):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.ftruncate(fd, end)
+            os.pwrite(fd, _HEADER.pack(Kind.CUT, time.time(), 0), end)
+        finally:
+            os.close(fd)

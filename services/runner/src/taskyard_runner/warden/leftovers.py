@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from taskyard_runner.warden import extinction
+from taskyard_runner.warden import kill
 from taskyard_runner.warden.cgroup import Hierarchy
 from taskyard_runner.warden.run import boot_id
 
@@ -88,7 +88,7 @@ def remove_groups(hierarchy: Hierarchy) -> None:
 
 
 def _kill_once(runs_directory: str, sessions: set[int], hierarchy: Hierarchy | None) -> int:
-    left = extinction.kill_leftovers(runs_directory, sessions)
+    left = kill.kill_leftovers(runs_directory, sessions)
     for group in hierarchy.leftovers() if hierarchy is not None else ():
         group.kill()
         left += 0 if group.remove() else 1

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from taskyard_runner.warden import extinction, leftovers, linux, process
+from taskyard_runner.warden import kill, leftovers, linux, process
 from taskyard_runner.warden.agent_process import AgentProcess
 from taskyard_runner.warden.cgroup import Hierarchy, find_hierarchy
 from taskyard_runner.warden.deadline import StopReason
@@ -268,7 +268,7 @@ class Warden:
         self._guards.host_ended(run.order.run)
         self._agent.send({"op": "ended", "run": run.order.run, "result": run.result})
         if self._hierarchy is None and not self._by_pid:
-            extinction.kill_unowned(self.known_pids())
+            kill.kill_unowned(self.known_pids())
 
     def clean(self, run: Run) -> bool:
         launch = Launch(run.order.cleanup, run.order.env, "/", self._nofile)

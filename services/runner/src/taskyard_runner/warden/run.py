@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from taskyard_runner.warden import extinction, process
+from taskyard_runner.warden import kill, process
 from taskyard_runner.warden.cgroup import Group
 from taskyard_runner.warden.deadline import Deadlines, StopReason
 from taskyard_runner.warden.journal import JournalWriter, Kind
@@ -69,7 +69,8 @@ class Run:
         self.result: Message | None = None
         self.start_time = 0.0
         self.notes: dict[str, Any] = {}
-        self.journal = JournalWriter(f"{directory}/journal", log_limit)
+        named = b"" if order.host else json.dumps(order.meta).encode()
+        self.journal = JournalWriter(f"{directory}/journal", log_limit, named)
         self._deadlines = Deadlines(order, order.lease_until)
         self._loop = loop
         self._listener = listener
@@ -255,7 +256,7 @@ class Run:
         self._arm()
 
     def _ask_to_end(self) -> None:
-        behind = extinction.followers(self.pid) if self.order.shielded else []
+        behind = kill.followers(self.pid) if self.order.shielded else []
         for pid in behind:
             process.signal_process(pid, signal.SIGTERM)
         if behind:
@@ -293,7 +294,7 @@ class Run:
         if self._group is not None:
             return self._group.kill()
         known = self._listener.known_pids()
-        return extinction.kill_run(self.directory, self.pid, self._pipe_names, known)
+        return kill.kill_run(self.directory, self.pid, self._pipe_names, known)
 
     # -- end
 

@@ -20,7 +20,7 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.row import Row, again
 from taskyard_taskdb.domain.rules.common import in_phases
 from taskyard_taskdb.domain.task import LeaseState
-from taskyard_taskdb.domain.words import Overlap, PendingReason, Phase, RunState
+from taskyard_taskdb.domain.words import Action, Overlap, PendingReason, Phase, RunState
 
 SCHEDULED = frozenset({Phase.SCHEDULED})
 RUNNING = frozenset({Phase.RUNNING})
@@ -68,11 +68,12 @@ def imply_start(draft: Draft, event: HolderEvent) -> None:
 
 
 def begin(draft: Draft, time: datetime, checkpoint: int) -> None:
-    """SCHEDULED -> RUNNING."""
+    """SCHEDULED -> RUNNING. A run that starts after a cancel was acknowledged charges no attempt."""
+    charged = draft.task.requested is not Action.CANCEL
     pinned = draft.lease.action is not None and draft.lease.action.deadline <= draft.now
     # A superseded session has no expiry to follow: the lease keeps its own until a session lists it.
     follows = draft.lease.session_epoch > 0 and draft.lease.in_session and not pinned
-    draft.set(phase=Phase.RUNNING, attempt=draft.task.attempt + 1, start_time=time)
+    draft.set(phase=Phase.RUNNING, attempt=draft.task.attempt + charged, start_time=time)
     draft.set_lease(
         start_time=time,
         sign_time=draft.now,
@@ -168,7 +169,8 @@ ROWS = (
     ),
     Row(
         "start", (Started,), SCHEDULED, Phase.RUNNING,
-        Word.TASK_STARTED, "R", "attempt + 1", act=start, sql=("complete_plain",),
+        Word.TASK_STARTED, "R", "attempt + 1, unless a cancel was requested",
+        act=start, sql=("complete_plain",),
     ),
     Row(
         "start_repeated", (Started,), STARTED, None,
