@@ -36,6 +36,7 @@ from taskyard_runner.agent.link import Link, Refused
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ACTIVE, SPOOL_DEPTH
 from taskyard_runner.agent.preparation import Preparation
+from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.runs import Runs
 from taskyard_runner.agent.sandbox import Sandboxes
@@ -126,6 +127,7 @@ class AgentProcess:
         self._uploads = Uploads(self._touch)
         downloads = Downloads(self._channel, config.id)
         self._stock = directory.DirectoryStock(hello["runs_directory"])
+        self._trash = Trash(hello["runs_directory"])
         self._sandboxes = Sandboxes(hello.get("sandbox", {}), config.data_dir, hello["socket"])
         self._preparation = Preparation(
             config, self._stock, hello["socket"], self._sandboxes, downloads.fetch
@@ -136,6 +138,7 @@ class AgentProcess:
             self._spool,
             self._logs,
             self._uploads,
+            self._trash,
             tell_warden=warden.send,
             changed=self._touch,
         )
@@ -143,7 +146,7 @@ class AgentProcess:
         children = Children(self._channel, config.id)
         self._requests = Requests(self._runs, self._uploads, children)
         self._hosts = self._make_hosts(downloads) if config.app else None
-        self._selftest = SelfTest(warden.send, hello["runs_directory"], config, self._sandboxes)
+        self._selftest = SelfTest(warden.send, hello["runs_directory"], config, self._sandboxes, self._trash)
         self._link: Link | None = None
         self._agent: Agent | None = None
         self._proof = Proof((), ())
@@ -192,7 +195,8 @@ class AgentProcess:
         if self._hosts is not None:
             await self._hosts.open([run for run in self._hello["runs"] if HOST in run["meta"]])
             known += [run.name for run in self._runs.all()]
-        await asyncio.to_thread(directory.remove_strangers, self._hello["runs_directory"], known)
+        self._trash.discard_strangers(known)
+        sweeper = asyncio.create_task(self._trash.sweep())
         self._stock.refill()
         agent = await self._introduce()
         self._link = Link(self._channel, agent)
@@ -200,7 +204,7 @@ class AgentProcess:
         leaver = asyncio.create_task(self._leave(agent))
         self._answer_old_requests()
         disk = asyncio.create_task(DiskWatch(self._runs).run(self._runs_changed))
-        parts = (listener, writer, link, leaver, disk)
+        parts = (listener, writer, link, leaver, disk, sweeper)
         done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()

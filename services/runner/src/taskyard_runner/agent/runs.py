@@ -36,6 +36,7 @@ from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ENDED
 from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
 from taskyard_runner.agent.progress import progress_of
+from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.reports import Reports
 from taskyard_runner.agent.run import AgentRun, seconds
 from taskyard_runner.agent.spool import Spool
@@ -67,6 +68,7 @@ class Runs:
         spool: Spool,
         logs: LogShipper,
         uploads: Uploads,
+        trash: Trash,
         *,
         tell_warden: Callable[[Message], None],
         changed: Callable[[], None],
@@ -75,6 +77,7 @@ class Runs:
         self._leases = leases
         self._logs = logs
         self._uploads = uploads
+        self._trash = trash
         self._tell = tell_warden
         self.warden: Executor = WardenExecutor(tell_warden)
         self._changed = changed
@@ -424,10 +427,11 @@ class Runs:
             del self._by_name[run.name]
             self._executor(run).forget(run)
             if run.executor is None:
-                self.spawn(self._remove(run))
+                self.spawn(self.remove(run))
 
-    async def _remove(self, run: AgentRun) -> None:
-        await run.directory.remove()
+    async def remove(self, run: AgentRun) -> None:
+        """Remove the run's directory, then give its user back."""
+        await self._trash.remove(run.name)
         self._preparation.sandboxes.give_back(run.directory.owner)
 
     def spawn(self, work: Any) -> asyncio.Task[None]:
