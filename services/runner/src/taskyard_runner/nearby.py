@@ -28,5 +28,12 @@ def find_nearby(argv: Sequence[str], environ: Mapping[str, str], start: Path) ->
     return {}
 
 
+def secret_files(start: Path) -> tuple[str, ...]:
+    """The files with keys of every Taskyard nearby."""
+    folders = [folder / _FOLDER for folder in (start, *start.parents)]
+    files = [folder / name for folder in folders for name in ("context.toml", "keys.toml")]
+    return tuple(str(file) for file in files if file.exists())
+
+
 def _read(file: Path) -> dict[str, str]:
     return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -115,6 +115,7 @@ class Session:
                 verdicts=opened.verdicts,
                 max_session_age=duration(config.max_session_age),
                 drain=self.drain,
+                tenants=opened.runner.tenants,
             )
         )
 

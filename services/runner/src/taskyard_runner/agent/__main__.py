@@ -228,6 +228,8 @@ class AgentProcess:
         told = self._hello.get("sandbox", {})
         if self._sandboxes.mode == "none" and os.geteuid() == 0:
             log.warning("sandbox_is_weak", effect="tasks run as root", why=told.get("why", ""))
+        if self._sandboxes.one_tenant:
+            log.warning("sandbox_is_weak", effect="one tenant is served", why=told.get("why", ""))
         if not proof.kinds:
             raise Refused("no execution kind works on this host; the log names what each self-test met")
         self._proof = proof
@@ -239,6 +241,7 @@ class AgentProcess:
             runner_id=self._config.id,
             instance_id=str(uuid.uuid4()),
             takeover=self._config.takeover or ours,
+            one_tenant=self._sandboxes.one_tenant,
             registration=self._describe(),
             evidence=evidence,
             leases=self._leases,
@@ -368,6 +371,7 @@ class AgentProcess:
         if not self._restarting:
             if self._hosts is not None:
                 await self._hosts.close()
+            await self._trash.settle()
             self._warden.send({"op": "bye", "code": 0})
 
 

@@ -33,7 +33,7 @@ from taskyard_kit.metrics import instrument
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.drain import Drain
 from taskyard_runner.agent.leases import Held, Leases, key_of
-from taskyard_runner.agent.link import LinkLost
+from taskyard_runner.agent.link import LinkLost, Refused
 from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import REPORTS_REJECTED
@@ -51,6 +51,11 @@ _DEFAULT_INTERVAL = 10.0
 _LIST_SECONDS = 0.5
 _PROGRESS_SECONDS = 1.0
 _MISSED_ACKS = 3
+_TOO_WIDE = (
+    "nothing keeps tasks of different tenants apart on this host, and the key is for more than one tenant;"
+    " install bubblewrap, run the runner as root, give it a key for one tenant"
+    " (taskyard keys create --kind runner --runner-tenant NAME), or name --sandbox none"
+)
 
 log = get_log(__name__)
 _rejected = instrument(REPORTS_REJECTED)
@@ -65,6 +70,7 @@ class Agent:
         runner_id: str,
         instance_id: str,
         takeover: bool,
+        one_tenant: bool,
         registration: RunnerRegistration,
         evidence: Path,
         leases: Leases,
@@ -78,6 +84,9 @@ class Agent:
         self._runner_id = runner_id
         self._instance_id = instance_id
         self._takeover = takeover
+        # Nothing keeps tasks apart; whose they are is not certain before the welcome.
+        self._one_tenant = one_tenant
+        self._welcomed = False
         self._registration = registration
         self._evidence = evidence
         self._leases = leases
@@ -119,10 +128,13 @@ class Agent:
         )
 
     def welcome(self, response: ConnectResponse) -> None:
-        """The session stands. Raises LinkLost if the scheduler said something else."""
+        """The session is open. Raises LinkLost after another message, Refused if the key is too wide."""
         if response.WhichOneof("message") != "welcome":
             raise LinkLost("the scheduler's first message was no welcome")
         welcome = response.welcome
+        if self._one_tenant and len(welcome.tenants) != 1:
+            raise Refused(_TOO_WIDE)
+        self._welcomed = True
         log.info(
             "session_opened",
             session=welcome.session_id,
@@ -134,7 +146,8 @@ class Agent:
         self._takeover = False
         self._flow = welcome.flow if welcome.HasField("flow") else self._flow
         self._interval = seconds(welcome.heartbeat_interval) or self._interval
-        self._heartbeat_at = boottime() + self._interval
+        # The hello of a runner for one tenant alone offered nothing yet.
+        self._heartbeat_at = boottime() + (0.0 if self._one_tenant else self._interval)
         self._renew(self._leases.welcomed(_lease_duration(welcome)))
         self._obey(welcome.verdicts)
         if welcome.HasField("drain"):
@@ -143,7 +156,8 @@ class Agent:
             self._drain.lift()
 
     def _free(self) -> Capacity:
-        closed = self._drain.active or self._spool.full
+        unproved = self._one_tenant and not self._welcomed
+        closed = self._drain.active or self._spool.full or unproved
         tasks = 0 if closed else max(0, self._registration.capacity - self._leases.active_count)
         return Capacity(tasks=tasks, resources=self._free_resources())
 

@@ -29,6 +29,7 @@ _TREE_SECONDS = 10.0
 # How often a directory that gains entries while it is emptied is read again.
 _PASSES = 8
 _AGAIN_SECONDS = 300.0
+_SETTLE_SECONDS = 5.0
 _MAX_UID = (1 << 32) - 1
 
 log = get_log(__name__)
@@ -53,6 +54,13 @@ class Trash:
     async def remove(self, name: str) -> None:
         """Remove the directory of a run. What cannot be removed is set aside and logged."""
         await asyncio.get_running_loop().run_in_executor(self._worker, self._remove, name)
+
+    async def settle(self) -> None:
+        """Returns once what was to be removed so far is gone, or after a few seconds."""
+        done = asyncio.get_running_loop().run_in_executor(self._worker, lambda: None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLE_SECONDS):
+                await done
 
     def discard_strangers(self, known: Iterable[str]) -> None:
         """Move the directories of runs that nobody has any more into the trash; `sweep` removes them."""
