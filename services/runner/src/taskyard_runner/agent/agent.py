@@ -21,7 +21,6 @@ from taskyard.v1.runner_link_service_pb2 import (
     Capacity,
     ConnectRequest,
     ConnectResponse,
-    FlowControl,
     Hello,
     ReportAck,
     ReportBatch,
@@ -30,6 +29,7 @@ from taskyard.v1.runner_link_service_pb2 import (
 from taskyard.v1.runner_pb2 import RunnerRegistration
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
+from taskyard_runner.agent import bounds
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.drain import Drain
 from taskyard_runner.agent.leases import Held, Leases, key_of
@@ -96,7 +96,7 @@ class Agent:
         self._runs = runs
         self._drain = drain
         self._tell = tell_warden
-        self._flow = FlowControl(max_unacked_reports=1000, max_unacked_bytes=2 << 20)
+        self._flow = bounds.DEFAULT_FLOW
         self._interval = _DEFAULT_INTERVAL
         self._heartbeat_at = 0.0
         self._full = False
@@ -144,8 +144,8 @@ class Agent:
         # The data directory proves from now on that the id is ours; this process is known by its instance id.
         self._evidence.write_text(self._runner_id)
         self._takeover = False
-        self._flow = welcome.flow if welcome.HasField("flow") else self._flow
-        self._interval = seconds(welcome.heartbeat_interval) or self._interval
+        self._flow = bounds.usable(welcome.flow) if welcome.HasField("flow") else bounds.DEFAULT_FLOW
+        self._interval = bounds.interval(welcome.heartbeat_interval, self._interval)
         # The hello of a runner for one tenant alone offered nothing yet.
         self._heartbeat_at = boottime() + (0.0 if self._one_tenant else self._interval)
         self._renew(self._leases.welcomed(_lease_duration(welcome)))
@@ -267,14 +267,20 @@ class Agent:
     # -- what arrives
 
     def receive(self, response: ConnectResponse) -> None:
-        """Act on a message; unknown ones are ignored."""
+        """Act on a message; unknown ones and those that cannot be acted on are ignored."""
+        try:
+            self._receive(response)
+        except Exception as error:
+            log.exception("message_failed", message=response.WhichOneof("message"), error=repr(error))
+
+    def _receive(self, response: ConnectResponse) -> None:
         match response.WhichOneof("message"):
             case "assignments":
                 for assignment in response.assignments.assignments:
-                    self._assign(assignment)
+                    self._try_to_assign(assignment)
             case "heartbeat_ack":
                 ack = response.heartbeat_ack
-                self._interval = seconds(ack.heartbeat_interval) or self._interval
+                self._interval = bounds.interval(ack.heartbeat_interval, self._interval)
                 self._full = self._full or ack.full_requested
                 self._renew(self._leases.acknowledge(ack.heartbeat_id, seconds(ack.lease_ttl)))
                 self._obey(ack.verdicts)
@@ -292,7 +298,14 @@ class Agent:
                 error = str(from_status(acked.status)) if acked.status.code else ""
                 self._uploads.decide(key_of(acked.lease), acked.sequence, error)
             case "flow":
-                self._flow = response.flow
+                self._flow = bounds.usable(response.flow)
+
+    def _try_to_assign(self, assignment: Assignment) -> None:
+        try:
+            self._assign(assignment)
+        except Exception as error:
+            # One that is wrong does not keep its neighbours from being started.
+            log.exception("assignment_failed", task=assignment.lease.task, error=repr(error))
 
     def _assign(self, assignment: Assignment) -> None:
         lease = assignment.lease

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_ABORT,
     LEASE_ACTION_CANCEL,
@@ -129,6 +130,10 @@ class Runs:
             return await work
         except (Unsupported, NotRunnable, CheckpointUnavailable, OSError) as error:
             self._end_unstarted(run, unstarted.unprepared(error))
+        except Exception as error:
+            log.exception("preparation_failed", task=run.lease.task, error=repr(error))
+            told = f"the runner cannot prepare it: {error!r}"
+            self._end_unstarted(run, outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", told))
         return None
 
     def _end_unstarted(self, run: AgentRun, report: RunReport) -> None:
