@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 import pytest
@@ -44,6 +45,11 @@ async def proxy(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Proxy]:
     server.close()
 
 
+async def call(channel: Any, timeout: float) -> None:
+    with pytest.raises(grpc.RpcError):
+        await channel.unary_unary("/x/Y")(b"", timeout=timeout)
+
+
 async def test_a_call_on_this_machine_passes_no_proxy(proxy: Proxy, address: str) -> None:
     async with Client(address, key=SERVER_KEY, timeout=10, patience=1) as client:
         with pytest.raises(errors.NotFound):
@@ -54,8 +60,7 @@ async def test_a_call_on_this_machine_passes_no_proxy(proxy: Proxy, address: str
 async def test_plaintext_that_was_allowed_passes_no_proxy(proxy: Proxy) -> None:
     # An address for documentation: nothing answers there, and the proxy is not asked for it.
     async with open_channel("192.0.2.1:7420", key=KEY, allow_plaintext=True) as channel:
-        with pytest.raises(grpc.RpcError):
-            await channel.unary_unary("/x/Y")(b"", timeout=1.0)
+        await call(channel, 1.0)
     assert proxy.asked == []
 
 
@@ -66,13 +71,11 @@ async def test_tls_to_another_machine_uses_the_proxy_that_is_named_and_none_if_t
         monkeypatch.delenv(name)
     monkeypatch.setenv("TASKYARD_PROXY", "off")
     async with open_channel("tasks.example.org:443", key=KEY, tls=True) as channel:
-        with pytest.raises(grpc.RpcError):
-            await channel.unary_unary("/x/Y")(b"", timeout=1.0)
+        await call(channel, 1.0)
     assert proxy.asked == []
     monkeypatch.setenv("TASKYARD_PROXY", proxy.address)
     async with open_channel("tasks.example.org:443", key=KEY, tls=True) as channel:
-        with pytest.raises(grpc.RpcError):
-            await channel.unary_unary("/x/Y")(b"", timeout=5.0)
+        await call(channel, 5.0)
         await asyncio.wait_for(proxy.some.wait(), 10)
     assert proxy.asked[0].startswith(b"CONNECT tasks.example.org:443")
     assert not any(KEY.encode() in asked for asked in proxy.asked)

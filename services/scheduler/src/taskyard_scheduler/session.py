@@ -251,7 +251,7 @@ class Session:
     def _make_profile(self) -> RunnerProfile:
         # As taskdb merges them, which may not have seen this registration yet.
         runner = self._runner
-        labels = {**self._registration.labels, **runner.scope_labels, **runner.admin_labels}
+        labels = {**(runner.scope_labels or self._registration.labels), **runner.admin_labels}
         since = runner.register_time.seconds + runner.register_time.nanos / 1e9
         return convert.runner_profile(
             self.runner_id, self._registration, labels, runner.tenants, register_time=since

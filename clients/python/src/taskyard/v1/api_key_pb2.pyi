@@ -151,7 +151,7 @@ class RunnerScope(_message.Message):
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Labels it has, whatever it says."""
+        """Labels it has, whatever it says: with any here it has no others but an administrator's."""
 
     def __init__(
         self,
