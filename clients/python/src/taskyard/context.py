@@ -100,8 +100,8 @@ def _refuse_bare_keys(given: Mapping[str, str | None], environment: Mapping[str,
     for name in ("key", "admin_key"):
         if environment.get(_ENVIRONMENT[name]) and not given.get(name):
             raise ContextError(
-                f"{_ENVIRONMENT[name]} is set, but only {file} names a server, which may be another than the one"
-                " it is for; set TASKYARD_ADDRESS as well"
+                f"{_ENVIRONMENT[name]} is set, but only {file} names a server, and it may be for another;"
+                " set TASKYARD_ADDRESS as well"
             )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO
 
 import click
 
 from taskyard import errors
+from taskyard.cli import screen
 from taskyard.cli.failure import FAILED, REFUSED, UNREACHABLE, USAGE, CommandFailed, explain
 from taskyard.cli.manifest import json_lines, new_tasks
 from taskyard.cli.marked_yaml import YamlError
@@ -90,7 +92,7 @@ async def create_all(client: Client, tasks: Iterable[NewTask], total: int | None
         except YamlError as error:
             raise CommandFailed(f"{error} ({created} tasks were created before it)", USAGE) from None
     for line in refused[:TOLD]:
-        click.echo(f"taskyard: {line}", err=True)
+        click.echo(f"taskyard: {screen.shown(line, sys.stderr)}", err=True)
     if len(refused) > TOLD:
         click.echo(f"taskyard: and {len(refused) - TOLD} more", err=True)
     click.echo(f"Created {created} tasks{f'; {len(refused)} were refused' if refused else ''}.", err=True)
