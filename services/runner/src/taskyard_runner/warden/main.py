@@ -287,11 +287,13 @@ class Warden:
 
     # -- what workloads say
 
-    def _hear(self, message: Message, answer: Callable[[Message], None]) -> None:
+    def _hear(self, message: Message, uid: int, answer: Callable[[Message], None]) -> bool:
         run = self._by_token.get(str(message.get("token", "")))
+        if run is not None and run.order.user is not None and uid not in (run.order.user[0], os.geteuid()):
+            run = None
         if run is None:
             answer({"ok": False, "error": "no run has this token; is TASKYARD_TOKEN the one of this run?"})
-            return
+            return False
         run.sign()
         message.pop("token")
         match message.get("op"):
@@ -304,6 +306,7 @@ class Warden:
                 answer({"ok": True})
             case _:
                 self._pass_on(run, message, answer)
+        return True
 
     def _pass_on(self, run: Run, message: Message, answer: Callable[[Message], None]) -> None:
         if len(self._requests) >= _REQUEST_LIMIT:
