@@ -70,7 +70,7 @@ async def test_a_run_that_holds_connections_leaves_some_to_the_others(
     await peer.until(lambda: sum(e.message == "holding" for e in peer.logs[greedy.key].values()) == 5)
     task = peer.assign(shell('python3 -c "$ASK" "$TASKYARD_TOKEN"', env=variables(ASK=ASK)))
     await peer.outcome(task)
-    assert {entry.message for entry in await peer.lines(task, 2)} == {"forged", '{"ok":true}'}
+    assert {entry.message for entry in await peer.lines(task, 2)} >= {"forged", '{"ok":true}'}
 
 
 @pytest.mark.parametrize("runner", ["root"], indirect=True)
