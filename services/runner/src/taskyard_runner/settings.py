@@ -85,6 +85,17 @@ class RunnerSettings(Settings):
     )
     takeover: bool = setting(False, help="take the id over although another runner with it seems alive")
     pids_limit: int = setting(1024, help="most processes of one task; 0 = no limit", min=0)
+    task_memory_mb: int = setting(
+        -1,
+        help="memory of a task that asks for none, where control groups limit it; 0 = no limit, -1 = half of "
+        "the host's",
+        min=-1,
+    )
+    task_disk_mb: int = setting(
+        -1,
+        help="scratch disk of a task that asks for none; 0 = no limit, -1 = half of the file system",
+        min=-1,
+    )
     log_limit_mb: int = setting(16, help="most output kept per run; the rest is counted and dropped", min=1)
     spool_limit_mb: int = setting(256, help="most unacknowledged reports kept on disk", min=8)
     sandbox: Literal["auto", "none", "user", "bubblewrap"] = setting(
@@ -204,6 +215,8 @@ def agent_config(settings: RunnerSettings) -> Mapping[str, object]:
         },
         "takeover": settings.takeover,
         "pids_limit": settings.pids_limit,
+        "task_memory_mb": settings.task_memory_mb,
+        "task_disk_mb": settings.task_disk_mb,
         "spool_limit_bytes": settings.spool_limit_mb * MIB,
         "tls": settings.tls,
         "tls_ca": str(settings.tls_ca) if settings.tls_ca else "",

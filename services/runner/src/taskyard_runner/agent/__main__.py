@@ -25,6 +25,7 @@ from taskyard_runner.agent.agent import Agent
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.children import Children
 from taskyard_runner.agent.config import AgentConfig
+from taskyard_runner.agent.default_limits import find_limits
 from taskyard_runner.agent.disk import DiskWatch
 from taskyard_runner.agent.downloads import Downloads
 from taskyard_runner.agent.drain import Drain
@@ -129,8 +130,12 @@ class AgentProcess:
         self._stock = directory.DirectoryStock(hello["runs_directory"])
         self._trash = Trash(hello["runs_directory"])
         self._sandboxes = Sandboxes(hello.get("sandbox", {}), config.data_dir, hello["socket"])
+        groups = hello["limits"] != "rlimits"
+        self._defaults = find_limits(
+            config.task_memory_mb, config.task_disk_mb, hello["runs_directory"], groups=groups
+        )
         self._preparation = Preparation(
-            config, self._stock, hello["socket"], self._sandboxes, downloads.fetch
+            config, self._stock, hello["socket"], self._sandboxes, downloads.fetch, self._defaults
         )
         self._runs = Runs(
             self._preparation,
@@ -203,7 +208,7 @@ class AgentProcess:
         link = asyncio.create_task(self._link.run())
         leaver = asyncio.create_task(self._leave(agent))
         self._answer_old_requests()
-        disk = asyncio.create_task(DiskWatch(self._runs).run(self._runs_changed))
+        disk = asyncio.create_task(DiskWatch(self._runs, self._defaults.disk_mb).run(self._runs_changed))
         parts = (listener, writer, link, leaver, disk, sweeper)
         done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         for task in done:

@@ -23,13 +23,14 @@ log = get_log(__name__)
 class DiskWatch:
     """Measures runs that have a limit; costs nothing while there are none."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, default_mb: int) -> None:
         self._runs = runs
+        self._default_mb = default_mb
 
     async def run(self, changed: asyncio.Event) -> None:
         """Watch for ever; `changed` tells that there may be another run."""
         while True:
-            limited = [run for run in self._runs.live() if run.resources.disk_mb and run.started]
+            limited = [run for run in self._runs.live() if run.started and self._limit_mb(run)]
             if not limited:
                 changed.clear()
                 await changed.wait()
@@ -41,9 +42,13 @@ class DiskWatch:
                 await self._measure(run)
             await asyncio.sleep(max(_INTERVAL, (time.monotonic() - began) / _SHARE))
 
+    def _limit_mb(self, run: AgentRun) -> int:
+        # Functions are the operator's own code, and have no directory before they ask for one.
+        return run.resources.disk_mb or (self._default_mb if run.executor is None else 0)
+
     async def _measure(self, run: AgentRun) -> None:
         used = await asyncio.to_thread(disk_usage, str(run.directory.root))
-        if used > run.resources.disk_mb * _MIB and not run.ended:
+        if used > self._limit_mb(run) * _MIB and not run.ended:
             log.warning("disk_limit_reached", task=run.lease.task, used_bytes=used)
             self._runs.stop(run, StopReason.DISK_FULL, 0.0)
 

@@ -118,6 +118,7 @@ def order(
     assignment: Assignment,
     workload: Workload,
     token: str,
+    wanted: Resources,
     pids: int,
     total_until: float | None,
 ) -> Message:
@@ -133,7 +134,7 @@ def order(
         "token": token,
         "user": None if workload.trusted else run.directory.owner,
         "shielded": workload.shielded,
-        "limits": _limits(spec.resources, workload, pids) if workload.limited else {},
+        "limits": _limits(wanted, workload, pids) if workload.limited else {},
         "cleanup": list(workload.cleanup),
         "lease_until": run.held.until,
         "forbid_overlap": spec.overlap != OVERLAP_POLICY_ALLOW,

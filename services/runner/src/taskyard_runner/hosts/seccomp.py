@@ -1,4 +1,4 @@
-"""The system calls that containers of runc are refused: those that reach beyond a container, or did in the past."""
+"""The system calls that containers of runc are refused: those that reach, or reached, beyond one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,61 @@ _ARCHITECTURES = {
     "x86_64": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
     "aarch64": ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"],
 }
-_REFUSED = """
-    acct add_key bpf clock_adjtime clock_settime delete_module finit_module fsconfig fsmount fsopen fspick
-    init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load kexec_load
-    keyctl lookup_dcookie mount mount_setattr move_mount move_pages name_to_handle_at nfsservctl
-    open_by_handle_at open_tree perf_event_open pivot_root process_vm_readv process_vm_writev ptrace quotactl
-    quotactl_fd reboot request_key setns settimeofday stime swapoff swapon syslog umount umount2 unshare
-    userfaultfd uselib ustat vm86 vm86old
-""".split()
+_REFUSED = [
+    "acct",
+    "add_key",
+    "bpf",
+    "clock_adjtime",
+    "clock_settime",
+    "delete_module",
+    "finit_module",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "init_module",
+    "io_uring_enter",
+    "io_uring_register",
+    "io_uring_setup",
+    "ioperm",
+    "iopl",
+    "kcmp",
+    "kexec_file_load",
+    "kexec_load",
+    "keyctl",
+    "lookup_dcookie",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "move_pages",
+    "name_to_handle_at",
+    "nfsservctl",
+    "open_by_handle_at",
+    "open_tree",
+    "perf_event_open",
+    "pivot_root",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "quotactl",
+    "quotactl_fd",
+    "reboot",
+    "request_key",
+    "setns",
+    "settimeofday",
+    "stime",
+    "swapoff",
+    "swapon",
+    "syslog",
+    "umount",
+    "umount2",
+    "unshare",
+    "userfaultfd",
+    "uselib",
+    "ustat",
+    "vm86",
+    "vm86old",
+]
 # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _NEW_NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 
