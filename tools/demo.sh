@@ -93,7 +93,7 @@ def greet(name: str) -> dict[str, str]:
     print("greeting", name)
     return {"greeting": f"hello {name}"}
 END
-show 'taskyard keys create --kind runner --runner-id worker >worker.key'
+show 'taskyard keys create --kind runner --runner-id worker --to worker.key'
 PYTHONPATH=. taskyard-runner --scheduler "$(sed -n 's/^scheduler = "\(.*\)"/\1/p' .taskyard/context.toml)" --id worker \
     --data-dir worker --key "file:$work/worker.key" --app greetings:app >worker.log 2>&1 &
 worker=$!

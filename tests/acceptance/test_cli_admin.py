@@ -1,7 +1,9 @@
 """What administrators and the curious type; against a suite of its own, since its runner is drained."""
 
 import json
+import os
 import re
+import stat
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,6 +167,14 @@ def test_a_key_works_until_it_is_revoked(suite: Suite) -> None:
     scoped = ("keys", "create", "--kind", "runner", "--runner-id", "worker-*", "--runner-label", "zone=a")
     assert suite.done(*scoped).startswith("ty_")
     assert suite.cli("keys", "create", "--kind", "admin", "--read-only").code == 2
+    file = suite.folder / f"{name}.key"
+    before = os.umask(0)
+    try:
+        assert suite.cli("keys", "create", "--kind", "runner", "--to", str(file)).out == ""
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and file.read_text().startswith("ty_")
+    assert suite.cli("keys", "create", "--kind", "runner", "--to", str(file)).code == 2
     assert suite.cli("keys", "revoke", "nokey").code == 5
 
 

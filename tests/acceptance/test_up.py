@@ -1,5 +1,6 @@
 """`taskyard up` from the command line: detached, found again, stopped; and told in one line what is wrong."""
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -49,6 +50,17 @@ def test_detached_up_serves_until_down(folder: Path) -> None:
 
     assert taskyard(folder, "up", "--detach", "--no-runner", "--data-dir", ".taskyard", *ports).code == 0
     assert taskyard(folder, "get", "kept", "-o", "name").out == "kept\n"
+    assert taskyard(folder, "down").code == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is about what root does")
+def test_below_a_private_home_tasks_of_root_are_not_root_and_read_no_key(folder: Path) -> None:
+    folder.chmod(0o700)
+    ports = ("--taskdb-port", "0", "--scheduler-port", "0")
+    up = taskyard(folder, "up", "--detach", "--data-dir", ".taskyard", *ports)
+    assert up.code == 0 and "Ready" in up.out, up.out
+    assert int(taskyard(folder, "run", "--", "id", "-u").out) > 60_000
+    assert taskyard(folder, "run", "--", "cat", f"{folder}/.taskyard/keys.toml").code != 0
     assert taskyard(folder, "down").code == 0
 
 

@@ -1,4 +1,4 @@
-"""Every guarantee names tests, and every test that it names exists."""
+"""Every guarantee and every promise against an attacker names tests, and those exist."""
 
 import re
 from pathlib import Path
@@ -7,19 +7,34 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests", "services", "clients")
 
 
+def existing_tests() -> set[str]:
+    return {
+        name
+        for folder in FOLDERS
+        for file in (ROOT / folder).rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
+    }
+
+
 def test_each_guarantee_names_tests_that_exist() -> None:
     text = (ROOT / "docs/guarantees.md").read_text()
     guarantees = re.split(r"^\*\*(?=G\d+\.)", text.partition("## What it does not")[0], flags=re.MULTILINE)[
         1:
     ]
     assert [int(re.match(r"G(\d+)", one)[1]) for one in guarantees] == list(range(1, len(guarantees) + 1))  # type: ignore[index]
-    existing = {
-        name
-        for folder in FOLDERS
-        for file in (ROOT / folder).rglob("test_*.py")
-        for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text(), re.MULTILINE)
-    }
+    existing = existing_tests()
     for one in guarantees:
         named = re.findall(r"`(test_\w+)`", one)
         assert len(named) >= 2, f"{one[:40]} has too few tests"
         assert not set(named) - existing, f"{one[:40]} names {sorted(set(named) - existing)}"
+
+
+def test_each_promise_against_an_attacker_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/security.md").read_text()
+    attackers = set(re.findall(r"^\| ([\w ]+) \|", text.partition("## What holds")[0], re.MULTILINE))
+    rows = [line for line in text.splitlines() if line.startswith("|") and "`test_" in line]
+    existing = existing_tests()
+    assert len(rows) > 10
+    for row in rows:
+        assert row.split("|")[1].strip() in attackers | {"two tasks"}, row
+        assert not set(re.findall(r"`(test_\w+)`", row)) - existing, row

@@ -36,6 +36,13 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert (checked.returncode, complaints) == (0, []), checked.stderr
 
 
+def test_the_runner_of_the_unit_is_nobody_special_and_may_enclose_its_tasks(service: dict[str, str]) -> None:
+    assert service["User"] == "taskyard"
+    # What forbids namespaces would leave nothing between the tasks and the runner's key.
+    assert not {"RestrictNamespaces", "SystemCallFilter", "PrivateUsers"} & service.keys()
+    assert not any("SANDBOX" in value.upper() for value in service.values())
+
+
 def test_a_stop_leaves_time_for_the_drain(service: dict[str, str]) -> None:
     drain: timedelta = RunnerSettings.__dataclass_fields__["drain_timeout"].default
     assert int(service["TimeoutStopSec"]) > drain.total_seconds() + SHUTDOWN_MARGIN

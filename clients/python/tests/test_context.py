@@ -1,5 +1,6 @@
 """Which server and key are used: the order of the layers, and that keys stay with their servers."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,34 @@ def test_a_key_of_another_server_is_not_sent(tmp_path: Path) -> None:
     assert find_context({"address": "here:1"}, home(tmp_path), tmp_path).key == "k-here"
 
 
-def test_a_key_in_the_environment_goes_with_an_address_in_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("variable", ["TASKYARD_KEY", "TASKYARD_ADMIN_KEY"])
+def test_a_key_in_the_environment_is_not_sent_to_an_address_in_a_file(tmp_path: Path, variable: str) -> None:
     write(tmp_path / ".taskyard/context.toml", 'address = "here:1"\nkey = "k-here"\n')
-    found = find_context({}, home(tmp_path) | {"TASKYARD_KEY": "k-env"}, tmp_path)
-    assert (found.address, found.key) == ("here:1", "k-env")
+    environment = home(tmp_path) | {variable: "k-env"}
+    with pytest.raises(ContextError, match=f"{variable}.*TASKYARD_ADDRESS"):
+        find_context({}, environment, tmp_path)
+    found = find_context({}, environment | {"TASKYARD_ADDRESS": "here:1"}, tmp_path)
+    assert "k-env" in (found.key, found.admin_key)
+    assert find_context({"address": "here:1"}, environment, tmp_path).address == "here:1"
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / ".taskyard/context.toml"
+    write(file, 'address = "evil:1"\n')
+    file.chmod(mode)
+    with pytest.raises(ContextError, match="chmod go-w"):
+        find_context({}, home(tmp_path), tmp_path)
+    assert find_context({"address": "here:1"}, home(tmp_path), tmp_path).address == "here:1"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is about what root does")
+def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / ".taskyard/context.toml"
+    write(file, 'address = "evil:1"\n')
+    os.chown(file, 54321, 54321)
+    with pytest.raises(ContextError, match="belongs to user 54321"):
+        find_context({}, home(tmp_path), tmp_path)
 
 
 def test_an_administrators_key_goes_with_the_key_of_its_own_layer(tmp_path: Path) -> None:
@@ -60,7 +85,7 @@ def test_an_administrators_key_goes_with_the_key_of_its_own_layer(tmp_path: Path
     write(tmp_path / ".taskyard/context.toml", file)
     assert find_context({}, home(tmp_path), tmp_path).admin_key == "a-here"
     assert find_context({"key": "k-arg"}, home(tmp_path), tmp_path).admin_key == ""
-    expected = home(tmp_path) | {"TASKYARD_ADMIN_KEY": "a-env"}
+    expected = home(tmp_path) | {"TASKYARD_ADMIN_KEY": "a-env", "TASKYARD_ADDRESS": "here:1"}
     assert find_context({}, expected, tmp_path).admin_key == "a-env"
 
 

@@ -14,6 +14,8 @@ from services.runner.tests.runner_process import RunnerProcess, command, script,
 from services.runner.tests.scheduler_peer import SchedulerPeer
 from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT, Resources
 from taskyard.v1.task_pb2 import INTERPRETER_PYTHON
+from taskyard_runner.agent.default_limits import find_limits
+from taskyard_runner.settings import RunnerSettings
 from taskyard_runner.warden.cgroup import Limits, V2Group, V2Hierarchy, find_hierarchy
 
 _hierarchy, _why = find_hierarchy(f"test-{os.getpid()}")
@@ -47,6 +49,28 @@ async def test_without_control_groups_the_memory_hog_fails_by_itself(
     spec = script("x = bytearray(400_000_000)", INTERPRETER_PYTHON, resources=Resources(memory_mb=128))
     assert "MemoryError" in (await peer.outcome(peer.assign(spec))).failed.error.message
     assert "limits_are_weak" in runner.output()
+
+
+@needs_cgroups
+async def test_a_task_that_asks_for_no_limit_has_the_runners(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
+    await start_runner("--task-memory-mb", "64", "--task-disk-mb", "8")
+    hog = peer.assign(script("x = bytearray(400_000_000)", INTERPRETER_PYTHON))
+    assert (await peer.outcome(hog)).failed.error.code == "OUT_OF_MEMORY"
+    many = "for n in 1 2 3 4; do head -c 4000000 /dev/zero > $n; done; exec sleep 600"
+    assert (await peer.outcome(peer.assign(shell(many)))).failed.error.code == "DISK_LIMIT_REACHED"
+    asked = script("x = bytearray(100_000_000)", INTERPRETER_PYTHON, resources=Resources(memory_mb=500))
+    assert (await peer.outcome(peer.assign(asked))).WhichOneof("report") == "succeeded"
+
+
+def test_without_a_setting_no_task_may_take_the_whole_host(tmp_path: Path) -> None:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    found = find_limits(-1, -1, str(tmp_path), groups=True).fill(Resources())
+    assert 0 < found.memory_mb <= total // 2 and found.disk_mb > 0
+    assert find_limits(-1, 0, str(tmp_path), groups=False).fill(Resources()) == Resources()
+    settings = RunnerSettings()
+    assert (settings.task_memory_mb, settings.task_disk_mb) == (-1, -1) and settings.pids_limit > 0
 
 
 @needs_cgroups

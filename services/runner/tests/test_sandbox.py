@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from services.runner.tests.runner_process import RunnerProcess, command, shell, 
 from services.runner.tests.scheduler_peer import SchedulerPeer
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
 from taskyard.v1.lease_pb2 import LEASE_ACTION_CANCEL
+from taskyard_runner.warden.naming import digest
 
 CANARY = "ty_canary_never_to_be_seen"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="is about what root does")
@@ -144,23 +146,70 @@ async def test_the_description_says_what_is_in_force(peer: SchedulerPeer, sandbo
     assert await lines(peer, "id -un") == ["nobody"]
 
 
-async def test_where_others_cannot_reach_the_data_directory_it_says_so(
-    peer: SchedulerPeer, folder: Path
-) -> None:
+@pytest.fixture
+async def unreachable(peer: SchedulerPeer, folder: Path) -> AsyncIterator[RunnerProcess]:
+    """A runner, not started yet, whose data directory lies below one that only root can enter."""
     folder.chmod(0o700)
-    runner = RunnerProcess(folder / "data", peer.address, TASKYARD_RUNNER_SANDBOX="auto")
-    try:
-        await runner.start()
-        session = await peer.next_session(1)
-        assert session.hello.registration.metadata["sandbox"] == "none"
-        assert "sandbox_is_weak" in runner.output() and "parent directories" in runner.output()
-        await runner.kill()
-        await runner.start("--sandbox", "user")
-        assert await runner.wait() == 1
-        assert "others cannot reach data_dir" in runner.output()
-    finally:
-        await runner.kill()
-        runner.clean()
+    runner = RunnerProcess(folder / "data", peer.address, key=CANARY, TASKYARD_RUNNER_SANDBOX="auto")
+    yield runner
+    await runner.kill()
+    runner.clean()
+    place = Path(f"/var/lib/taskyard/runner-{digest(str(runner.data_dir))}")
+    shutil.rmtree(place, ignore_errors=True)
+    print(runner.output())
+
+
+async def test_below_a_private_home_tasks_have_users_of_their_own_all_the_same(
+    peer: SchedulerPeer, unreachable: RunnerProcess, folder: Path
+) -> None:
+    (folder / "admin.key").write_text(CANARY)
+    await unreachable.start()
+    session = await peer.next_session(1)
+    assert session.hello.registration.metadata["sandbox"] == "user, a user per run"
+    body = f"""
+    id -u; cat {folder}/admin.key; ls {unreachable.data_dir}/spool; touch here "$TMPDIR/there"
+    taskyard-task progress 60 half && cat "$TASKYARD_PAYLOAD_FILE" > "$TASKYARD_RESULT_FILE"
+    """
+    spec = shell(body + "echo end")
+    spec.payload.raw = b"[1]"
+    task = peer.assign(spec)
+    assert (await peer.outcome(task)).succeeded.result.output.raw == b"[1]"
+    await peer.line(task, "end")
+    told = [entry.message for _, entry in sorted(peer.logs[task.key].items())]
+    assert int(told[0]) > 60_000
+    assert sum("denied" in line for line in told) == 2 and not any(CANARY in line for line in told)
+
+
+async def test_what_a_runner_made_elsewhere_goes_with_it(
+    peer: SchedulerPeer, unreachable: RunnerProcess
+) -> None:
+    await unreachable.start()
+    await peer.next_session(1)
+    task = peer.assign(shell("pwd"))
+    work = Path((await peer.lines(task, 1))[0].message)
+    await peer.outcome(task)
+    unreachable.send(signal.SIGTERM)
+    assert await unreachable.wait() == 0
+    assert not work.parents[2].exists(), [str(p) for p in work.parents[2].rglob("*")]
+
+
+@pytest.mark.parametrize("mode", ["auto", "user", "bubblewrap"])
+async def test_where_no_place_can_be_reached_a_runner_of_root_refuses_to_start(
+    peer: SchedulerPeer, unreachable: RunnerProcess, folder: Path, mode: str
+) -> None:
+    await unreachable.start("--sandbox", mode, "--runs-dir", str(folder / "runs"))
+    assert await unreachable.wait() == 1
+    told = unreachable.output()
+    assert "others cannot reach" in told and "--runs-dir" in told and "--sandbox none" in told
+    assert not peer.sessions
+
+
+async def test_only_the_name_none_lets_tasks_run_as_root(
+    peer: SchedulerPeer, unreachable: RunnerProcess
+) -> None:
+    await unreachable.start("--sandbox", "none")
+    await peer.next_session(1)
+    assert await lines(peer, "id -u") == ["0"]
 
 
 async def test_a_run_survives_the_agent_with_its_user(peer: SchedulerPeer, sandboxed: RunnerProcess) -> None:

@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
-import site
-import sys
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-import taskyard
-import taskyard_kit
-import taskyard_runner
+from services.runner.tests.ordinary_user import USER, ordinary_runner
 from services.runner.tests.runner_process import RunnerProcess, shell
 from services.runner.tests.scheduler_peer import SchedulerPeer
-
-USER = 54321
-SOURCES = [
-    str(Path(str(package.__file__)).parents[1]) for package in (taskyard, taskyard_kit, taskyard_runner)
-]
-
-
-def can_reach(folder: Path) -> bool:
-    return all(os.stat(path).st_mode & 0o001 for path in (folder, *folder.parents))
-
-
-def python() -> str:
-    """A Python that an ordinary user can execute; skips the test if there is none."""
-    if os.getuid() != 0:
-        return sys.executable
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for candidate in (sys.executable, shutil.which(name, path="/usr/bin:/usr/local/bin")):
-        if candidate and can_reach(Path(candidate).resolve().parent) and can_reach(Path(SOURCES[0])):
-            return candidate
-    pytest.skip(f"no {name} and sources that an ordinary user can reach")
 
 
 @pytest.fixture
 async def runner(peer: SchedulerPeer) -> AsyncIterator[RunnerProcess]:
-    found = python()
-    with tempfile.TemporaryDirectory(prefix="taskyard-") as folder:
-        os.chmod(folder, 0o777)
-        path = os.pathsep.join((*SOURCES, *site.getsitepackages()))
-        started = RunnerProcess(Path(folder) / "data", peer.address, PYTHONPATH=path)
-        prefix = [] if os.getuid() else ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
-        started.program = (*prefix, found)
+    with ordinary_runner(peer.address) as started:
         await started.start("--capacity", "4")
         await peer.next_session(1)
         yield started

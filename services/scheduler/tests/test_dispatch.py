@@ -82,6 +82,20 @@ async def test_labels_an_administrator_sets_count_at_once(site: Site) -> None:
     assert await runner.next_assignment()
 
 
+async def test_a_label_that_the_key_does_not_give_is_not_the_runners(site: Site) -> None:
+    scoped = runner_pb2.Runner(name="runners/runner-1", scope_labels={"zone": "public"})
+    site.taskdb.runners["runner-1"] = scoped
+    runner = await site.agent(described=registration(10, labels={"pci": "yes", "zone": "private"}))
+    await runner.connect(runner.hello())
+    for class_id, labels in ((5, {"pci": "yes"}), (6, {"zone": "private"}), (7, {"zone": "public"})):
+        required = task_pb2.RunnerConstraint(selector=common_pb2.RunnerSelector(match_labels=labels))
+        site.taskdb.add_class(class_id=class_id, placement=task_pb2.Placement(required=required))
+        site.taskdb.add_tasks(class_id=class_id)
+    assert await runner.next_assignment()
+    await runner.heartbeat_acked(await runner.heartbeat())
+    assert runner.waiting_assignments == 0
+
+
 async def test_a_claim_names_budget_and_cost_where_resources_are_accounted(site: Site) -> None:
     total = common_pb2.Resources(cpu_millis=2000, memory_mb=1000)
     runner = await site.agent(described=registration(10, resources=total))

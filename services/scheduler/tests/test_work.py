@@ -16,7 +16,15 @@ import pytest
 from services.scheduler.tests.conftest import Site, SiteMaker
 from taskyard import errors
 from taskyard.status import from_rpc_error, from_status
-from taskyard.v1 import api_key_pb2, checkpoint_pb2, lease_pb2, log_pb2, task_pb2, work_service_pb2
+from taskyard.v1 import (
+    api_key_pb2,
+    checkpoint_pb2,
+    common_pb2,
+    lease_pb2,
+    log_pb2,
+    task_pb2,
+    work_service_pb2,
+)
 from taskyard.v1.work_service_pb2_grpc import WorkServiceStub
 from taskyard_scheduler.link_config import duration
 from tests.harness.link_runner import registration
@@ -274,6 +282,19 @@ async def test_the_keys_scope_decides_about_tenants_and_labels_of_a_worker(site:
     (mine,) = site.taskdb.add_tasks(tenant="acme")
     await ready(site)
     response = await stub.ClaimTasks(claim_request(max_tasks=10))
+    assert [a.lease.task for a in response.assignments] == [mine]
+
+
+async def test_a_worker_has_the_labels_of_its_key_and_no_other(site: Site) -> None:
+    key = site.taskdb.add_key(api_key_pb2.PRINCIPAL_KIND_RUNNER, labels={"zone": "public"})
+    stub = await stub_of(site, key)
+    required = task_pb2.RunnerConstraint(selector=common_pb2.RunnerSelector(match_labels={"pci": "yes"}))
+    site.taskdb.add_class(class_id=5, placement=task_pb2.Placement(required=required))
+    site.taskdb.add_tasks(class_id=5)
+    (mine,) = site.taskdb.add_tasks()
+    await ready(site)
+    described = registration(1000, labels={"pci": "yes"})
+    response = await stub.ClaimTasks(claim_request(max_tasks=10, registration=described))
     assert [a.lease.task for a in response.assignments] == [mine]
 
 

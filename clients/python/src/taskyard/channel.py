@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -58,6 +59,18 @@ def is_local(address: str) -> bool:
         return False
 
 
+def proxy_options(address: str, *, tls: bool) -> Options:
+    """Which proxy a channel uses: none in plaintext or on this machine, where the proxy would read the key.
+
+    TLS passes a proxy unread. TASKYARD_PROXY names it (http://host:port) or switches it off; otherwise gRPC
+    follows the variables grpc_proxy, https_proxy, http_proxy and no_proxy.
+    """
+    named = os.environ.get("TASKYARD_PROXY", "")
+    if not tls or is_local(address) or named == "off":
+        return (("grpc.enable_http_proxy", 0),)
+    return (("grpc.http_proxy", named),) if named else ()
+
+
 def open_channel(
     address: str,
     *,
@@ -73,8 +86,10 @@ def open_channel(
 
     TLS is used if `tls` or `tls_ca` is given. Raises ValueError for plaintext beyond this machine.
     """
+    secure = tls or tls_ca is not None
     chosen = client_channel_options() if options is None else options
-    if tls or tls_ca is not None:
+    chosen = (*chosen, *proxy_options(address, tls=secure))
+    if secure:
         root = tls_ca.read_bytes() if tls_ca is not None else None
         inner = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(root), options=chosen)
     elif is_local(address) or allow_plaintext:

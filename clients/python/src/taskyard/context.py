@@ -43,6 +43,9 @@ class Context:
 class _Layer:
     source: str
     values: Mapping[str, str] = field(repr=False)
+    is_file: bool = False
+    # Why it must not be used.
+    problem: str = ""
 
 
 def find_context(
@@ -53,15 +56,22 @@ def find_context(
     """The effective context; raises ContextError if no server is configured or a file is damaged.
 
     Each layer fills in values that earlier layers did not set. A layer with a different address is skipped:
-    its key belongs to another server and must not be sent to this one.
+    its key belongs to another server and must not be sent to this one. For the same reason a key of the
+    environment is not sent to an address that only a file names: somebody else may have written that file.
     """
     environment = os.environ if environment is None else environment
     address, source, found = "", "", dict[str, str]()
     for layer in _layers(given, environment, start or Path.cwd()):
+        if layer.problem:
+            if address:
+                continue
+            raise ContextError(layer.problem)
         if address and layer.values.get("address", address) != address:
             continue
         if not address and "address" in layer.values:
             address, source = layer.values["address"], layer.source
+            if layer.is_file:
+                _refuse_bare_keys(given, environment, layer.source)
         found = {**_without_foreign_admin(layer.values, found), **found}
     if not address:
         raise ContextError(
@@ -82,7 +92,27 @@ def _layers(given: Mapping[str, str | None], environment: Mapping[str, str], sta
     yield _Layer("TASKYARD_ADDRESS", {name: value for name, value in variables.items() if value})
     for file in _files(environment, start):
         if file.is_file():
-            yield _Layer(str(file), _read(file))
+            problem = _distrust(file)
+            yield _Layer(str(file), {} if problem else _read(file), is_file=True, problem=problem)
+
+
+def _refuse_bare_keys(given: Mapping[str, str | None], environment: Mapping[str, str], file: str) -> None:
+    for name in ("key", "admin_key"):
+        if environment.get(_ENVIRONMENT[name]) and not given.get(name):
+            raise ContextError(
+                f"{_ENVIRONMENT[name]} is set, but only {file} names a server, and it may be for another;"
+                " set TASKYARD_ADDRESS as well"
+            )
+
+
+def _distrust(file: Path) -> str:
+    """Why a file may say what others want; empty if only its owner can have written it."""
+    found = file.stat()
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"{file} belongs to user {found.st_uid}, who could send your keys elsewhere; remove it"
+    if found.st_mode & 0o022:
+        return f"{file} can be written by others, who could send your keys elsewhere: chmod go-w {file}"
+    return ""
 
 
 def _files(environment: Mapping[str, str], start: Path) -> Iterator[Path]:

@@ -22,10 +22,12 @@ _URL_PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):([^/@\s]+)@")
 class Secret:
     """Text that no log, repr or `--print-config` shows; `reveal()` returns it."""
 
-    __slots__ = ("_text",)
+    __slots__ = ("_text", "file")
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", file: Path | None = None) -> None:
         self._text = text
+        # The file that it was read from.
+        self.file = file
 
     def reveal(self) -> str:
         return self._text
@@ -88,7 +90,8 @@ def _parse_secret(text: str) -> Secret:
     if not text.startswith("file:"):
         return Secret(text)
     try:
-        return Secret(Path(text.removeprefix("file:")).read_text().strip())
+        file = Path(text.removeprefix("file:"))
+        return Secret(file.read_text().strip(), file.absolute())
     except OSError as error:
         raise ValueError(f"a secret, or file:<path> of a readable file ({error.strerror})") from None
 

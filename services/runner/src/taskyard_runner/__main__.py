@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from taskyard_kit.settings import load_or_exit
-from taskyard_runner.nearby import find_nearby
+from taskyard_runner.nearby import find_nearby, secret_files
 from taskyard_runner.settings import MIB, RunnerSettings, agent_config
 from taskyard_runner.warden.log import make_say
 from taskyard_runner.warden.main import WardenConfig, WardenError, run
@@ -23,7 +23,12 @@ def main() -> None:
         log_limit_bytes=settings.log_limit_mb * MIB,
         drain_seconds=settings.drain_timeout.total_seconds(),
         use_cgroups=settings.cgroups,
-        sandbox=Wish(settings.sandbox, settings.sandbox_user),
+        sandbox=Wish(
+            settings.sandbox,
+            settings.sandbox_user,
+            str(settings.runs_dir.absolute()) if settings.runs_dir is not None else "",
+            (*settings.hidden_files(), *secret_files(Path.cwd())),
+        ),
         agent=agent_config(settings),
         # The key reaches the agent by their socket, so that its environment never holds it.
         agent_env={name: value for name, value in os.environ.items() if name != "TASKYARD_KEY"},

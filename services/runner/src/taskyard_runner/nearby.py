@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ def find_nearby(argv: Sequence[str], environ: Mapping[str, str], start: Path) ->
     if "--scheduler" in flags or "--key" in flags or any(environ.get(name) for name in _NAMES):
         return {}
     for folder in (start, *start.parents):
+        if not _trusted(folder / _FOLDER / "context.toml"):
+            continue
         try:
             scheduler = _read(folder / _FOLDER / "context.toml")["scheduler"]
             key = _read(folder / _FOLDER / "keys.toml")["runner"]
@@ -26,6 +29,22 @@ def find_nearby(argv: Sequence[str], environ: Mapping[str, str], start: Path) ->
             continue
         return {"TASKYARD_SCHEDULER": scheduler, "TASKYARD_KEY": key}
     return {}
+
+
+def _trusted(file: Path) -> bool:
+    """Only its owner, who is root or this user, can have written it: it decides whose tasks run here."""
+    try:
+        found = file.stat()
+    except OSError:
+        return False
+    return found.st_uid in (os.geteuid(), 0) and not found.st_mode & 0o022
+
+
+def secret_files(start: Path) -> tuple[str, ...]:
+    """The files with keys of every Taskyard nearby."""
+    folders = [folder / _FOLDER for folder in (start, *start.parents)]
+    files = [folder / name for folder in folders for name in ("context.toml", "keys.toml")]
+    return tuple(str(file) for file in files if file.exists())
 
 
 def _read(file: Path) -> dict[str, str]:

@@ -49,6 +49,11 @@ class RunnerSettings(Settings):
     key: Secret = setting(Secret(), env="TASKYARD_KEY", help="runner key, or file:PATH of one")
     id: str = setting(default_id(), help="stable id of this runner")
     data_dir: Path = setting(default_data_dir(), help="directory for the spool and running tasks")
+    runs_dir: Path | None = setting(
+        None,
+        help="directory for those of running tasks, where tasks can reach it [the data directory; where only "
+        "root can reach that, one below /var/lib/taskyard]",
+    )
     capacity: int = setting(os.cpu_count() or 1, help="most tasks at a time", min=1, max=10000)
     label: tuple[str, ...] = setting((), help="label for placement, name=value; repeatable")
     task_type: tuple[str, ...] = setting(("*",), help="task type it executes, 'prefix*' or '*'; repeatable")
@@ -80,12 +85,24 @@ class RunnerSettings(Settings):
     )
     takeover: bool = setting(False, help="take the id over although another runner with it seems alive")
     pids_limit: int = setting(1024, help="most processes of one task; 0 = no limit", min=0)
+    task_memory_mb: int = setting(
+        -1,
+        help="memory of a task that asks for none, where control groups limit it; 0 = no limit, -1 = half of "
+        "the host's",
+        min=-1,
+    )
+    task_disk_mb: int = setting(
+        -1,
+        help="scratch disk of a task that asks for none; 0 = no limit, -1 = half of the file system",
+        min=-1,
+    )
     log_limit_mb: int = setting(16, help="most output kept per run; the rest is counted and dropped", min=1)
     spool_limit_mb: int = setting(256, help="most unacknowledged reports kept on disk", min=8)
     sandbox: Literal["auto", "none", "user", "bubblewrap"] = setting(
         "auto",
         help="what keeps tasks away from the host: none, user (a user per run; needs root), bubblewrap "
-        "(besides, files read-only and processes out of sight), or auto: user where it works, else none",
+        "(besides, files read-only and processes out of sight), or auto: user if the runner is root, else "
+        "bubblewrap, else none for one tenant alone",
     )
     sandbox_user: str = setting("", help="user of all tasks, name or uid[:gid], instead of one per run")
     container_engine: Literal["auto", "podman", "runc", "none"] = setting(
@@ -148,6 +165,10 @@ class RunnerSettings(Settings):
         wanted = _PREFETCH * self.capacity if self.prefetch < 0 else self.prefetch
         return min(wanted, 10000) if self.offered() == ("function",) else 0
 
+    def hidden_files(self) -> tuple[str, ...]:
+        """Files with secrets of the runner, which tasks of its own user could read."""
+        return tuple(str(file.absolute()) for file in (self.key.file, self.env_file) if file is not None)
+
     def labels(self) -> dict[str, str]:
         """The labels by name; of two with one name the later counts."""
         return dict(label.split("=", 1) for label in self.label)
@@ -194,6 +215,8 @@ def agent_config(settings: RunnerSettings) -> Mapping[str, object]:
         },
         "takeover": settings.takeover,
         "pids_limit": settings.pids_limit,
+        "task_memory_mb": settings.task_memory_mb,
+        "task_disk_mb": settings.task_disk_mb,
         "spool_limit_bytes": settings.spool_limit_mb * MIB,
         "tls": settings.tls,
         "tls_ca": str(settings.tls_ca) if settings.tls_ca else "",

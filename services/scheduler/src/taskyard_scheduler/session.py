@@ -118,6 +118,7 @@ class Session:
                 verdicts=opened.verdicts,
                 max_session_age=duration(config.max_session_age),
                 drain=self.drain,
+                tenants=opened.runner.tenants,
             )
         )
 
@@ -263,7 +264,7 @@ class Session:
     def _make_profile(self) -> RunnerProfile:
         # Merged as taskdb does it; taskdb may not have this registration yet.
         runner = self._runner
-        labels = {**self._registration.labels, **runner.scope_labels, **runner.admin_labels}
+        labels = {**(runner.scope_labels or self._registration.labels), **runner.admin_labels}
         since = runner.register_time.seconds + runner.register_time.nanos / 1e9
         return convert.runner_profile(
             self.runner_id, self._registration, labels, runner.tenants, register_time=since

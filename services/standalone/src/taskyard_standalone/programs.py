@@ -63,8 +63,14 @@ class Programs:
         # Its readiness is read from the log, so that must hold its events.
         level = "debug" if os.environ.get("TASKYARD_RUNNER_LOG_LEVEL") == "debug" else "info"
         logged = ("--log-format", "json", "--log-level", level)
-        argv = (*self.runner, *named, *_DRAIN, *logged, *_metrics(metrics))
+        argv = (*self.runner, *named, *_DRAIN, *logged, *_sandbox(), *_metrics(metrics))
         return _program(argv, {"TASKYARD_KEY": key})
+
+
+def _sandbox() -> tuple[str, ...]:
+    # Tasks of an ordinary user's own Taskyard are that user's, and write where the user can.
+    named = os.geteuid() == 0 or "TASKYARD_RUNNER_SANDBOX" in os.environ
+    return () if named else ("--sandbox", "none")
 
 
 def _metrics(listen: str | None) -> tuple[str, ...]:

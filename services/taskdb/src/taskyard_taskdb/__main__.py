@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
 
 import psycopg
 
@@ -75,14 +76,27 @@ def _migrate(argv: Sequence[str]) -> None:
 
 def _create_key(argv: Sequence[str]) -> None:
     settings = load_or_exit(CreateKeySettings, argv, _environment())
+    written = _private_file(settings.to) if settings.to is not None else sys.stdout
     try:
         migrate.check(settings.database_url)
         key, stored = _new_key(settings.kind, settings.id, settings.tenant)
         stored = replace(stored, read_only=settings.read_only, description=settings.description)
         asyncio.run(_store_keys(settings.database_url, [stored]))
     except (migrate.SchemaError, TaskyardError) as error:
+        if settings.to is not None:
+            settings.to.unlink()
         _fail(str(error))
-    sys.stdout.write(f"{key.text}\n")
+    written.write(f"{key.text}\n")
+    written.flush()
+
+
+def _private_file(path: Path) -> TextIO:
+    """A new file for its owner alone, whatever the umask."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        _fail(f"--to {path}: {error.strerror}; name a new file")
+    return open(fd, "w", encoding="utf-8")
 
 
 def _create_key_set(argv: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Literal
 
 from taskyard_kit.serve import ServeSettings
@@ -150,6 +151,7 @@ class CreateKeySettings(DatabaseSettings):
     id: str = setting("", help="id of the key, 4 to 32 of a-z and 0-9; generated if empty")
     read_only: bool = setting(False, help="a tenant key that may only read")
     description: str = setting("", help="what the key is for")
+    to: Path | None = setting(None, help="new file to write it to, which only its owner can read")
 
     def check(self) -> Iterator[Problem]:
         yield from super().check()

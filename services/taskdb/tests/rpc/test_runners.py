@@ -21,10 +21,19 @@ from taskyard.errors import (
     ResourceVersionMismatch,
     RunnerBusy,
 )
-from taskyard.v1 import lease_service_pb2, runner_pb2, runner_service_pb2, session_service_pb2, task_pb2
+from taskyard.v1 import (
+    api_key_pb2,
+    api_key_service_pb2,
+    lease_service_pb2,
+    runner_pb2,
+    runner_service_pb2,
+    session_service_pb2,
+    task_pb2,
+)
 from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.sweep.jobs import no_guard, run_job
 from taskyard_taskdb.sweep.maintenance_jobs import RunnerJob
+from tests.harness.link_runner import registration
 
 FINISH = runner_pb2.DRAIN_MODE_FINISH
 
@@ -69,7 +78,7 @@ async def die(taskdb: RunningTaskDb, runner: str, ago: timedelta = timedelta(0))
 
 @pytest.mark.seed("S0.28-30", "S0.34-41", "S2.58", "S2.60-61", "S2.63", "S2.65")
 async def test_runner_is_shown_with_its_registration(yard: Yard, admin: Caller) -> None:
-    registration = runner_pb2.RunnerRegistration(
+    described = runner_pb2.RunnerRegistration(
         task_types=["problem-1"],
         execution_kinds=[runner_pb2.EXECUTION_KIND_COMMAND],
         capacity=3,
@@ -78,18 +87,18 @@ async def test_runner_is_shown_with_its_registration(yard: Yard, admin: Caller) 
         host="node-7",
         labels={"region": "eu"},
     )
-    registration.metadata.update({"kind_cluster": "c-1"})
+    described.metadata.update({"kind_cluster": "c-1"})
     request = session_service_pb2.OpenSessionRequest(
         scheduler_id="s",
         runner_id="worker-001-kind",
         key_id=yard.key_id,
         instance_id=str(uuid.uuid4()),
-        registration=registration,
+        registration=described,
     )
     before = datetime.now(UTC)
     await yard.scheduler.sessions.OpenSession(request)
     shown = await get(admin, "worker-001-kind")
-    assert shown.registration == registration
+    assert shown.registration == described
     assert shown.labels == {"region": "eu"}
     assert (shown.state, shown.occupancy) == (
         runner_pb2.RUNNER_STATE_HEALTHY,
@@ -116,7 +125,7 @@ async def test_a_heartbeat_is_the_time_of_the_last_one(
 
 @pytest.mark.seed("S0.81-82")
 async def test_registration_needs_a_capacity_and_no_backend(yard: Yard, admin: Caller) -> None:
-    registration = runner_pb2.RunnerRegistration(
+    described = runner_pb2.RunnerRegistration(
         task_types=["*"], execution_kinds=[runner_pb2.EXECUTION_KIND_COMMAND]
     )
     request = session_service_pb2.OpenSessionRequest(
@@ -124,7 +133,7 @@ async def test_registration_needs_a_capacity_and_no_backend(yard: Yard, admin: C
         runner_id="worker-001-kind",
         key_id=yard.key_id,
         instance_id=str(uuid.uuid4()),
-        registration=registration,
+        registration=described,
     )
     with pytest.raises(FieldInvalid) as refused:
         await yard.scheduler.sessions.OpenSession(request)
@@ -218,6 +227,22 @@ async def test_a_tenants_key_sees_no_runner(yard: Yard, tenant: Caller) -> None:
     await yard.hello()
     with pytest.raises(PermissionDenied):
         await get(tenant)
+
+
+async def test_a_key_with_labels_leaves_its_runner_no_others(yard: Yard, admin: Caller) -> None:
+    scope = api_key_pb2.RunnerScope(labels={"zone": "public"})
+    key = api_key_pb2.ApiKey(kind=api_key_pb2.PRINCIPAL_KIND_RUNNER, runner_scope=scope)
+    made = await admin.api_keys.CreateApiKey(api_key_service_pb2.CreateApiKeyRequest(api_key=key))
+    request = session_service_pb2.OpenSessionRequest(
+        scheduler_id="s",
+        runner_id="runner-1",
+        key_id=made.api_key.name.removeprefix("apiKeys/"),
+        instance_id=str(uuid.uuid4()),
+        registration=registration(1, labels={"pci": "yes", "zone": "private"}),
+    )
+    opened = await yard.scheduler.sessions.OpenSession(request)
+    assert opened.runner.labels == (await get(admin)).labels == {"zone": "public"}
+    assert (await relabel(admin, {"gpu": "yes"})).labels == {"zone": "public", "gpu": "yes"}
 
 
 @pytest.mark.covers("UpdateRunner", "RESOURCE_VERSION_MISMATCH")

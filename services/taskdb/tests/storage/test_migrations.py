@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -135,6 +137,18 @@ def test_unreachable_database_and_unknown_revision_are_one_line(empty_database_u
     unknown = command(empty_database_url, "migrate", "--downgrade", "7777")
     assert unknown.returncode == 1 and f"base, {migrate.head()}" in unknown.stderr
     assert command(empty_database_url, "migrate", "--downgrade", "base").stdout == "schema base\n"
+
+
+def test_a_key_file_is_its_owners_alone_whatever_the_umask(database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "admin.key"
+    before = os.umask(0)
+    try:
+        assert command(database_url, "keys", "create", "--kind", "admin", "--to", str(file)).stdout == ""
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and file.read_text().startswith("ty_")
+    again = command(database_url, "keys", "create", "--kind", "admin", "--to", str(file))
+    assert again.returncode == 1 and "name a new file" in again.stderr
 
 
 def test_keys_are_printed_once_and_stored_hashed(database_url: str) -> None:

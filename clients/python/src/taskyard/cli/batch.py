@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO
 
 import click
 
 from taskyard import errors
+from taskyard.cli import screen
 from taskyard.cli.failure import FAILED, REFUSED, UNREACHABLE, USAGE, CommandFailed, explain
 from taskyard.cli.manifest import json_lines, new_tasks
 from taskyard.cli.marked_yaml import YamlError
@@ -91,7 +93,7 @@ async def create_all(client: Client, tasks: Iterable[NewTask], total: int | None
         except YamlError as error:
             raise CommandFailed(f"{error} (after creating {plural(created, 'task')})", USAGE) from None
     for line in refused[:MAX_SHOWN_REFUSALS]:
-        click.echo(f"taskyard: {line}", err=True)
+        click.echo(f"taskyard: {screen.shown(line, sys.stderr)}", err=True)
     if len(refused) > MAX_SHOWN_REFUSALS:
         click.echo(f"taskyard: and {len(refused) - MAX_SHOWN_REFUSALS} more", err=True)
     refusals = f"; {len(refused)} refused" if refused else ""

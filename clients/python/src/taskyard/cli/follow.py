@@ -86,7 +86,8 @@ def print_entry(entry: LogEntry, times: bool = False) -> None:
     """Prints one line of a task to standard output or standard error, as the task wrote it."""
     prefix = f"{screen.format_time(entry.time, True)} " if times else ""
     to_stderr = entry.source in (LogSource.STDERR, LogSource.RUNNER)
-    print(f"{prefix}{entry.message}", file=sys.stderr if to_stderr else sys.stdout, flush=True)
+    stream = sys.stderr if to_stderr else sys.stdout
+    print(f"{prefix}{screen.shown(entry.message, stream)}", file=stream, flush=True)
 
 
 @click.command()

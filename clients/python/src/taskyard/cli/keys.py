@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import TextIO
 
 import click
 
@@ -83,6 +88,7 @@ def _state(key: api_key_pb2.ApiKey) -> str:
 @click.option("--runner-label", "labels", type=PAIR, multiple=True, help="Label of the runner.")
 @click.option("--id", "key_id", default="", metavar="ID", help="Id of the key; made by the server otherwise.")
 @click.option("--expires", type=DURATION, metavar="DURATION", help="How long it is valid.")
+@click.option("--to", "file", metavar="FILE", help="New file to write it to, which only you can read.")
 @click.option("--description", default="", help="For people.")
 @with_client
 async def create(
@@ -95,6 +101,7 @@ async def create(
     labels: tuple[tuple[str, str], ...],
     key_id: str,
     expires: float | None,
+    file: str | None,
     description: str,
 ) -> None:
     """Create a key and print it; it cannot be shown again.
@@ -102,7 +109,7 @@ async def create(
     \b
     Examples:
       taskyard keys create --for acme --expires 90d
-      taskyard keys create --kind runner --runner-id 'worker-*' > worker.key
+      taskyard keys create --kind runner --runner-id 'worker-*' --to worker.key
     """
     key = api_key_pb2.ApiKey(
         kind=api_key_pb2.PrincipalKind.Value(f"PRINCIPAL_KIND_{kind.upper()}"),
@@ -119,9 +126,11 @@ async def create(
         key.runner_scope.CopyFrom(scope)
     if expires is not None:
         key.expire_time.CopyFrom(to_timestamp(datetime.now(UTC) + timedelta(seconds=expires)))
-    made, secret = await client.admin.create_key(key, key_id)
-    click.echo(f"Key {last_segment(made.name)}; store it, it cannot be shown again:", err=True)
-    click.echo(secret)
+    with private_file(file) if file else contextlib.nullcontext(sys.stdout) as output:
+        made, secret = await client.admin.create_key(key, key_id)
+        hint = f"it is in {file}" if file else "store it, it cannot be shown again:"
+        click.echo(f"Key {last_segment(made.name)}; {hint}", err=True)
+        click.echo(secret, file=output)
 
 
 @keys.command()
@@ -139,3 +148,18 @@ async def revoke(client: Client, keys_: tuple[str, ...]) -> int:
         click.echo(f"{last_segment(key.name)}  revoked")
 
     return await for_each(client, keys_, client.admin.revoke_key, print_key)
+
+
+@contextlib.contextmanager
+def private_file(path: str) -> Iterator[TextIO]:
+    """A new file with mode 0600, whatever the umask; removed again if the caller fails."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise click.UsageError(f"--to {path}: {error.strerror}; name a new file") from None
+    with open(fd, "w", encoding="utf-8") as file:
+        try:
+            yield file
+        except BaseException:
+            os.unlink(path)
+            raise

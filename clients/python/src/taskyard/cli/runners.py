@@ -150,7 +150,7 @@ async def label(client: Client, runner: str, labels: tuple[tuple[str, str], ...]
     changed = await client.admin.label_runner(
         runner, {name: value for name, value in wanted.items() if value}
     )
-    click.echo(f"{runner}  {pairs(changed.labels) or 'no labels'}")
+    click.echo(f"{runner}  {screen.shown(pairs(changed.labels)) or 'no labels'}")
 
 
 @runners.command("delete")

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TextIO
 from unicodedata import combining, east_asian_width
 
 import click
@@ -54,7 +54,8 @@ _COLOURS = {
     "changed": "yellow",
     "unchanged": "bright_black",
 }
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What steers a terminal or turns the order of letters around; a tab and the end of a line do neither.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def coloured() -> bool:
@@ -63,8 +64,17 @@ def coloured() -> bool:
 
 
 def clean(text: str) -> str:
-    """Untrusted text on one line, without terminal control characters."""
-    return _CONTROL.sub("�", text.replace("\n", " ").replace("\t", " "))
+    """Untrusted text on one line, with terminal control characters escaped."""
+    return _escape(text.replace("\n", " ").replace("\t", " "))
+
+
+def shown(text: str, stream: TextIO | None = None) -> str:
+    """Untrusted text: unchanged for a pipe, with control characters escaped for a terminal."""
+    return _escape(text) if (stream or sys.stdout).isatty() else text
+
+
+def _escape(text: str) -> str:
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def paint(text: str, word: str) -> str:
@@ -88,7 +98,7 @@ class Table:
 
     def add(self, rows: Iterable[Sequence[str]]) -> None:
         """Prints rows, after the titles if they are the first."""
-        cells = list(rows)
+        cells = [[shown(cell) for cell in row] for row in rows]
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
         if cells and not self._widths:
             self._widths = [max(map(width, column)) for column in zip(self._titles, *cells, strict=True)]
@@ -100,7 +110,7 @@ class Table:
 
 def table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]], room: int) -> list[str]:
     """The lines of a complete table, none wider than `room`."""
-    cells = list(rows)
+    cells = [[shown(cell) for cell in row] for row in rows]
     widths = [max(map(width, column)) for column in zip(titles, *cells, strict=True)]
     return [dim(_row(titles, widths, room)), *(_row(row, widths, room, painted=True) for row in cells)]
 
@@ -121,10 +131,10 @@ def _row(cells: Sequence[str], widths: Sequence[int], room: int, *, painted: boo
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     """Prints names and values below each other, leaving out what has no value."""
-    shown = [(name, value) for name, value in fields if value]
-    widest = max(len(name) for name, _ in shown)
-    for name, value in shown:
-        click.echo(f"{dim(name.ljust(widest))}  {paint(value, value)}")
+    given = [(name, value) for name, value in fields if value]
+    widest = max(len(name) for name, _ in given)
+    for name, value in given:
+        click.echo(f"{dim(name.ljust(widest))}  {paint(shown(value), value)}")
 
 
 def width(text: str) -> int:
@@ -257,7 +267,7 @@ def wrapped(text: str, indent: int = 0) -> list[str]:
     if not sys.stdout.isatty():
         return [text]
     room = max(20, shutil.get_terminal_size().columns - indent)
-    return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(shown(text), room, break_long_words=False, break_on_hyphens=False)
 
 
 def plural(count: int, noun: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec
@@ -12,6 +13,7 @@ from typing import Any, Concatenate, ParamSpec
 import click
 
 from taskyard import errors, tracing
+from taskyard.cli import screen
 from taskyard.cli.failure import FAILED, REFUSED, TIME_UP, UNREACHABLE, CommandFailed, explain
 from taskyard.client import Client
 from taskyard.context import ContextError
@@ -82,6 +84,6 @@ async def for_each(
             if failure.exit_code in (UNREACHABLE, REFUSED):
                 raise failure from error
             failures.append(failure)
-            click.echo(f"taskyard: {failure}", err=True)
+            click.echo(f"taskyard: {screen.shown(str(failure), sys.stderr)}", err=True)
     codes = {failure.exit_code for failure in failures}
     return codes.pop() if len(codes) == 1 else FAILED if codes else 0

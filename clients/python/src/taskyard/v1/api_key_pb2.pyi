@@ -151,7 +151,7 @@ class RunnerScope(_message.Message):
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Labels of the runner; they override those that it registers."""
+        """Labels of the runner: if there are any, it has no others but those of an administrator."""
 
     def __init__(
         self,

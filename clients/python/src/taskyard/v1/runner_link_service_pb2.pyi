@@ -441,6 +441,7 @@ class Welcome(_message.Message):
     VERDICTS_FIELD_NUMBER: _builtins.int
     MAX_SESSION_AGE_FIELD_NUMBER: _builtins.int
     DRAIN_FIELD_NUMBER: _builtins.int
+    TENANTS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session, for people."""
     session_epoch: _builtins.int
@@ -473,6 +474,10 @@ class Welcome(_message.Message):
     def drain(self) -> _runner_pb2.DrainRequest:
         """A drain in force."""
 
+    @_builtins.property
+    def tenants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tenants whose tasks the runner's key lets it claim.  Empty: all."""
+
     def __init__(
         self,
         *,
@@ -486,10 +491,11 @@ class Welcome(_message.Message):
         verdicts: _abc.Iterable[_lease_pb2.LeaseVerdict] | None = ...,
         max_session_age: _duration_pb2.Duration | None = ...,
         drain: _runner_pb2.DrainRequest | None = ...,
+        tenants: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "flow", b"flow", "heartbeat_interval", b"heartbeat_interval", "lease_duration", b"lease_duration", "max_session_age", b"max_session_age"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "flow", b"flow", "heartbeat_interval", b"heartbeat_interval", "lease_duration", b"lease_duration", "max_session_age", b"max_session_age", "protocol_version", b"protocol_version", "scheduler_id", b"scheduler_id", "session_epoch", b"session_epoch", "session_id", b"session_id", "verdicts", b"verdicts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "flow", b"flow", "heartbeat_interval", b"heartbeat_interval", "lease_duration", b"lease_duration", "max_session_age", b"max_session_age", "protocol_version", b"protocol_version", "scheduler_id", b"scheduler_id", "session_epoch", b"session_epoch", "session_id", b"session_id", "tenants", b"tenants", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,6 +25,7 @@ from taskyard_runner.agent.agent import Agent
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.children import Children
 from taskyard_runner.agent.config import AgentConfig
+from taskyard_runner.agent.default_limits import find_limits
 from taskyard_runner.agent.disk import DiskWatch
 from taskyard_runner.agent.downloads import Downloads
 from taskyard_runner.agent.drain import Drain
@@ -37,6 +38,7 @@ from taskyard_runner.agent.link import Link, Refused
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ACTIVE, SPOOL_DEPTH
 from taskyard_runner.agent.preparation import Preparation
+from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.runs import Runs
 from taskyard_runner.agent.sandbox import Sandboxes
@@ -127,9 +129,14 @@ class AgentProcess:
         self._uploads = Uploads(self._touch)
         downloads = Downloads(self._channel, config.id)
         self._stock = directory.DirectoryStock(hello["runs_directory"])
+        self._trash = Trash(hello["runs_directory"])
         self._sandboxes = Sandboxes(hello.get("sandbox", {}), config.data_dir, hello["socket"])
+        groups = hello["limits"] != "rlimits"
+        self._defaults = find_limits(
+            config.task_memory_mb, config.task_disk_mb, hello["runs_directory"], groups=groups
+        )
         self._preparation = Preparation(
-            config, self._stock, hello["socket"], self._sandboxes, downloads.fetch
+            config, self._stock, hello["socket"], self._sandboxes, downloads.fetch, self._defaults
         )
         self._runs = Runs(
             self._preparation,
@@ -137,6 +144,7 @@ class AgentProcess:
             self._spool,
             self._logs,
             self._uploads,
+            self._trash,
             tell_warden=warden.send,
             changed=self._touch,
         )
@@ -144,7 +152,7 @@ class AgentProcess:
         children = Children(self._channel, config.id)
         self._requests = Requests(self._runs, self._uploads, children)
         self._hosts = self._make_hosts(downloads) if config.app else None
-        self._selftest = SelfTest(warden.send, hello["runs_directory"], config, self._sandboxes)
+        self._selftest = SelfTest(warden.send, hello["runs_directory"], config, self._sandboxes, self._trash)
         self._link: Link | None = None
         self._agent: Agent | None = None
         self._proof = Proof((), ())
@@ -193,19 +201,19 @@ class AgentProcess:
         if self._hosts is not None:
             await self._hosts.open([run for run in self._hello["runs"] if HOST in run["meta"]])
             known += [run.name for run in self._runs.all()]
-        runs_directory = self._hello["runs_directory"]
-        journals = await asyncio.to_thread(rescue_journals, runs_directory, known)
+        journals = await asyncio.to_thread(rescue_journals, self._hello["runs_directory"], known)
         adoption.ship(journals)
         known += [journal.directory.name for journal in journals]
-        await asyncio.to_thread(directory.remove_strangers, runs_directory, known)
+        self._trash.discard_strangers(known)
+        sweeper = asyncio.create_task(self._trash.sweep())
         self._stock.refill()
         agent = await self._introduce()
         self._link = Link(self._channel, agent)
         link = asyncio.create_task(self._link.run())
         leaver = asyncio.create_task(self._leave(agent))
         self._answer_old_requests()
-        disk = asyncio.create_task(DiskWatch(self._runs).run(self._runs_changed))
-        parts = (listener, writer, link, leaver, disk)
+        disk = asyncio.create_task(DiskWatch(self._runs, self._defaults.disk_mb).run(self._runs_changed))
+        parts = (listener, writer, link, leaver, disk, sweeper)
         done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -229,6 +237,8 @@ class AgentProcess:
         told = self._hello.get("sandbox", {})
         if self._sandboxes.mode == "none" and os.geteuid() == 0:
             log.warning("sandbox_is_weak", effect="tasks run as root", why=told.get("why", ""))
+        if self._sandboxes.one_tenant:
+            log.warning("sandbox_is_weak", effect="one tenant is served", why=told.get("why", ""))
         if not proof.kinds:
             raise Refused("no execution kind works on this host; the log names what each self-test met")
         self._proof = proof
@@ -240,6 +250,7 @@ class AgentProcess:
             runner_id=self._config.id,
             instance_id=str(uuid.uuid4()),
             takeover=self._config.takeover or ours,
+            one_tenant=self._sandboxes.one_tenant,
             registration=self._describe(),
             evidence=evidence,
             leases=self._leases,
@@ -369,6 +380,7 @@ class AgentProcess:
         if not self._restarting:
             if self._hosts is not None:
                 await self._hosts.close()
+            await self._trash.settle()
             self._warden.send({"op": "bye", "code": 0})
 
 

@@ -22,7 +22,6 @@ from taskyard.v1.runner_link_service_pb2 import (
     CheckpointAck,
     ConnectRequest,
     ConnectResponse,
-    FlowControl,
     Hello,
     ReportAck,
     ReportBatch,
@@ -31,10 +30,11 @@ from taskyard.v1.runner_link_service_pb2 import (
 from taskyard.v1.runner_pb2 import RunnerRegistration
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
+from taskyard_runner.agent import bounds
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.drain import Drain
 from taskyard_runner.agent.leases import Held, Leases, key_of
-from taskyard_runner.agent.link import LinkLost
+from taskyard_runner.agent.link import LinkLost, Refused
 from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import REPORTS_REJECTED
@@ -52,6 +52,11 @@ _DEFAULT_INTERVAL = 10.0
 _LIST_SECONDS = 0.5
 _PROGRESS_SECONDS = 1.0
 _MISSED_ACKS = 3
+_TOO_WIDE = (
+    "nothing keeps tasks of different tenants apart on this host, and the key is for more than one tenant;"
+    " install bubblewrap, run the runner as root, give it a key for one tenant"
+    " (taskyard keys create --kind runner --runner-tenant NAME), or name --sandbox none"
+)
 
 log = get_log(__name__)
 _rejected = instrument(REPORTS_REJECTED)
@@ -66,6 +71,7 @@ class Agent:
         runner_id: str,
         instance_id: str,
         takeover: bool,
+        one_tenant: bool,
         registration: RunnerRegistration,
         evidence: Path,
         leases: Leases,
@@ -79,6 +85,9 @@ class Agent:
         self._runner_id = runner_id
         self._instance_id = instance_id
         self._takeover = takeover
+        # Nothing keeps tasks apart; whose they are is not certain before the welcome.
+        self._one_tenant = one_tenant
+        self._welcomed = False
         self._registration = registration
         self._evidence = evidence
         self._leases = leases
@@ -88,7 +97,7 @@ class Agent:
         self._runs = runs
         self._drain = drain
         self._tell = tell_warden
-        self._flow = FlowControl(max_unacked_reports=1000, max_unacked_bytes=2 << 20)
+        self._flow = bounds.DEFAULT_FLOW
         self._interval = _DEFAULT_INTERVAL
         self._heartbeat_at = 0.0
         self._full = False
@@ -120,10 +129,13 @@ class Agent:
         )
 
     def welcome(self, response: ConnectResponse) -> None:
-        """The session stands. Raises LinkLost if the scheduler said something else."""
+        """The session is open. Raises LinkLost after another message, Refused if the key is too wide."""
         if response.WhichOneof("message") != "welcome":
             raise LinkLost("the scheduler's first message was no welcome")
         welcome = response.welcome
+        if self._one_tenant and len(welcome.tenants) != 1:
+            raise Refused(_TOO_WIDE)
+        self._welcomed = True
         log.info(
             "session_opened",
             session=welcome.session_id,
@@ -133,9 +145,10 @@ class Agent:
         # The data directory proves from now on that the id is ours; this process is known by its instance id.
         self._evidence.write_text(self._runner_id)
         self._takeover = False
-        self._flow = welcome.flow if welcome.HasField("flow") else self._flow
-        self._interval = seconds(welcome.heartbeat_interval) or self._interval
-        self._heartbeat_at = boottime() + self._interval
+        self._flow = bounds.usable(welcome.flow) if welcome.HasField("flow") else bounds.DEFAULT_FLOW
+        self._interval = bounds.interval(welcome.heartbeat_interval, self._interval)
+        # The hello of a runner for one tenant alone offered nothing yet.
+        self._heartbeat_at = boottime() + (0.0 if self._one_tenant else self._interval)
         self._renew(self._leases.welcomed(_lease_duration(welcome)))
         self._obey(welcome.verdicts)
         if welcome.HasField("drain"):
@@ -144,7 +157,8 @@ class Agent:
             self._drain.lift()
 
     def _free(self) -> Capacity:
-        closed = self._drain.active or self._spool.full
+        unproved = self._one_tenant and not self._welcomed
+        closed = self._drain.active or self._spool.full or unproved
         tasks = 0 if closed else max(0, self._registration.capacity - self._leases.active_count)
         return Capacity(tasks=tasks, resources=self._free_resources())
 
@@ -254,14 +268,20 @@ class Agent:
     # -- what arrives
 
     def receive(self, response: ConnectResponse) -> None:
-        """Act on a message; unknown ones are ignored."""
+        """Act on a message; unknown ones and those that cannot be acted on are ignored."""
+        try:
+            self._receive(response)
+        except Exception as error:
+            log.exception("message_failed", message=response.WhichOneof("message"), error=repr(error))
+
+    def _receive(self, response: ConnectResponse) -> None:
         match response.WhichOneof("message"):
             case "assignments":
                 for assignment in response.assignments.assignments:
-                    self._assign(assignment)
+                    self._try_to_assign(assignment)
             case "heartbeat_ack":
                 ack = response.heartbeat_ack
-                self._interval = seconds(ack.heartbeat_interval) or self._interval
+                self._interval = bounds.interval(ack.heartbeat_interval, self._interval)
                 self._full = self._full or ack.full_requested
                 self._renew(self._leases.acknowledge(ack.heartbeat_id, seconds(ack.lease_ttl)))
                 self._obey(ack.verdicts)
@@ -284,7 +304,14 @@ class Agent:
                 unavailable = from_status(retry.status).retryable
                 self._uploads.retry(key_of(retry.lease), retry.sequence, unavailable=unavailable)
             case "flow":
-                self._flow = response.flow
+                self._flow = bounds.usable(response.flow)
+
+    def _try_to_assign(self, assignment: Assignment) -> None:
+        try:
+            self._assign(assignment)
+        except Exception as error:
+            # One that is wrong does not keep its neighbours from being started.
+            log.exception("assignment_failed", task=assignment.lease.task, error=repr(error))
 
     def _assign(self, assignment: Assignment) -> None:
         lease = assignment.lease

@@ -35,6 +35,9 @@ class AgentConfig:
     image_dir: str = ""
     takeover: bool = False
     pids_limit: int = 0
+    # Limits of tasks that ask for none; -1 = half of what the host has.
+    task_memory_mb: int = 0
+    task_disk_mb: int = 0
     spool_limit_bytes: int = 256 << 20
     tls: bool = False
     tls_ca: str = ""

@@ -1,19 +1,13 @@
-"""A run's directory: what is in it, how it is made and how it goes."""
+"""A run's directory: what is in it, and how it is made."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import secrets
-import shutil
 from collections import deque
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-
-from taskyard_kit.logs import get_log
-
-log = get_log(__name__)
 
 _PRIVATE = 0o700
 
@@ -84,10 +78,6 @@ class RunDirectory:
             if self.owner is not None:
                 os.fchown(fd, *self.owner)
 
-    async def remove(self) -> None:
-        """Remove it, however much the workload put there."""
-        await asyncio.to_thread(_remove_tree, self.root)
-
 
 class DirectoryStock:
     """Directories made ahead: making one takes milliseconds, which no start should have to wait for."""
@@ -120,31 +110,3 @@ class DirectoryStock:
 
     def _fresh(self) -> RunDirectory:
         return RunDirectory(self._runs_directory, secrets.token_hex(8))
-
-
-def remove_strangers(runs_directory: str, known: Iterable[str]) -> None:
-    """Remove directories of runs that nobody knows any more."""
-    for name in set(os.listdir(runs_directory)) - set(known):
-        _remove_tree(Path(runs_directory) / name)
-
-
-def _remove_tree(root: Path) -> None:
-    def open_up(function: object, path: str, error: object) -> None:
-        # A workload may have taken its own permissions away, and the warden removes its note meanwhile.
-        if not os.path.lexists(path):
-            return
-        try:
-            if os.path.islink(path):
-                os.unlink(path)
-                return
-            os.chmod(os.path.dirname(path), _PRIVATE)
-            os.chmod(path, _PRIVATE)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-        except OSError as failure:
-            log.warning("run_directory_left", path=path, error=str(failure))
-
-    if root.exists():
-        shutil.rmtree(root, onerror=open_up)

@@ -19,6 +19,8 @@ from taskyard_runner.warden.deadline import StopReason
 
 # A second SIGTERM is impatient.
 _IMPATIENT_GRACE = 10.0
+# A month: no loop can wait for the year 10000.
+_LONGEST_DRAIN = 30 * 86400.0
 
 log = get_log(__name__)
 
@@ -83,7 +85,7 @@ class Drain:
         if request.mode == DRAIN_MODE_RELEASE:
             self.release_now()
         elif request.HasField("deadline"):
-            self._release_after(max(0.0, request.deadline.ToNanoseconds() / 1e9 - time.time()))
+            self._release_after(request.deadline.seconds + request.deadline.nanos / 1e9 - time.time())
         self._changed()
 
     def lift(self) -> None:
@@ -103,7 +105,8 @@ class Drain:
     def _release_after(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self.release_now)
+        delay = min(max(0.0, seconds), _LONGEST_DRAIN)
+        self._timer = asyncio.get_running_loop().call_later(delay, self.release_now)
 
     def farewell(self) -> RunnerGoodbye:
         """What to say when all work is gone."""

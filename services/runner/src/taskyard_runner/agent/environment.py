@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from taskyard.v1.lease_pb2 import Assignment, LeaseRef
 from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.run import seconds
 from taskyard_runner.warden.kill import MARKER
 
 
@@ -55,7 +56,7 @@ def _run_variables(assignment: Assignment, directory: RunDirectory) -> dict[str,
         "TASKYARD_ERROR_FILE": str(directory.error),
         "TASKYARD_CHECKPOINT_DIR": str(directory.checkpoint),
         "TASKYARD_CHECKPOINT_SEQUENCE": str(assignment.checkpoint.sequence),
-        "TASKYARD_CHECKPOINT_INTERVAL": str(spec.checkpoint_interval.ToTimedelta().total_seconds()),
+        "TASKYARD_CHECKPOINT_INTERVAL": str(seconds(spec.checkpoint_interval)),
     }
     if assignment.HasField("checkpoint"):
         found["TASKYARD_CHECKPOINT_FILE"] = str(directory.restored)

@@ -333,7 +333,7 @@ class FunctionPool:
         if run.has_files:
             if run.host is not None:
                 self._ack(run.host, run.name)
-            self._runs.spawn(run.directory.remove())
+            self._runs.spawn(self._runs.remove(run))
 
     def _ack(self, host: FunctionHost, name: str) -> None:
         host.kept.discard(name)

@@ -18,11 +18,14 @@ from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_runner.agent.metric_names import LINKS_LOST
+from taskyard_runner.agent.run import seconds
 from taskyard_runner.warden.linux import boottime
 
 _FIRST_BACKOFF = 0.5
 _LONGEST_BACKOFF = 30.0
 _WELCOME_SECONDS = 15.0
+# Most that a scheduler can keep a runner away with its goodbye.
+_LONGEST_PAUSE = 300.0
 _CLOSE_SECONDS = 10.0
 # Repeating the connection cannot help before something is changed.
 _LASTING = frozenset(
@@ -108,11 +111,17 @@ class Link:
             return self._failed(from_rpc_error(error))
         except (LinkLost, TimeoutError) as error:
             return self._failed(errors.Unavailable(message=str(error) or "no welcome in time"))
+        except (Refused, failpoint.FailpointError):
+            raise
+        except Exception as error:
+            # Whatever a scheduler said: the tasks go on, and so does the agent that they need.
+            log.exception("session_failed", error=repr(error))
+            return self._failed(errors.Unavailable(message=repr(error)))
         finally:
             self.connected = False
         self._failures = 0
         return (
-            self._goodbye.reconnect_after.ToTimedelta().total_seconds() if self._goodbye else _FIRST_BACKOFF
+            min(seconds(self._goodbye.reconnect_after), _LONGEST_PAUSE) if self._goodbye else _FIRST_BACKOFF
         )
 
     def _failed(self, error: errors.TaskyardError) -> float:

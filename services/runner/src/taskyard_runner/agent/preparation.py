@@ -12,6 +12,7 @@ from taskyard.v1.lease_pb2 import Assignment
 from taskyard.v1.task_pb2 import Execution
 from taskyard_runner.agent import environment
 from taskyard_runner.agent.config import AgentConfig
+from taskyard_runner.agent.default_limits import DefaultLimits
 from taskyard_runner.agent.directory import DirectoryStock, RunDirectory
 from taskyard_runner.agent.leases import Held
 from taskyard_runner.agent.run import AgentRun, grace_of, order
@@ -38,8 +39,10 @@ class Preparation:
         socket: str,
         sandboxes: Sandboxes,
         download: Download,
+        defaults: DefaultLimits,
     ) -> None:
         self._config = config
+        self._defaults = defaults
         self.sandboxes = sandboxes
         self._stock = stock
         self._socket = socket
@@ -68,7 +71,7 @@ class Preparation:
         execution, directory = assignment.spec.execution, run.directory
         self._check_kind(execution)
         directory.give(self.sandboxes.take())
-        env, wanted = self._environment(run, assignment), assignment.spec.resources
+        env, wanted = self._environment(run, assignment), self._defaults.fill(assignment.spec.resources)
         place = Place(
             directory.root,
             Path(self._config.data_dir),
@@ -88,7 +91,7 @@ class Preparation:
         if assignment.HasField("checkpoint"):
             await self._download(assignment, directory)
         pids = self._config.pids_limit
-        return order(run, assignment, workload, env["TASKYARD_TOKEN"], pids, total_until)
+        return order(run, assignment, workload, env["TASKYARD_TOKEN"], wanted, pids, total_until)
 
     def _check_kind(self, execution: Execution) -> None:
         kind = execution.WhichOneof("kind") or "unset"

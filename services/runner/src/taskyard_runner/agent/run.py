@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _DEFAULT_GRACE = 30.0
 _DEFAULT_ORPHAN = 3600.0
 _MIB = 1 << 20
+# Ten years: longer than any run, and no timer or clock overflows.
+_LONGEST_SECONDS = 315_360_000.0
 
 
 @dataclass
@@ -122,6 +124,7 @@ def order(
     assignment: Assignment,
     workload: Workload,
     token: str,
+    wanted: Resources,
     pids: int,
     total_until: float | None,
 ) -> Message:
@@ -137,7 +140,7 @@ def order(
         "token": token,
         "user": None if workload.trusted else run.directory.owner,
         "shielded": workload.shielded,
-        "limits": _limits(spec.resources, workload, pids) if workload.limited else {},
+        "limits": _limits(wanted, workload, pids) if workload.limited else {},
         "cleanup": list(workload.cleanup),
         "lease_until": run.held.until,
         "forbid_overlap": spec.overlap != OVERLAP_POLICY_ALLOW,
@@ -165,5 +168,5 @@ def optional_seconds(spec: TaskSpec, name: str) -> float | None:
 
 
 def seconds(duration: Duration) -> float:
-    """A duration in seconds."""
-    return duration.seconds + duration.nanos / 1e9
+    """A duration in seconds; one that no clock can bear counts as the nearest that every clock can."""
+    return min(max(0.0, duration.seconds + duration.nanos / 1e9), _LONGEST_SECONDS)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
 from taskyard.v1.lease_pb2 import (
     RELEASE_REASON_LOST,
     Assignment,
@@ -35,6 +36,7 @@ from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ENDED
 from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
 from taskyard_runner.agent.progress import progress_of
+from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.reports import Reports
 from taskyard_runner.agent.run import AgentRun, seconds
 from taskyard_runner.agent.spool import Spool
@@ -62,6 +64,7 @@ class Runs:
         spool: Spool,
         logs: LogShipper,
         uploads: Uploads,
+        trash: Trash,
         *,
         tell_warden: Callable[[Message], None],
         changed: Callable[[], None],
@@ -70,6 +73,7 @@ class Runs:
         self._leases = leases
         self._logs = logs
         self._uploads = uploads
+        self._trash = trash
         self._tell = tell_warden
         self.warden: Executor = WardenExecutor(tell_warden)
         self._changed = changed
@@ -132,6 +136,10 @@ class Runs:
             return await work
         except (Unsupported, NotRunnable, CheckpointUnavailable, OSError) as error:
             self._end_unstarted(run, unstarted.unprepared(error))
+        except Exception as error:
+            log.exception("preparation_failed", task=run.lease.task, error=repr(error))
+            told = f"the runner cannot prepare it: {error!r}"
+            self._end_unstarted(run, outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", told))
         return None
 
     def _end_unstarted(self, run: AgentRun, report: RunReport) -> None:
@@ -434,10 +442,11 @@ class Runs:
             del self._by_name[run.name]
             self._executor(run).forget(run)
             if run.executor is None:
-                self.spawn(self._remove(run))
+                self.spawn(self.remove(run))
 
-    async def _remove(self, run: AgentRun) -> None:
-        await run.directory.remove()
+    async def remove(self, run: AgentRun) -> None:
+        """Remove the run's directory, then give its user back."""
+        await self._trash.remove(run.name)
         self._preparation.sandboxes.give_back(run.directory.owner)
 
     def spawn(self, work: Any) -> asyncio.Task[None]:

@@ -23,7 +23,11 @@ class Sandboxes:
         self._count: int = told.get("uid_count", 0)
         self._gid: int | None = told.get("gid")
         self._bubblewrap: str = told.get("bubblewrap", "")
+        self._hidden: Sequence[str] = told.get("hidden", ())
+        # What tasks reach lies in the data directory, or elsewhere if they cannot reach that.
+        self._place: str = told.get("place") or data_dir
         self._data_dir = data_dir
+        self.one_tenant: bool = told.get("one_tenant", False)
         self._socket = socket
         self._taken: set[int] = set()
         # What an earlier run left elsewhere is not to be found by the next one with its user.
@@ -33,6 +37,8 @@ class Sandboxes:
         """What is in force, for the runner's description."""
         if self.mode == "bubblewrap" and not self._count:
             return "bubblewrap, the runner's user"
+        if self.one_tenant:
+            return "none, one tenant"
         shared = {0: "", 1: ", one user"}.get(self._count, ", a user per run")
         return f"{self.mode}{shared}"
 
@@ -70,9 +76,13 @@ class Sandboxes:
         argv = [self._bubblewrap, "--die-with-parent", "--cap-drop", "ALL"]
         argv += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
-        # The runner's own files are out of sight; those of the run are put back in.
-        argv += ["--tmpfs", self._data_dir]
-        helpers = os.path.join(self._data_dir, "bin")
+        # The runner's own files are out of sight; those of the run are mounted again.
+        for path in dict.fromkeys((self._data_dir, self._place)):
+            argv += ["--tmpfs", path]
+        for path in self._hidden:
+            if os.path.exists(path) and not path.startswith("/tmp/"):
+                argv += ["--ro-bind", "/dev/null", path]
+        helpers = os.path.join(self._place, "bin")
         if os.path.isdir(helpers):
             argv += ["--ro-bind", helpers, helpers]
         for path in (directory.private, directory.work, directory.tmp, directory.checkpoint):

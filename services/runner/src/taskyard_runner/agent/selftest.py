@@ -20,6 +20,7 @@ from taskyard.v1.task_pb2 import CommandExecution, Execution, ScriptExecution, W
 from taskyard_kit.logs import get_log
 from taskyard_runner.agent.config import AgentConfig
 from taskyard_runner.agent.directory import RunDirectory
+from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.sandbox import Sandboxes
 from taskyard_runner.executors import (
     Containers,
@@ -86,11 +87,13 @@ class SelfTest:
         runs_directory: str,
         config: AgentConfig,
         sandboxes: Sandboxes,
+        trash: Trash,
     ) -> None:
         self._tell = tell_warden
         self._runs_directory = runs_directory
         self._config = config
         self._sandboxes = sandboxes
+        self._trash = trash
         self._waiting: dict[str, asyncio.Future[Message]] = {}
 
     def ended(self, message: Message) -> bool:
@@ -175,7 +178,7 @@ class SelfTest:
             return False
         finally:
             self._tell({"op": "forget", "run": name})
-            await directory.remove()
+            await self._trash.remove(name)
             self._sandboxes.give_back(directory.owner)
         if result.get("exit_code") != 0:
             log.warning("selftest_failed", kind=kind, result=result)

@@ -61,8 +61,17 @@ def describe(execution: ContainerExecution, place: Place) -> Workload:
     told = {"image": image, "rootfs": "", "network": execution.network, "cwd": execution.working_directory}
     told |= {"command": list(execution.command), "args": list(execution.args)}
     if engine.name == "runc":
-        told["rootfs"] = str(place.containers.image_dir / image)
+        told["rootfs"] = str(_rootfs(image, place.containers.image_dir))
     return _workload(place, engine, told)
+
+
+def _rootfs(image: str, image_dir: Path) -> Path:
+    """The directory of an image of runc: no name and no link leads out of the image directory."""
+    root = image_dir.resolve()
+    found = (root / image).resolve()
+    if ".." in image.split("/") or not found.is_relative_to(root) or found == root:
+        raise NotRunnable(f"container.image {image[:200]!r} is outside the runner's image directory")
+    return found
 
 
 def describe_probe(place: Place, engine: Engine) -> Workload:

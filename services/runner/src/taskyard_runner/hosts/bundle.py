@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from taskyard_runner.hosts.seccomp import profile
+
 _PERIOD_US = 100_000
 _NAMESPACES = ("pid", "ipc", "uts", "mount", "cgroup")
 _MASKED = (
@@ -37,6 +39,7 @@ def bundle(spec: Mapping[str, Any], rlimits: Mapping[str, tuple[int, int]]) -> d
             "resources": _resources(spec),
             "maskedPaths": [f"/proc/{name}" for name in _MASKED] + ["/sys/firmware"],
             "readonlyPaths": [f"/proc/{name}" for name in _READ_ONLY],
+            "seccomp": profile(),
         },
     }
 

@@ -25,7 +25,7 @@ from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.process import Berth, Launch
 from taskyard_runner.warden.protocol import VERSION, Message
 from taskyard_runner.warden.run import Run, State, forget_run
-from taskyard_runner.warden.sandbox import Sandbox, SandboxError, Wish, find_sandbox
+from taskyard_runner.warden.sandbox import Sandbox, SandboxError, Wish, close_down, find_sandbox
 from taskyard_runner.warden.spare import SpareStock
 from taskyard_runner.warden.task_socket import TaskSocket, log_message
 
@@ -65,7 +65,7 @@ def run(config: WardenConfig) -> int:
 
 def _lock(data_dir: str) -> int:
     try:
-        os.makedirs(f"{data_dir}/runs", mode=0o700, exist_ok=True)
+        os.makedirs(data_dir, mode=0o700, exist_ok=True)
         lock = os.open(f"{data_dir}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise WardenError(
@@ -86,7 +86,6 @@ class Warden:
     def __init__(self, config: WardenConfig) -> None:
         self._config = config
         self._say = config.say
-        self._runs_directory = f"{config.data_dir}/runs"
         self._runs: dict[str, Run] = {}
         self._by_pid: dict[int, Run] = {}
         self._by_token: dict[str, Run] = {}
@@ -98,6 +97,8 @@ class Warden:
         self._stop_count = 0
         self._exit_code: int | None = None
         self._sandbox = self._find_sandbox()
+        self._runs_directory = f"{self._sandbox.place}/runs"
+        os.makedirs(self._runs_directory, mode=0o700, exist_ok=True)
         linux.become_subreaper()
         linux.hide_from_others()
         _close_on_exec()
@@ -109,7 +110,7 @@ class Warden:
         self._spares = SpareStock(self._loop, self._hierarchy)
         self._guards = Guards(self._loop, self._lease_expired)
         others = self._sandbox.separates_users
-        self._socket = TaskSocket(self._loop, config.data_dir, self._hear, for_others=others)
+        self._socket = TaskSocket(self._loop, self._sandbox.place, self._hear, for_others=others)
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
         self._agent.on_connect = self._hello
         self._agent.on_message = self._obey
@@ -122,8 +123,8 @@ class Warden:
         try:
             self._loop.run()
         finally:
-            self._end_everything()
             self._socket.close()
+            self._end_everything()
         return self._exit_code or 0
 
     def _failed(self, error: Exception) -> None:
@@ -286,11 +287,13 @@ class Warden:
 
     # -- what workloads say
 
-    def _hear(self, message: Message, answer: Callable[[Message], None]) -> None:
+    def _hear(self, message: Message, uid: int, answer: Callable[[Message], None]) -> bool:
         run = self._by_token.get(str(message.get("token", "")))
+        if run is not None and run.order.user is not None and uid not in (run.order.user[0], os.geteuid()):
+            run = None
         if run is None:
             answer({"ok": False, "error": "no run has this token; is TASKYARD_TOKEN the one of this run?"})
-            return
+            return False
         run.sign()
         message.pop("token")
         match message.get("op"):
@@ -303,6 +306,7 @@ class Warden:
                 answer({"ok": True})
             case _:
                 self._pass_on(run, message, answer)
+        return True
 
     def _pass_on(self, run: Run, message: Message, answer: Callable[[Message], None]) -> None:
         if len(self._requests) >= _REQUEST_LIMIT:
@@ -371,6 +375,7 @@ class Warden:
         self._spares.clear()
         if self._hierarchy is not None:
             leftovers.remove_groups(self._hierarchy)
+        close_down(self._sandbox.place, self._config.data_dir)
 
 
 def _close_on_exec() -> None:

@@ -3,16 +3,21 @@
 none        tasks run as the runner's own user
 user        each run has a user of its own, without groups and capabilities; needs root
 bubblewrap  besides, the host's files are read-only and its processes out of sight
+
+A runner of root never runs a task as root unless `none` is named. A runner of an ordinary user that has no
+bubblewrap either serves one tenant alone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import grp
 import json
 import os
 import pwd
 import shutil
+import stat
 import sys
 from dataclasses import dataclass, replace
 
@@ -25,6 +30,13 @@ _BASES = (1_900_000_000, 64_000)
 _SPANS = (10_000, 1_000)
 _DIRECTORIES = 10_000
 _HELPER = "taskyard-task"
+# Where root's runner has the directories of runs if nobody can reach its data directory.
+PUBLIC = "/var/lib/taskyard"
+_PARTS = ("private", "work", "tmp", "checkpoint")
+_REMEDY = (
+    "choose a --data-dir or --runs-dir whose parent directories others may pass through (mode 711 is"
+    " enough), or name --sandbox none if tasks are to run as root"
+)
 
 
 class SandboxError(Exception):
@@ -37,6 +49,10 @@ class Wish:
 
     mode: str = "auto"
     user: str = ""
+    # Where the directories of runs are to be; empty = where the users of tasks can reach them.
+    runs_dir: str = ""
+    # Files of the runner that no task is to read.
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,11 +61,16 @@ class Sandbox:
 
     mode: str
     path: str
+    # The directory of all that tasks must reach: those of their runs, the socket and the helper.
+    place: str
     first_uid: int = 0
     uid_count: int = 0
     # Of a configured user; otherwise each uid has the group of the same number.
     gid: int | None = None
     bubblewrap: str = ""
+    hidden: tuple[str, ...] = ()
+    # Nothing keeps the tasks of two tenants apart, and nobody has asked for that by name.
+    one_tenant: bool = False
     # Why it is no stronger one.
     why: str = ""
 
@@ -62,40 +83,64 @@ class Sandbox:
 def find_sandbox(wish: Wish, data_dir: str, path: str) -> Sandbox:
     """The sandbox in force. Raises SandboxError if the one that was named is not possible here."""
     if wish.mode == "none":
-        return Sandbox("none", path, why="switched off by the setting sandbox")
+        return Sandbox("none", path, wish.runs_dir or data_dir, why="switched off by the setting sandbox")
+    if os.geteuid() != 0:
+        return _unprivileged(wish, data_dir, path)
     plain = _own_users(wish, data_dir, path)
     if wish.mode == "bubblewrap":
-        return _wrapped(plain, path)
-    if wish.mode == "user" and not plain.separates_users:
-        raise SandboxError(f"sandbox = 'user': {plain.why}")
+        return replace(plain, mode="bubblewrap", bubblewrap=_find_bubblewrap(path), hidden=wish.hidden)
     return plain
 
 
+def _unprivileged(wish: Wish, data_dir: str, path: str) -> Sandbox:
+    if wish.mode == "user":
+        raise SandboxError("sandbox = 'user': only root can give tasks a user of their own")
+    place = wish.runs_dir or data_dir
+    try:
+        program = _find_bubblewrap(path)
+        _try_bubblewrap(program)
+    except SandboxError as error:
+        if wish.mode == "bubblewrap":
+            raise
+        return Sandbox("none", path, place, one_tenant=True, why=str(error))
+    return Sandbox("bubblewrap", path, place, bubblewrap=program, hidden=wish.hidden)
+
+
 def _own_users(wish: Wish, data_dir: str, path: str) -> Sandbox:
-    if os.geteuid() != 0:
-        return Sandbox("none", path, why="only root can give tasks a user of their own")
-    _open_up(data_dir)
-    why = ""
-    for candidate in _candidates(wish, data_dir, path):
-        seen = _look_around(candidate, data_dir)
-        why = seen["problem"]
-        if why:
+    problems = []
+    for place in _places(wish, data_dir):
+        try:
+            _open_up(place)
+        except OSError as error:
+            problems.append(f"{place} cannot be used: {error.strerror}")
             continue
-        if seen["python"] == sys.executable:
-            return replace(candidate, path=seen["path"])
-        helper = _install_helper(data_dir, seen["python"])
-        return replace(candidate, path=f"{seen['path']}{os.pathsep}{helper}")
-    return Sandbox("none", path, why=why)
+        for candidate in _candidates(wish, data_dir, path, place):
+            seen = _look_around(candidate)
+            if seen["problem"]:
+                problems.append(seen["problem"])
+                continue
+            if seen["python"] == sys.executable:
+                return replace(candidate, path=seen["path"])
+            helper = _install_helper(place, seen["python"])
+            return replace(candidate, path=f"{seen['path']}{os.pathsep}{helper}")
+    told = "; ".join(dict.fromkeys(problems))
+    raise SandboxError(f"sandbox = {wish.mode!r}: tasks would run as root: {told}; {_REMEDY}")
 
 
-def _candidates(wish: Wish, data_dir: str, path: str) -> list[Sandbox]:
+def _places(wish: Wish, data_dir: str) -> list[str]:
+    if wish.runs_dir:
+        return [wish.runs_dir]
+    return [data_dir, f"{PUBLIC}/runner-{digest(os.path.abspath(data_dir))}"]
+
+
+def _candidates(wish: Wish, data_dir: str, path: str, home: str) -> list[Sandbox]:
     if wish.user:
         uid, gid = _parse_user(wish.user)
-        return [Sandbox("user", path, uid, 1, gid)]
+        return [Sandbox("user", path, home, uid, 1, gid)]
     place = int(digest(os.path.abspath(data_dir)), 16) % _DIRECTORIES
     return [
-        Sandbox("user", path, _BASES[0] + place * _SPANS[0], _SPANS[0]),
-        Sandbox("user", path, _BASES[1], _SPANS[1]),
+        Sandbox("user", path, home, _BASES[0] + place * _SPANS[0], _SPANS[0]),
+        Sandbox("user", path, home, _BASES[1], _SPANS[1]),
     ]
 
 
@@ -120,20 +165,44 @@ def _parse_user(text: str) -> tuple[int, int]:
     return uid, gid
 
 
-def _open_up(data_dir: str) -> None:
-    """Let others pass through to the directories of their runs; what lies beside them stays private."""
-    for folder in (data_dir, f"{data_dir}/runs"):
+def _open_up(place: str) -> None:
+    """Let others pass through to the directories of their runs; what lies beside them stays private.
+
+    Raises OSError if it is not root's alone.
+    """
+    if os.path.dirname(place) == PUBLIC:
+        os.makedirs(PUBLIC, 0o711, exist_ok=True)
+        found = os.lstat(PUBLIC)
+        if found.st_uid != 0 or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
+            raise PermissionError(errno.EPERM, f"others can write to {PUBLIC}")
+    os.makedirs(f"{place}/runs", 0o711, exist_ok=True)
+    for folder in (place, f"{place}/runs"):
+        os.chmod(folder, 0o711)
+
+
+def close_down(place: str, data_dir: str) -> None:
+    """Remove a place of our own outside the data directory, unless something of a run is left there."""
+    if os.path.dirname(place) != PUBLIC or place == data_dir:
+        return
+    with contextlib.suppress(OSError):
+        os.unlink(f"{place}/bin/{_HELPER}")
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"{place}/runs"):
+            # Made ahead and never used; all of it is still root's.
+            for part in (*_PARTS, ""):
+                os.rmdir(f"{place}/runs/{name}/{part}")
+    for folder in (f"{place}/bin", f"{place}/trash", f"{place}/runs", place, PUBLIC):
         with contextlib.suppress(OSError):
-            os.chmod(folder, 0o711)
+            os.rmdir(folder)
 
 
-def _look_around(sandbox: Sandbox, data_dir: str) -> dict[str, str]:
+def _look_around(sandbox: Sandbox) -> dict[str, str]:
     """What a user of the sandbox can reach: told by a child that becomes one."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
         try:
-            os.write(write_end, json.dumps(_reach(sandbox, data_dir)).encode())
+            os.write(write_end, json.dumps(_reach(sandbox)).encode())
         finally:
             os._exit(0)
     os.close(write_end)
@@ -146,15 +215,14 @@ def _look_around(sandbox: Sandbox, data_dir: str) -> dict[str, str]:
     return found
 
 
-def _reach(sandbox: Sandbox, data_dir: str) -> dict[str, str]:
+def _reach(sandbox: Sandbox) -> dict[str, str]:
     uid = sandbox.first_uid
     try:
         linux.become_user(uid, uid if sandbox.gid is None else sandbox.gid)
     except OSError as error:
         return {"problem": f"no process can become user {uid} here: {error.strerror}"}
-    if not os.access(f"{data_dir}/runs", os.X_OK):
-        told = f"others cannot reach data_dir {data_dir!r}"
-        return {"problem": f"{told}; choose one whose parent directories they may pass through"}
+    if not os.access(f"{sandbox.place}/runs", os.X_OK):
+        return {"problem": f"others cannot reach {sandbox.place}"}
     folders = [folder for folder in sandbox.path.split(os.pathsep) if os.access(folder, os.X_OK)]
     own = os.access(sys.executable, os.X_OK)
     if not own:
@@ -169,9 +237,9 @@ def _reach(sandbox: Sandbox, data_dir: str) -> dict[str, str]:
     return {"problem": "", "path": path, "python": python}
 
 
-def _install_helper(data_dir: str, python: str) -> str:
+def _install_helper(place: str, python: str) -> str:
     """A taskyard-task for those who cannot reach the runner's own Python; the directory it is in."""
-    folder = f"{data_dir}/bin"
+    folder = f"{place}/bin"
     os.makedirs(folder, mode=0o755, exist_ok=True)
     source = os.path.join(os.path.dirname(os.path.dirname(__file__)), "task_helper.py")
     with open(source) as file:
@@ -184,8 +252,31 @@ def _install_helper(data_dir: str, python: str) -> str:
     return folder
 
 
-def _wrapped(plain: Sandbox, path: str) -> Sandbox:
+def _find_bubblewrap(path: str) -> str:
     program = shutil.which("bwrap", path=path)
     if program is None:
         raise SandboxError("sandbox = 'bubblewrap': there is no bwrap in PATH; install bubblewrap")
-    return replace(plain, mode="bubblewrap", bubblewrap=program)
+    return program
+
+
+def _try_bubblewrap(program: str) -> None:
+    """Raises SandboxError if this user cannot have namespaces of its own."""
+    argv = [
+        program,
+        "--unshare-pid",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--",
+        "/bin/true",
+    ]
+    null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
+    pid = os.posix_spawn(program, argv, {}, file_actions=null)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+        raise SandboxError(
+            "sandbox = 'bubblewrap': bwrap does not work for this user; allow user namespaces on this host"
+        )

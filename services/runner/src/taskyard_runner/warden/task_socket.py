@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import stat
+import struct
 from collections.abc import Callable
 
 from taskyard_runner.warden.loop import READ, WRITE, Loop
@@ -15,11 +16,14 @@ from taskyard_runner.warden.protocol import Decoder, Message, encode
 
 _MESSAGE_LIMIT = 64 * 1024
 _CONNECTION_LIMIT = 512
+# Of one run, as far as its processes can be told from those of others.
+_RUN_LIMIT = 32
+_CREDENTIALS = struct.Struct("3i")
 _PATH_LIMIT = 100
 _ACCEPT_PAUSE = 0.1
 
-# Takes a message and the function that answers it; None is no answer yet.
-Handler = Callable[[Message, Callable[[Message], None]], None]
+# Takes a message, the user it comes from and the function that answers it; whether its token is a run's.
+Handler = Callable[[Message, int, Callable[[Message], None]], bool]
 
 
 class TaskSocket:
@@ -30,7 +34,8 @@ class TaskSocket:
     ) -> None:
         self._loop = loop
         self._handler = handler
-        self._connections: set[_Connection] = set()
+        # In the order of their arrival.
+        self._connections: dict[_Connection, None] = {}
         self.path = socket_path(data_directory, for_others=for_others)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
@@ -58,17 +63,39 @@ class TaskSocket:
             self._loop.unwatch(self._listener.fileno())
             self._loop.after(_ACCEPT_PAUSE, lambda: self._loop.watch(self._listener.fileno(), self._accept))
             return
-        if len(self._connections) >= _CONNECTION_LIMIT:
+        peer = _peer(accepted)
+        if sum(connection.peer == peer for connection in self._connections) >= _RUN_LIMIT:
             accepted.close()
             return
-        self._connections.add(_Connection(self._loop, accepted, self._handler, self._connections.discard))
+        if len(self._connections) >= _CONNECTION_LIMIT and not self._evict():
+            accepted.close()
+            return
+        self._connections[_Connection(self._loop, accepted, peer, self._handler, self._closed)] = None
+
+    def _closed(self, connection: _Connection) -> None:
+        self._connections.pop(connection, None)
+
+    def _evict(self) -> bool:
+        """Make room: the oldest connection that has shown no token goes."""
+        silent = next((connection for connection in self._connections if not connection.proved), None)
+        if silent is not None:
+            silent.close()
+        return silent is not None
 
 
 class _Connection:
     def __init__(
-        self, loop: Loop, accepted: socket.socket, handler: Handler, closed: Callable[[_Connection], None]
+        self,
+        loop: Loop,
+        accepted: socket.socket,
+        peer: tuple[int, int],
+        handler: Handler,
+        closed: Callable[[_Connection], None],
     ) -> None:
         self._loop, self._socket, self._handler, self._closed = loop, accepted, handler, closed
+        self.peer = peer
+        # It has named the token of a run.
+        self.proved = False
         self._decoder = Decoder(_MESSAGE_LIMIT)
         self._outgoing = bytearray()
         self._open = True
@@ -84,16 +111,16 @@ class _Connection:
         except OSError:
             data = b""
         if not data:
-            self._close()
+            self.close()
             return
         try:
             messages = self._decoder.feed(data)
         except (ValueError, RecursionError) as error:
             self.answer({"ok": False, "error": f"not understood: {error}"})
-            self._close()
+            self.close()
             return
         for message in messages:
-            self._handler(message, self.answer)
+            self.proved = self._handler(message, self.peer[0], self.answer) or self.proved
 
     def answer(self, message: Message) -> None:
         """Send an answer, if the workload is still there to read it."""
@@ -108,16 +135,29 @@ class _Connection:
         except BlockingIOError:
             pass
         except OSError:
-            self._close()
+            self.close()
             return
         self._loop.watch(self._socket.fileno(), self._ready, READ | WRITE if self._outgoing else READ)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End it; the workload reads an end."""
         if self._open:
             self._open = False
             self._loop.unwatch(self._socket.fileno())
             self._socket.close()
             self._closed(self)
+
+
+def _peer(accepted: socket.socket) -> tuple[int, int]:
+    """Whose connection it is: a user, and among processes of the runner's own user a session."""
+    packed = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(packed)
+    if uid != os.geteuid():
+        return uid, 0
+    try:
+        return uid, os.getsid(pid)
+    except OSError:
+        return uid, 0
 
 
 def socket_path(data_directory: str, *, for_others: bool = False) -> str:

@@ -137,7 +137,7 @@ def _result(entry: Entry) -> lease_pb2.ReportResult:
 
 
 def _profile(request: work.ClaimTasksRequest, principal: Principal) -> RunnerProfile:
-    labels = {**request.registration.labels, **dict(principal.labels)}
+    labels = dict(principal.labels or request.registration.labels)
     tenants = () if "*" in principal.tenants else principal.tenants
     return convert.runner_profile(
         request.worker_id, request.registration, labels, tenants, running_types_unknown=True

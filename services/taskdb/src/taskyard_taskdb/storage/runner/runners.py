@@ -112,8 +112,8 @@ async def held_task_types(tx: Tx, runner_id: str) -> dict[tuple[str, str], str]:
 
 def _record(row: Row) -> RunnerRecord:
     scope = RunnerScope.unpack(row[8])
-    # The labels of the key win over those of the agent, an administrator's over both.
-    labels = {**row[9], **scope.labels, **row[10]}
+    # A key with labels decides about all of them; an administrator's win over both.
+    labels = {**(scope.labels or row[9]), **row[10]}
     values: list[Any] = [*row[:8], scope, labels, *row[10:]]
     return RunnerRecord(*values)
 

@@ -1,0 +1,26 @@
+"""What an agent makes of a scheduler's numbers: any of them may be wrong, and none may end the agent."""
+
+from __future__ import annotations
+
+from google.protobuf.duration_pb2 import Duration
+
+from taskyard.v1.runner_link_service_pb2 import FlowControl
+from taskyard_runner.agent.run import seconds
+
+_SHORTEST_INTERVAL, _LONGEST_INTERVAL = 0.05, 600.0
+DEFAULT_FLOW = FlowControl(max_unacked_reports=1000, max_unacked_bytes=2 << 20)
+
+
+def interval(told: Duration, before: float) -> float:
+    """The time between heartbeats: what the scheduler wants, as far as that can be kept up."""
+    return min(max(_SHORTEST_INTERVAL, wanted), _LONGEST_INTERVAL) if (wanted := seconds(told)) else before
+
+
+def usable(flow: FlowControl) -> FlowControl:
+    """Windows through which a report fits, one at a time if need be: outcomes must arrive."""
+    return FlowControl(
+        max_unacked_reports=max(1, flow.max_unacked_reports),
+        max_unacked_bytes=max(1, flow.max_unacked_bytes),
+        max_log_bytes_per_second=max(0, flow.max_log_bytes_per_second),
+        hold_bulk=flow.hold_bulk,
+    )
