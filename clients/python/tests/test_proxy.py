@@ -51,7 +51,7 @@ async def call(channel: Any, timeout: float) -> None:
 
 
 async def test_a_call_on_this_machine_passes_no_proxy(proxy: Proxy, address: str) -> None:
-    async with Client(address, key=SERVER_KEY, timeout=10, patience=1) as client:
+    async with Client(address, key=SERVER_KEY, timeout=10, outage_timeout=1) as client:
         with pytest.raises(errors.NotFound):
             await client.get("missing")
     assert proxy.asked == []
