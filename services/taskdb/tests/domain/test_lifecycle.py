@@ -612,6 +612,12 @@ def test_a_checkpoint_without_a_start_starts_the_run_now_and_from_the_checkpoint
     assert world.report(events.Started, time=T0).last.duplicate
 
 
+def test_checkpoint_without_a_start_after_a_cancel_charges_no_attempt() -> None:
+    world = World().claim().on(events.CancelRequested(actor=USER)).report(events.CheckpointStored, sequence=5)
+    assert (world.phase, world.task.attempt) == (Phase.RUNNING, 0)
+    assert world.words == ["task.started", "task.checkpoint_created"]
+
+
 def test_an_edited_priority_is_a_new_place_in_the_queue() -> None:
     world = World()
     old = world.task.queue_key

@@ -10,7 +10,7 @@ table, generated from the code that decides.
   from                    to              by     when
   (new)                   PENDING         U      CreateTask
   PENDING                 SCHEDULED       S      claim: generation + 1, lease granted
-  SCHEDULED               RUNNING         R      started: attempt + 1
+  SCHEDULED               RUNNING         R      started: attempt + 1, unless a cancel was requested
   SCHEDULED               PENDING         R,T    released, or its first lease expired, before
                                                  the start; uses up no budget
   RUNNING                 SUCCEEDED       R      succeeded (restart != ALWAYS)

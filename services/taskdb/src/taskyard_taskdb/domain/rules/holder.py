@@ -178,7 +178,7 @@ ROWS = (
     ),
     Row(
         "start_implied", (Succeeded, Failed, TimedOut), SCHEDULED, Phase.RUNNING,
-        Word.TASK_STARTED, "R", "the outcome came without a start: attempt + 1, then as from RUNNING",
+        Word.TASK_STARTED, "R", "the outcome came without a start: as after start, then as from RUNNING",
         act=imply_start, then=again,
     ),
     Row(
@@ -191,7 +191,7 @@ ROWS = (
     ),
     Row(
         "start_by_checkpoint", (CheckpointStored,), SCHEDULED, Phase.RUNNING,
-        Word.TASK_STARTED, "R", "the checkpoint came without a start: attempt + 1, then as from RUNNING",
+        Word.TASK_STARTED, "R", "the checkpoint came without a start: as after start, then as from RUNNING",
         act=start_by_checkpoint, then=again,
     ),
     Row(
