@@ -1,0 +1,99 @@
+"""The composition root: settings in, a serving gateway out."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+
+from taskyard_gateway.app import Gateway
+from taskyard_gateway.listener import Limits, Listener
+from taskyard_gateway.metric_names import CONNECTIONS
+from taskyard_gateway.settings import GatewaySettings
+from taskyard_gateway.upstream import Upstream
+from taskyard_kit.logs import get_log
+from taskyard_kit.metrics import observe
+from taskyard_kit.shutdown import Shutdown
+
+log = get_log(__name__)
+
+
+def limits_of(settings: GatewaySettings) -> Limits:
+    return Limits(
+        connections=settings.max_connections,
+        header_bytes=settings.max_header_bytes,
+        header_seconds=settings.header_timeout.total_seconds(),
+        stall_seconds=settings.stall_timeout.total_seconds(),
+        keep_alive_seconds=settings.keep_alive.total_seconds(),
+    )
+
+
+def with_cors(app: ASGIApp, origins: tuple[str, ...]) -> ASGIApp:
+    """Let pages of these origins call; without any, browsers keep all pages of other origins out."""
+    if not origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+        allow_headers=[
+            "authorization",
+            "content-type",
+            "last-event-id",
+            "connect-protocol-version",
+            "x-tenant",
+        ],
+        expose_headers=["retry-after"],
+    )
+
+
+class GatewayServer:
+    """A gateway in the running event loop: `start`, then `drain`."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._upstream = Upstream(settings)
+        self.app = Gateway(settings, self._upstream)
+        pair = (settings.tls_cert, settings.tls_key)
+        tls = None if pair[0] is None else (str(pair[0]), str(pair[1]))
+        app = with_cors(self.app, settings.cors_origins)
+        self.listener = Listener(
+            app, settings.listen, limits_of(settings), reuse_port=settings.reuse_port, tls=tls
+        )
+
+    async def start(self) -> None:
+        """Listen and answer. Raises StartupError."""
+        await self.listener.start()
+        observe(CONNECTIONS, lambda: [(self.listener.connections, {})])
+        log.info("serving", address=self.listener.address)
+
+    async def drain(self) -> None:
+        """NOT_SERVING, a last moment for new requests, then those in flight up to drain_timeout."""
+        log.info("draining", connections=self.listener.connections)
+        self.app.draining.set()
+        await asyncio.sleep(self._settings.lame_duck.total_seconds())
+        await self.stop(self._settings.drain_timeout.total_seconds())
+
+    async def stop(self, seconds: float) -> None:
+        self.app.draining.set()
+        await self.listener.stop(seconds)
+        await self._upstream.close()
+        log.info("stopped")
+
+
+async def serve(settings: GatewaySettings) -> None:
+    """Serve until SIGTERM or SIGINT, then drain; a second signal hurries."""
+    server = GatewayServer(settings)
+    stop = Shutdown()
+    stop.install()
+    await server.start()
+    await stop.requested.wait()
+    drain = asyncio.create_task(server.drain())
+    hurry = asyncio.create_task(stop.now.wait())
+    await asyncio.wait((drain, hurry), return_when=asyncio.FIRST_COMPLETED)
+    if not drain.done():
+        drain.cancel()
+        await asyncio.gather(drain, return_exceptions=True)
+        log.info("stopped", hurried=True)
+    hurry.cancel()
