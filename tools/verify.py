@@ -38,6 +38,7 @@ CHECKS = (
     Check("stubs", (PYTHON, "tools/generate.py", "--check", "--root", "."), "make generate"),
     Check("state-machine", (PYTHON, "tools/state_machine.py", "--check", "--root", "."), "make generate"),
     Check("reference", (PYTHON, "tools/reference.py", "--check", "--root", "."), "make generate"),
+    Check("openapi", (PYTHON, "tools/openapi.py", "--check", "--root", "."), "make generate"),
     Check("lock", (PYTHON, "tools/lock.py", "--check", "--root", "."), "make lock"),
     Check("tree", (PYTHON, "tools/tree.py", "--root", "."), "edit the files named above"),
 )

@@ -47,7 +47,7 @@ class Suite:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
-        ports = ("--taskdb-port", "0", "--scheduler-port", "0")
+        ports = ("--taskdb-port", "0", "--scheduler-port", "0", "--gateway-port", "0")
         process = subprocess.Popen(
             tied(BIN / "taskyard", "up", "--data-dir", self.data, *ports),
             cwd=self.folder,

@@ -37,6 +37,7 @@ class Programs:
     taskdb: tuple[str, ...] = _module("taskyard_taskdb")
     scheduler: tuple[str, ...] = _module("taskyard_scheduler")
     runner: tuple[str, ...] = _module("taskyard_runner")
+    gateway: tuple[str, ...] = _module("taskyard_gateway")
 
     def migrate(self, database_url: str) -> Program:
         """Brings the schema up to date, then ends."""
@@ -65,6 +66,15 @@ class Programs:
         logged = ("--log-format", "json", "--log-level", level)
         argv = (*self.runner, *named, *_DRAIN, *logged, *_metrics(metrics))
         return _program(argv, {"TASKYARD_KEY": key})
+
+    def serve_gateway(
+        self, listen: str, taskdb: str, scheduler: str, metrics: str | None, keyless: str | None
+    ) -> Program:
+        """HTTP in front of both; `keyless` is where callers without a key are served, if at all."""
+        argv = (*self.gateway, "serve", "--listen", listen, "--taskdb", taskdb, "--scheduler", scheduler)
+        if keyless is not None:
+            argv += ("--keyless-tenant", TENANT, "--keyless-listen", keyless)
+        return _program((*argv, *_DRAIN, *_metrics(metrics)), {})
 
 
 def _metrics(listen: str | None) -> tuple[str, ...]:

@@ -3,21 +3,23 @@
 import asyncio
 import time
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from taskyard_standalone.database import Database, inspect
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import ServiceError
 from taskyard_standalone.keys import DevelopmentKeys, MakeKeys, ensure_keys
+from taskyard_standalone.logs import LogFile
 from taskyard_standalone.ports import claim_port
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
 from taskyard_standalone.process import Program, run_to_end
 from taskyard_standalone.programs import RUNNER_ID, TENANT
-from taskyard_standalone.readiness import until_logged, until_serving
+from taskyard_standalone.readiness import until_answered, until_logged, until_serving
 from taskyard_standalone.service import Service, ServiceSpec
 from taskyard_standalone.settings import (
+    GATEWAY_METRICS_PORT,
     RUNNER_METRICS_PORT,
     SCHEDULER_METRICS_PORT,
     TASKDB_METRICS_PORT,
@@ -34,6 +36,8 @@ class Addresses:
 
     taskdb: str
     scheduler: str
+    gateway: str
+    global_tasks: str | None = None
 
 
 class Yard:
@@ -45,6 +49,7 @@ class Yard:
         self._say = say
         self._database_ready = asyncio.Event()
         self.parts: list[Part] = []
+        self.addresses: Addresses | None = None
 
     async def start(self) -> None:
         """Returns once everything serves and the context file is written; raises StandaloneError."""
@@ -52,9 +57,9 @@ class Yard:
         url, database = await self._start_database()
         await self._migrate(url)
         keys = await ensure_keys(self._data, database.identity, self._key_maker(url))
-        for spec in self._services(addresses, url, keys):
-            service = Service(spec, self._data.log(spec.name), self._database_ready)
-            await self._start_part(service, partial(_place, spec.name, addresses))
+        for together in self._services(addresses, url, keys):
+            await self._start_together(together, addresses)
+        self.addresses = addresses
         self._write_context(addresses, keys)
 
     async def keep(self) -> None:
@@ -82,7 +87,12 @@ class Yard:
         host = self._settings.host
         taskdb = await claim_port(host, self._settings.taskdb_port, "--taskdb-port")
         scheduler = await claim_port(host, self._settings.scheduler_port, "--scheduler-port")
-        return Addresses(_address(host, taskdb), _address(host, scheduler))
+        gateway = await claim_port(host, self._settings.gateway_port, "--gateway-port")
+        named = Addresses(_address(host, taskdb), _address(host, scheduler), _address(host, gateway))
+        if not self._settings.global_tasks:
+            return named
+        keyless = await claim_port(host, self._settings.global_tasks_port, "--global-tasks-port")
+        return replace(named, global_tasks=_address(host, keyless))
 
     async def _start_database(self) -> tuple[str, Database]:
         if self._settings.database_url is not None:
@@ -110,25 +120,54 @@ class Yard:
 
         return make
 
-    def _services(self, addresses: Addresses, url: str, keys: DevelopmentKeys) -> list[ServiceSpec]:
+    def _services(self, addresses: Addresses, url: str, keys: DevelopmentKeys) -> list[list[ServiceSpec]]:
+        """What is started one after the other, and together where neither needs the other."""
         programs, metrics = self._settings.programs, self._metrics_address
         taskdb = programs.serve_taskdb(addresses.taskdb, url, metrics(TASKDB_METRICS_PORT))
         scheduler = programs.serve_scheduler(
             addresses.scheduler, addresses.taskdb, keys.scheduler, metrics(SCHEDULER_METRICS_PORT)
         )
-        services = [_server("taskdb", taskdb, addresses.taskdb)]
-        services.append(_server("scheduler", scheduler, addresses.scheduler))
+        gateway = programs.serve_gateway(
+            addresses.gateway,
+            addresses.taskdb,
+            addresses.scheduler,
+            metrics(GATEWAY_METRICS_PORT),
+            addresses.global_tasks,
+        )
+        answers = partial(_until_answered, addresses.gateway)
+        last = [ServiceSpec("gateway", gateway, answers)]
         if self._settings.runner:
             runner = programs.serve_runner(
                 addresses.scheduler, self._data.runner, keys.runner, metrics(RUNNER_METRICS_PORT)
             )
             # The runner has no port to ask; its log tells when the scheduler has welcomed it.
             connected = partial(until_logged, "session_opened")
-            services.append(ServiceSpec("runner", runner, connected, stop_seconds=30.0))
-        return services
+            last.append(ServiceSpec("runner", runner, connected, stop_seconds=30.0))
+        return [
+            [_server("taskdb", taskdb, addresses.taskdb)],
+            [_server("scheduler", scheduler, addresses.scheduler)],
+            last,
+        ]
 
     def _metrics_address(self, port: int) -> str | None:
         return _address(self._settings.host, port) if self._settings.metrics else None
+
+    async def _start_together(self, specs: Sequence[ServiceSpec], addresses: Addresses) -> None:
+        starting = [
+            asyncio.ensure_future(
+                self._start_part(
+                    Service(spec, self._data.log(spec.name), self._database_ready),
+                    partial(_place, spec.name, addresses),
+                )
+            )
+            for spec in specs
+        ]
+        try:
+            await asyncio.gather(*starting)
+        finally:
+            for start in starting:
+                start.cancel()
+            await asyncio.gather(*starting, return_exceptions=True)
 
     async def _start_part(self, part: Part, describe: Callable[[], str]) -> None:
         began = time.monotonic()
@@ -144,6 +183,7 @@ class Yard:
         values = {
             "address": addresses.taskdb,
             "scheduler": addresses.scheduler,
+            "gateway": f"http://{addresses.gateway}",
             "key": keys.tenant,
             "admin_key": keys.admin,
             "tenant": TENANT,
@@ -167,4 +207,14 @@ def _address(host: str, port: int) -> str:
 
 
 def _place(name: str, addresses: Addresses) -> str:
-    return {"taskdb": addresses.taskdb, "scheduler": addresses.scheduler, "runner": RUNNER_ID}[name]
+    places = {
+        "taskdb": addresses.taskdb,
+        "scheduler": addresses.scheduler,
+        "gateway": f"http://{addresses.gateway}",
+        "runner": RUNNER_ID,
+    }
+    return places[name]
+
+
+async def _until_answered(address: str, log: LogFile, since: int) -> None:
+    await until_answered(address)
