@@ -24,6 +24,8 @@ from taskyard_taskdb.policy import POLICIES
 from taskyard_taskdb.rpc.admin import AdminServicer
 from taskyard_taskdb.rpc.api_keys import ApiKeyServicer
 from taskyard_taskdb.rpc.callbacks import letter
+from taskyard_taskdb.rpc.external import read_report
+from taskyard_taskdb.rpc.global_tasks import GlobalTaskServicer
 from taskyard_taskdb.rpc.leases import LeaseServicer
 from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.runners import RunnerServicer
@@ -34,6 +36,7 @@ from taskyard_taskdb.rpc.tenants import TenantServicer
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.settings import ServerSettings
 from taskyard_taskdb.storage import migrate
+from taskyard_taskdb.storage.global_updates import UpdateWriter
 from taskyard_taskdb.storage.lanes import Lanes
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenants import TenantCache
@@ -82,20 +85,28 @@ class TaskDb:
             self._settings.egress(),
         )
         self.server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, self.tasks)
+        self._add_global_tasks(self.server)
         self._add_administration(self.server)
         self._add_internal(self.server)
         self.housekeeping.start()
-        _add_unimplemented(self.server)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Finishes what was accepted and disconnects; the server has stopped before."""
         await self.housekeeping.stop()
         await self._webhook_client.close()
+        await self.updates.close()
         await self.tasks.close()
         await self.reports.close()
         await end_tasks(self._background)
         await self.pool.close()
+
+    def _add_global_tasks(self, server: Server) -> None:
+        """The flat form of external tasks, and the writer of their updates."""
+        self.updates = UpdateWriter(self.pool, read_report, self._after_commit)
+        self._background.append(asyncio.create_task(self.updates.run()))
+        servicer = GlobalTaskServicer(self.pool, self.tasks, self.types, self.updates)
+        server.add(global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server, servicer)
 
     def _add_administration(self, server: Server) -> None:
         """Tenants, keys and task types."""
@@ -132,7 +143,7 @@ class TaskDb:
             self.pool,
             self.lanes,
             self._after_commit,
-            self.tasks.apply_reports,
+            self.updates.apply_all,
             self._webhook_sender(),
             self.measures,
             grace=self._settings.reap_grace,
@@ -168,11 +179,3 @@ async def serve(settings: ServerSettings) -> None:
     """Serve until SIGTERM; raises StartupError for a database that is away or has another schema."""
     async with TaskDb(settings) as taskdb:
         await taskdb.server.serve()
-
-
-def _add_unimplemented(server: Server) -> None:
-    # What a service does not serve yet answers UNIMPLEMENTED, behind the same policy.
-    server.add(
-        global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
-        global_task_service_pb2_grpc.GlobalTaskServiceServicer(),
-    )

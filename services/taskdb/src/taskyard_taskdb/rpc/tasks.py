@@ -80,10 +80,6 @@ class TaskServicer(
         """How specs are read here."""
         return self._specs
 
-    async def apply_reports(self) -> int:
-        """Apply stored reports of external tasks that nobody has come to; returns how many those were."""
-        return await self._inbox.apply_all()
-
     async def close(self) -> None:
         """Finish what was accepted."""
         await self._creates.close()

@@ -31,6 +31,7 @@ tasks = Table(
     Column("attempt", Integer),
     Column("retry_count", Integer),
     Column("priority", SmallInteger),
+    Column("kind", SmallInteger),
     Column("task_type", Text),
     Column("slot", Text),
     Column("entity_type", Text),
