@@ -28,11 +28,11 @@ ABOUT = """Every RPC of Taskyard that has an HTTP rule, by JSON as protobuf defi
 
 **Keys** go into `Authorization: Bearer ty_…`, as with gRPC; the gateway has no rights of its own.
 
-**Errors** are `google.rpc.Status`: `code` is the canonical code, `details` carry an ErrorInfo with the reason,
-and what else helps. `Retry-After` is the delay of RetryInfo.
+**Errors** are `google.rpc.Status`: `code` is the canonical code, `details` carry an ErrorInfo with the
+reason, and what else helps. `Retry-After` is the delay of RetryInfo.
 
-**Streams** are Server-Sent Events; `id:` is the resume token, so `Last-Event-ID` goes on exactly after the event
-that came last. `event: end` says that everything was sent, `event: status` carries an error. With
+**Streams** are Server-Sent Events; `id:` is the resume token, so `Last-Event-ID` goes on exactly after the
+event that came last. `event: end` says that everything was sent, `event: status` carries an error. With
 `Accept: application/x-ndjson` each message is a line, and an error is a last line `{"error": …}`.
 
 **Without a rule**: every unary RPC is also served by the Connect protocol, `POST /{package.Service}/{Method}`

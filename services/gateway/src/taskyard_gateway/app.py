@@ -54,7 +54,9 @@ class Exchange:
 
 
 class Gateway:
-    """Everything that is served on one listener. `find` says which routes that listener has."""
+    """Everything that is served on one listener."""
+
+    help = "/docs lists what there is"
 
     def __init__(self, settings: GatewaySettings, upstream: Upstream) -> None:
         self._settings = settings
@@ -145,8 +147,8 @@ class Gateway:
 
     async def _answer(self, exchange: Exchange) -> Answer:
         incoming = exchange.incoming
-        if (own := await self._own(incoming)) is not None:
-            return _plain(own)
+        if (own := self._own(incoming)) is not None:
+            return _plain(await own)
         rpc = self._by_path.get(incoming.path)
         if rpc is not None:
             exchange.rpc, exchange.connect = rpc, True
@@ -182,7 +184,7 @@ class Gateway:
         """The request of a call by its rule; a large body is read in a thread, so that others are served."""
         body = await self._body(incoming)
         if body:
-            incoming.check_body_type(lenient=bool(incoming.header(b"authorization")))
+            incoming.check_body_type(lenient=self._is_lenient(incoming))
         if len(body) > LARGE_BYTES:
             return await asyncio.to_thread(bind, match, incoming.query, body)
         return bind(match, incoming.query, body)
@@ -227,15 +229,23 @@ class Gateway:
         found = [(name.decode(), incoming.metadata_value(name)) for name in names]
         return [(name, value) for name, value in found if value]
 
-    async def _own(self, incoming: Incoming) -> Response | None:
+    def _is_lenient(self, incoming: Incoming) -> bool:
+        """Whether a body that does not say that it is JSON is taken for it."""
+        return bool(incoming.header(b"authorization"))
+
+    def _own(self, incoming: Incoming) -> Awaitable[Response] | None:
         """The gateway's own pages: health and documentation."""
-        if incoming.path == "/livez":
-            return Response(b'{"status":"SERVING"}', media_type=JSON)
-        if incoming.path == "/healthz":
-            serving = not self.draining.is_set() and await self._upstream.serves()
-            content = b'{"status":"SERVING"}' if serving else b'{"status":"NOT_SERVING"}'
-            return Response(content, 200 if serving else 503, media_type=JSON)
-        return pages.find(incoming.path) if incoming.method == "GET" else None
+        if incoming.method != "GET":
+            return None
+        if incoming.path in ("/healthz", "/livez"):
+            return self._health(incoming.path == "/healthz")
+        return pages.find(incoming.path)
+
+    async def _health(self, ready: bool) -> Response:
+        """Whether the process lives or, to be `ready`, whether requests can be answered."""
+        serving = not ready or (not self.draining.is_set() and await self._upstream.serves())
+        content = b'{"status":"SERVING"}' if serving else b'{"status":"NOT_SERVING"}'
+        return Response(content, 200 if serving else 503, media_type=JSON)
 
     def _nothing_there(self, incoming: Incoming) -> Refusal:
         methods = self._routes.methods(incoming.path)
@@ -243,7 +253,7 @@ class Gateway:
             told = f"{incoming.path[:256]} takes {', '.join(methods)}, not {incoming.method}"
             allow = {"allow": ", ".join(methods)}
             return refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", told, allow)
-        told = f"there is nothing at {incoming.path[:256]}; /docs lists what there is"
+        told = f"there is nothing at {incoming.path[:256]}; {self.help}"
         return refuse(404, Code.NOT_FOUND, "NOT_FOUND", told)
 
 

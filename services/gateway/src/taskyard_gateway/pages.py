@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from functools import cache
 from importlib import resources
 
@@ -14,12 +15,14 @@ _PAGES = {"/openapi.json": ("openapi.json", JSON), "/docs": ("docs.html", "text/
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def find(path: str) -> Response | None:
+def find(path: str) -> Awaitable[Response] | None:
     """The page of this path, if there is one."""
+    return _page(path) if path == "/" or path in _PAGES else None
+
+
+async def _page(path: str) -> Response:
     if path == "/":
         return Response(status_code=307, headers={"location": "/docs"})
-    if path not in _PAGES:
-        return None
     name, media_type = _PAGES[path]
     headers = {"content-security-policy": _POLICY, "cache-control": "no-cache"}
     return Response(_read(name), 200, headers, media_type)

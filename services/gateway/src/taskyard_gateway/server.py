@@ -8,6 +8,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from taskyard_gateway.app import Gateway
+from taskyard_gateway.keyless import KeylessGateway
 from taskyard_gateway.listener import Limits, Listener
 from taskyard_gateway.metric_names import CONNECTIONS
 from taskyard_gateway.settings import GatewaySettings
@@ -61,23 +62,37 @@ class GatewayServer:
         self.listener = Listener(
             app, settings.listen, limits_of(settings), reuse_port=settings.reuse_port, tls=tls
         )
+        self.keyless: Listener | None = None
+        self._apps = [self.app]
+        if settings.keyless_tenant:
+            keyless = KeylessGateway(settings, self._upstream)
+            self._apps.append(keyless)
+            self.keyless = Listener(keyless, settings.keyless_listen, limits_of(settings))
 
     async def start(self) -> None:
         """Listen and answer. Raises StartupError."""
-        await self.listener.start()
-        observe(CONNECTIONS, lambda: [(self.listener.connections, {})])
+        for listener in self._listeners():
+            await listener.start()
+        observe(CONNECTIONS, lambda: [(sum(each.connections for each in self._listeners()), {})])
         log.info("serving", address=self.listener.address)
+        if self.keyless is not None:
+            # Whatever runs on this machine acts for the tenant there.
+            tenant = self._settings.keyless_tenant
+            log.warning("serving_without_keys", address=self.keyless.address, tenant=tenant)
 
     async def drain(self) -> None:
         """NOT_SERVING, a last moment for new requests, then those in flight up to drain_timeout."""
         log.info("draining", connections=self.listener.connections)
-        self.app.draining.set()
+        for app in self._apps:
+            app.draining.set()
         await asyncio.sleep(self._settings.lame_duck.total_seconds())
         await self.stop(self._settings.drain_timeout.total_seconds())
 
+    def _listeners(self) -> list[Listener]:
+        return [self.listener] if self.keyless is None else [self.listener, self.keyless]
+
     async def stop(self, seconds: float) -> None:
-        self.app.draining.set()
-        await self.listener.stop(seconds)
+        await asyncio.gather(*(listener.stop(seconds) for listener in self._listeners()))
         await self._upstream.close()
         log.info("stopped")
 

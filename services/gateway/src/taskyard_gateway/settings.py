@@ -11,6 +11,7 @@ from taskyard.channel import MIB, is_local
 from taskyard_kit.listen import ListenSettings
 from taskyard_kit.settings import Problem, setting
 from taskyard_kit.telemetry import TelemetrySettings
+from taskyard_kit.values import Secret
 
 _IP_PORT = re.compile(r"[0-9.]+:[0-9]+")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+")
@@ -36,6 +37,15 @@ class GatewaySettings(ListenSettings, TelemetrySettings):
     scheduler_tls: bool = setting(False, help="use TLS towards the scheduler")
     scheduler_ca: Path | None = setting(
         None, help="PEM file with the authority that signed the scheduler's certificate"
+    )
+    keyless_tenant: str = setting(
+        "", help="serve the Global tasks DB to callers without a key as this tenant, on keyless_listen"
+    )
+    keyless_listen: str = setting(
+        "127.0.0.1:5000", help="host:port for callers without a key; a loopback address"
+    )
+    keyless_key: Secret = setting(
+        Secret(), help="API key of keyless_tenant that is used for callers without a key, or file:<path>"
     )
     cors_origins: tuple[str, ...] = setting(
         (), help="origins whose web pages may call, like https://console.example.com; none by default"
@@ -91,9 +101,22 @@ class GatewaySettings(ListenSettings, TelemetrySettings):
             if not secured and not self.allow_plaintext and not all(map(is_local, addresses)):
                 remedy = f"would get keys in plaintext; set {name}_tls or {name}_ca, or allow_plaintext"
                 yield Problem(name, ",".join(addresses), remedy)
+        yield from self._check_keyless()
         for origin in self.cors_origins:
             if not _ORIGIN.fullmatch(origin):
                 yield Problem("cors_origins", origin, "must be scheme://host[:port] without a path")
+
+    def _check_keyless(self) -> Iterator[Problem]:
+        if not self.keyless_tenant:
+            return
+        if not self.keyless_key:
+            yield Problem("keyless_key", "", "must be an API key of keyless_tenant")
+        address = self.keyless_listen
+        if address.startswith("unix:") or not address.rpartition(":")[2].isdigit():
+            yield Problem("keyless_listen", address, "must be host:port, like 127.0.0.1:5000")
+        elif not is_local(address):
+            # No setting allows this: whoever reaches the address acts for the tenant.
+            yield Problem("keyless_listen", address, "must be a loopback address; callers need no key there")
 
     def target(self, name: str) -> str:
         """A server as gRPC names it."""

@@ -68,13 +68,15 @@ class Programs:
         return _program(argv, {"TASKYARD_KEY": key})
 
     def serve_gateway(
-        self, listen: str, taskdb: str, scheduler: str, metrics: str | None, keyless: str | None
+        self, listen: str, taskdb: str, scheduler: str, key: str, metrics: str | None, keyless: str | None
     ) -> Program:
         """HTTP in front of both; `keyless` is where callers without a key are served, if at all."""
         argv = (*self.gateway, "serve", "--listen", listen, "--taskdb", taskdb, "--scheduler", scheduler)
+        secrets = {}
         if keyless is not None:
             argv += ("--keyless-tenant", TENANT, "--keyless-listen", keyless)
-        return _program((*argv, *_DRAIN, *_metrics(metrics)), {})
+            secrets["TASKYARD_GATEWAY_KEYLESS_KEY"] = key
+        return _program((*argv, *_DRAIN, *_metrics(metrics)), secrets)
 
 
 def _metrics(listen: str | None) -> tuple[str, ...]:

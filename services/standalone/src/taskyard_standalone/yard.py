@@ -131,6 +131,7 @@ class Yard:
             addresses.gateway,
             addresses.taskdb,
             addresses.scheduler,
+            keys.tenant,
             metrics(GATEWAY_METRICS_PORT),
             addresses.global_tasks,
         )

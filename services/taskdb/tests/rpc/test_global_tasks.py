@@ -63,11 +63,11 @@ class Global:
     async def delete(self, task_id: str) -> None:
         await self._stub.DeleteGlobalTask(pb.DeleteGlobalTaskRequest(task_id=task_id))
 
-    async def list(self, **members: Any) -> Any:
+    async def page(self, **members: Any) -> Any:
         return await self._stub.ListGlobalTasks(pb.ListGlobalTasksRequest(**members))
 
     async def ids(self, **members: Any) -> list[str]:
-        return [task.task_id for task in (await self.list(**members)).tasks]
+        return [task.task_id for task in (await self.page(**members)).tasks]
 
     async def push(self, task_id: str, status: str, **members: Any) -> None:
         request = pb.PushGlobalTaskUpdateRequest(task_id=task_id, status=status, **_structs(members))
@@ -188,12 +188,12 @@ async def test_tasks_are_listed_by_type_and_status(tasks: Global) -> None:
         assert task_id in await tasks.ids(task_type=kind) and len(await tasks.ids(task_type=kind)) == 4
         assert len(await tasks.ids(task_status=status)) == 2
     assert await tasks.ids(task_type="none") == []
-    first = await tasks.list(page_size=5)
-    assert not (await tasks.list()).HasField("next_page_token")
+    first = await tasks.page(page_size=5)
+    assert not (await tasks.page()).HasField("next_page_token")
     rest = await tasks.ids(page_size=5, page_token=first.next_page_token)
     assert {*(task.task_id for task in first.tasks), *rest} == set(made.values()) and len(rest) == 3
     with pytest.raises(errors.FieldInvalid):
-        await tasks.list(task_status="done")
+        await tasks.page(task_status="done")
 
 
 @pytest.mark.seed("S3.3", "S3.17-18")
