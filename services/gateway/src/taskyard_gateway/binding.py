@@ -28,7 +28,7 @@ def bind(match: Match, query: bytes, body: bytes) -> Message:
     request = route.rpc.request()
     if route.body == WHOLE_BODY:
         read_json(body, request)
-    elif route.body:
+    elif route.body and body:
         part = getattr(request, route.body)
         part.SetInParent()
         read_json(body, part)

@@ -26,6 +26,8 @@ log = get_log(__name__)
 
 _REFUSED = instrument(REFUSED)
 _BACKLOG = 2048
+# Bytes around one byte of body in a chunk of its own, and some more.
+_FRAMING = 8
 # Below that it reports what any client can cause; it is answered and counted here.
 logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 _PHRASES = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
@@ -49,7 +51,11 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
         """One connection."""
 
         _timer: asyncio.TimerHandle | None = None
-        _header_bytes = 0
+        # What has arrived of the message at hand, and how much of it was body.
+        _arrived = 0
+        _body = 0
+        # How much of it was request line and headers.
+        _counted = 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -66,12 +72,18 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            if not self.transport.is_closing():
-                super().data_received(data)
+            if self.transport.is_closing():
+                return
+            self._arrived += len(data)
+            super().data_received(data)
+            # The parser keeps an unfinished header, and uvicorn every trailer: what is no body is bounded, with
+            # some more for the frames of small chunks.
+            if self._arrived - self._body > limits.header_bytes + _FRAMING * self._body:
+                self._end_too_large()
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._header_bytes = 0
+            self._arrived = self._body = self._counted = 0
             self._expect_headers()
 
         def on_url(self, url: bytes) -> None:
@@ -88,6 +100,7 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 super().on_headers_complete()
 
         def on_body(self, body: bytes) -> None:
+            self._body += len(body)
             if not self.transport.is_closing():
                 super().on_body(body)
 
@@ -101,8 +114,12 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self._end(refuse(400, Code.INVALID_ARGUMENT, "FIELD_INVALID", told), "malformed")
 
         def _count(self, size: int) -> None:
-            self._header_bytes += size
-            if self._header_bytes > limits.header_bytes and not self.transport.is_closing():
+            self._counted += size
+            if self._counted > limits.header_bytes:
+                self._end_too_large()
+
+        def _end_too_large(self) -> None:
+            if not self.transport.is_closing():
                 told = f"request line and headers have more than {limits.header_bytes} bytes"
                 self._end(refuse(431, Code.INVALID_ARGUMENT, "TOO_LARGE", told), "headers")
 

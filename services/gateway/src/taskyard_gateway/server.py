@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
@@ -99,6 +100,7 @@ class GatewayServer:
 
 async def serve(settings: GatewaySettings) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal hurries."""
+    _raise_descriptor_limit()
     server = GatewayServer(settings)
     stop = Shutdown()
     stop.install()
@@ -112,3 +114,9 @@ async def serve(settings: GatewaySettings) -> None:
         await asyncio.gather(drain, return_exceptions=True)
         log.info("stopped", hurried=True)
     hurry.cancel()
+
+
+def _raise_descriptor_limit() -> None:
+    """A connection takes a descriptor; the limit of the process is meant for programs that use select."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
