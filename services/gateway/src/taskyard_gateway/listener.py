@@ -52,7 +52,7 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         _timer: asyncio.TimerHandle | None = None
         # What has arrived of the message at hand, and how much of it was body.
-        _arrived = 0
+        _arrived = _fed = 0
         _body = 0
         # How much of it was request line and headers.
         _counted = 0
@@ -75,6 +75,7 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             if self.transport.is_closing():
                 return
             self._arrived += len(data)
+            self._fed = len(data)
             super().data_received(data)
             # The parser keeps an unfinished header, and uvicorn every trailer: what is no body is bounded, with
             # some more for the frames of small chunks.
@@ -83,7 +84,9 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._arrived = self._body = self._counted = 0
+            # Of data with several requests, each but the first is let off what came along with it.
+            self._arrived, self._fed = self._fed, 0
+            self._body = self._counted = 0
             self._expect_headers()
 
         def on_url(self, url: bytes) -> None:
