@@ -77,8 +77,8 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self._arrived += len(data)
             self._fed = len(data)
             super().data_received(data)
-            # The parser keeps an unfinished header, and uvicorn every trailer: what is no body is bounded, with
-            # some more for the frames of small chunks.
+            # The parser keeps an unfinished header, and uvicorn every trailer: what is no body is bounded,
+            # with some more for the frames of small chunks.
             if self._arrived - self._body > limits.header_bytes + _FRAMING * self._body:
                 self._end_too_large()
 
