@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,14 @@ class Pusher:
 
     async def run(self) -> None:
         await self._insist("CreateGlobalTask", pb.CreateGlobalTaskRequest(task_type="vdag_creation"))
-        for number in range(PUSHES):
-            status = "completed" if number + 1 == PUSHES else "in_progress"
-            request = pb.PushGlobalTaskUpdateRequest(task_id=self.task_id, status=status)
-            request.task_status_data["n"] = number
-            await self._insist("PushGlobalTaskUpdate", request)
-            self.acknowledged += 1
+        for number in range(PUSHES - 1):
+            await self.push(number, "in_progress")
+
+    async def push(self, number: int, status: str) -> None:
+        request = pb.PushGlobalTaskUpdateRequest(task_id=self.task_id, status=status)
+        request.task_status_data["n"] = number
+        await self._insist("PushGlobalTaskUpdate", request)
+        self.acknowledged += 1
 
     async def _insist(self, method: str, request: Any) -> None:
         """Call one replica or the other until one acknowledges."""
@@ -86,6 +89,22 @@ async def kill_in_turn(services: list[Service], pushers: list[Pusher]) -> None:
         await asyncio.to_thread(service.start)
 
 
+async def hold_back(url: str, pushers: list[Pusher], pushing: asyncio.Task[Any]) -> None:
+    """Keep writers from the tasks while the last updates are accepted, so that many of each task wait."""
+    await acknowledged(pushers, 0.8)
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        await connection.execute("SELECT 1 FROM tasks FOR UPDATE")
+        await pushing
+        waiting = await rows(url, "SELECT count(*), count(DISTINCT task_id) FROM inbox")
+        assert waiting[0][0] > 2 * waiting[0][1] > 0
+
+
+async def until_applied(url: str) -> None:
+    async with asyncio.timeout(120):
+        while (await rows(url, "SELECT count(*) FROM inbox"))[0][0]:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.seed("S3.4", "S3.18")
 async def test_no_update_is_lost_and_none_overtakes_another_when_writers_are_killed(
@@ -100,10 +119,13 @@ async def test_no_update_is_lost_and_none_overtakes_another_when_writers_are_kil
         for service in services:
             await asyncio.to_thread(service.start)
         pushers = [Pusher([GlobalTaskServiceStub(c) for c in channels], metadata) for _ in range(TASKS)]
-        await asyncio.gather(*(pusher.run() for pusher in pushers), kill_in_turn(services, pushers))
-        async with asyncio.timeout(120):
-            while (await rows(database_url, "SELECT count(*) FROM inbox"))[0][0]:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+        pushing = asyncio.create_task(_all(pusher.run() for pusher in pushers))
+        await asyncio.gather(kill_in_turn(services, pushers), hold_back(database_url, pushers, pushing))
+        await until_applied(database_url)
+        await assert_newest(database_url, PUSHES - 2)
+        await _all(pusher.push(PUSHES - 1, "completed") for pusher in pushers)
+        await until_applied(database_url)
+        await assert_newest(database_url, PUSHES - 1)
         await assert_complete(database_url, pushers)
         assert sum(pusher.unknown for pusher in pushers) > 0, "no call was cut off"
     finally:
@@ -112,6 +134,16 @@ async def test_no_update_is_lost_and_none_overtakes_another_when_writers_are_kil
         for service in services:
             await asyncio.to_thread(service.stop)
             print(service.told())
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    await asyncio.gather(*work)
+
+
+async def assert_newest(url: str, number: int) -> None:
+    """Each task shows the update that was accepted last, not one that it has overtaken."""
+    found = {Struct.FromString(row[0])["n"] for row in await rows(url, "SELECT details FROM tasks")}
+    assert found == {number}
 
 
 async def assert_complete(url: str, pushers: list[Pusher]) -> None:
