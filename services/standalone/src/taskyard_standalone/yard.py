@@ -3,7 +3,7 @@
 import asyncio
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -103,7 +103,8 @@ class Yard:
         options = PostgresOptions(user=self._settings.postgres_user)
         postgres = EmbeddedPostgres(self._data, options, self._say)
         self._database_ready = postgres.ready
-        await self._start_part(postgres, lambda: f"{postgres.version}, psql '{postgres.url()}'")
+        seconds = await self._start_part(postgres)
+        self._report("postgresql", f"{postgres.version}, psql '{postgres.url()}' ({seconds:.1f} s)")
         return postgres.url(), await inspect(postgres.url())
 
     async def _migrate(self, url: str) -> None:
@@ -154,28 +155,25 @@ class Yard:
         return _address(self._settings.host, port) if self._settings.metrics else None
 
     async def _start_together(self, specs: Sequence[ServiceSpec], addresses: Addresses) -> None:
-        starting = [
-            asyncio.ensure_future(
-                self._start_part(
-                    Service(spec, self._data.log(spec.name), self._database_ready),
-                    partial(_place, spec.name, addresses),
-                )
-            )
-            for spec in specs
-        ]
+        """Starts services that do not need each other; they are reported in their order."""
+        services = [Service(spec, self._data.log(spec.name), self._database_ready) for spec in specs]
+        starting = [asyncio.ensure_future(self._start_part(service)) for service in services]
         try:
-            await asyncio.gather(*starting)
+            took = await asyncio.gather(*starting)
         finally:
             for start in starting:
                 start.cancel()
             await asyncio.gather(*starting, return_exceptions=True)
+        for service, seconds in zip(services, took, strict=True):
+            self._report(service.name, f"{_place(service.name, addresses)} ({seconds:.1f} s)")
 
-    async def _start_part(self, part: Part, describe: Callable[[], str]) -> None:
+    async def _start_part(self, part: Part) -> float:
+        """The seconds that it took."""
         began = time.monotonic()
         # Noted first: a start that is interrupted leaves something to stop.
         self.parts.append(part)
         await part.start()
-        self._report(part.name, f"{describe()} ({time.monotonic() - began:.1f} s)")
+        return time.monotonic() - began
 
     def _report(self, name: str, text: str) -> None:
         self._say(f"  {name:<11} {text}")
