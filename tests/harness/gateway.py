@@ -18,11 +18,15 @@ class GatewayService(Service):
     """A gateway; it serves once taskdb does."""
 
     def wait_serving(self) -> None:
+        self.wait_answer("/healthz")
+
+    def wait_answer(self, path: str) -> None:
+        """Return once this path is answered with 200."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             assert self.process is not None and self.process.poll() is None, self.told()
             try:
-                if call(self, "GET", "/healthz").status == 200:
+                if call(self, "GET", path).status == 200:
                     return
             except OSError:
                 pass

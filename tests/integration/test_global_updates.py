@@ -150,7 +150,7 @@ async def assert_complete(url: str, pushers: list[Pusher]) -> None:
     stored = {
         row[0]: row[1:] for row in await rows(url, "SELECT task_id, phase, version, details FROM tasks")
     }
-    seen: dict[str, list[float]] = {}
+    seen: dict[str, list[Any]] = {}
     for task_id, details in await rows(url, "SELECT task_id, details FROM applied ORDER BY place"):
         if details is not None:
             seen.setdefault(task_id, []).append(Struct.FromString(details)["n"])

@@ -45,7 +45,7 @@ class Echo:
         self.ended.clear()
 
 
-class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+class _Handlers(grpc.GenericRpcHandler):
     def __init__(self, echo: Echo) -> None:
         self._echo = echo
         self._streams = {rpc.path for rpc in rpcs() if rpc.streams}

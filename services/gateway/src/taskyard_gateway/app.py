@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from google.protobuf.message import Message
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from taskyard import tracing
 from taskyard.errors import Code, Internal, TaskyardError
-from taskyard_gateway import connect, pages
+from taskyard_gateway import connect, pages, sessions
 from taskyard_gateway.answers import JSON, Refusal, failed, refuse
 from taskyard_gateway.binding import bind, resume
 from taskyard_gateway.calls import LARGE_BYTES, encode, unary
@@ -22,6 +22,7 @@ from taskyard_gateway.contract import Rpc, rpcs
 from taskyard_gateway.incoming import ClientGone, Incoming
 from taskyard_gateway.metric_names import OPEN_STREAMS, REFUSED, REQUEST_DURATION
 from taskyard_gateway.routes import Match, Routes, routes
+from taskyard_gateway.sessions import Sessions
 from taskyard_gateway.settings import GatewaySettings
 from taskyard_gateway.streams import EventStream, Stalled
 from taskyard_gateway.upstream import Metadata, Upstream
@@ -36,6 +37,7 @@ _DURATION = instrument(REQUEST_DURATION)
 _OPEN = instrument(OPEN_STREAMS)
 _REFUSED = instrument(REFUSED)
 CLIENT_GONE = 499
+_CHECK_FENCE = "/taskyard.v1.TaskService/CheckFence"
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
@@ -46,11 +48,44 @@ class Exchange:
         self.incoming = incoming
         self.rpc: Rpc | None = None
         self.connect = False
-        self.status = 0
 
     @property
     def named(self) -> str:
         return self.rpc.path.lstrip("/") if self.rpc is not None else ""
+
+
+class _Record:
+    """What is measured and logged of a request."""
+
+    def __init__(self, scope: Scope, send: Send, logged: bool) -> None:
+        self.exchange: Exchange | None = None
+        self.status = 0
+        self._scope = scope
+        self._send = send
+        self._logged = logged
+        self._began = time.perf_counter()
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Pass on a message of the answer, noting its status."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+    def end(self) -> None:
+        seconds = time.perf_counter() - self._began
+        rpc = self.exchange.named if self.exchange is not None else ""
+        _DURATION.add(seconds, {"rpc": rpc, "status": str(self.status)})
+        if self._logged:
+            client = self._scope.get("client") or ("", 0)
+            log.info(
+                "request",
+                method=self._scope["method"],
+                path=self._scope["raw_path"].decode("latin-1")[:512],
+                rpc=rpc,
+                status=self.status,
+                milliseconds=round(seconds * 1000, 1),
+                client=client[0],
+            )
 
 
 class Gateway:
@@ -63,6 +98,11 @@ class Gateway:
         self._upstream = upstream
         self._routes = Routes(routes())
         self._by_path = {rpc.path: rpc for rpc in rpcs()}
+        self._sessions = Sessions(
+            settings.session_secret.reveal(),
+            settings.session_duration.total_seconds(),
+            secure=settings.tls_cert is not None,
+        )
         self._requests = 0
         self._streams = 0
         self.draining = asyncio.Event()
@@ -70,50 +110,25 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        started = time.perf_counter()
-        status = 0
-
-        async def send_noting(message: Any) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        exchange: Exchange | None = None
+        record = _Record(scope, send, self._settings.access_log)
         try:
+            exchange = record.exchange = Exchange(Incoming(scope, receive))
+            traceparent = exchange.incoming.metadata_value(b"traceparent")
+        except Refusal as refusal:
+            await _plain(failed(refusal))(scope, receive, record.send)
+            record.end()
+            return
+        with tracing.span(f"HTTP {scope['method']}", traceparent=traceparent, kind="server") as span:
             try:
-                exchange = Exchange(Incoming(scope, receive))
-            except Refusal as refusal:
-                await _plain(failed(refusal))(scope, receive, send_noting)
-                return
-            with tracing.span(
-                f"{scope['method']} {exchange.incoming.path.partition('/')[0]}",
-                traceparent=exchange.incoming.metadata_value(b"traceparent"),
-                kind="server",
-            ) as span:
-                await self._respond(exchange, scope, receive, send_noting)
-                span.set_attribute("http.response.status_code", status)
-        except (ClientGone, Stalled) as error:
-            status = CLIENT_GONE
-            if isinstance(error, Stalled):
+                await self._respond(exchange, scope, receive, record.send)
+            except ClientGone:
+                record.status = CLIENT_GONE
+            except Stalled:
+                record.status = CLIENT_GONE
                 raise
-        finally:
-            self._note(scope, exchange, status, time.perf_counter() - started)
-
-    def _note(self, scope: Scope, exchange: Exchange | None, status: int, seconds: float) -> None:
-        rpc = exchange.named if exchange is not None else ""
-        _DURATION.add(seconds, {"rpc": rpc, "status": str(status)})
-        if self._settings.access_log:
-            client = scope.get("client") or ("", 0)
-            log.info(
-                "request",
-                method=scope["method"],
-                path=scope["raw_path"].decode("latin-1")[:512],
-                rpc=rpc,
-                status=status,
-                milliseconds=round(seconds * 1000, 1),
-                client=client[0],
-            )
+            finally:
+                span.set_attribute("http.response.status_code", record.status)
+                record.end()
 
     async def _respond(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -149,6 +164,8 @@ class Gateway:
         incoming = exchange.incoming
         if (own := self._own(incoming)) is not None:
             return _plain(await own)
+        if incoming.path == sessions.PATH and self._sessions.enabled:
+            return await self._bounded(self._session(incoming))
         rpc = self._by_path.get(incoming.path)
         if rpc is not None:
             exchange.rpc, exchange.connect = rpc, True
@@ -215,6 +232,19 @@ class Gateway:
             raise
         return stream
 
+    async def _session(self, incoming: Incoming) -> Answer:
+        """POST exchanges a key for a session, DELETE ends it."""
+        if incoming.method == "DELETE":
+            return _plain(self._sessions.ended())
+        if incoming.method != "POST":
+            told = f"{sessions.PATH} takes POST, DELETE, not {incoming.method}"
+            allow = {"allow": "POST, DELETE"}
+            raise refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", told, allow)
+        incoming.check_body_type(lenient=False)
+        key = sessions.read_key(await self._body(incoming))
+        await sessions.check_key(self._upstream, self._by_path[_CHECK_FENCE], incoming, key)
+        return _plain(self._sessions.begun(key))
+
     async def _connect_call(self, exchange: Exchange, rpc: Rpc) -> Answer:
         incoming = exchange.incoming
         limit = connect.check(incoming, rpc, self._settings.call_timeout.total_seconds())
@@ -227,6 +257,8 @@ class Gateway:
         """What goes along with a call: the caller's key and, for the flat calls, the tenant it names."""
         names = (b"authorization", b"x-tenant") if rpc.flat else (b"authorization",)
         found = [(name.decode(), incoming.metadata_value(name)) for name in names]
+        if not found[0][1] and (key := self._sessions.key_of(incoming)):
+            found[0] = ("authorization", f"Bearer {key}")
         return [(name, value) for name, value in found if value]
 
     def _is_lenient(self, incoming: Incoming) -> bool:

@@ -12,6 +12,7 @@ from taskyard_gateway.app import Answer, Exchange, Gateway
 from taskyard_gateway.contract import Rpc
 from taskyard_gateway.incoming import Incoming
 from taskyard_gateway.routes import Routes, routes
+from taskyard_gateway.sessions import Sessions
 from taskyard_gateway.settings import GatewaySettings
 from taskyard_gateway.upstream import Metadata, Upstream
 
@@ -28,6 +29,7 @@ class KeylessGateway(Gateway):
         super().__init__(settings, upstream)
         self._routes = Routes(route for route in routes() if route.rpc.flat)
         self._by_path = {}
+        self._sessions = Sessions("", 0, secure=False)
         self._key = settings.keyless_key.reveal()
         self._tenant = settings.keyless_tenant
 

@@ -14,6 +14,7 @@ from taskyard_kit.telemetry import TelemetrySettings
 from taskyard_kit.values import Secret
 
 _IP_PORT = re.compile(r"[0-9.]+:[0-9]+")
+_MIN_SECRET = 32
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+")
 
 
@@ -46,6 +47,13 @@ class GatewaySettings(ListenSettings, TelemetrySettings):
     )
     keyless_key: Secret = setting(
         Secret(), help="API key of keyless_tenant that is used for callers without a key, or file:<path>"
+    )
+    session_secret: Secret = setting(
+        Secret(),
+        help="seals the sessions of browsers, the same in all replicas; none = no sessions; or file:<path>",
+    )
+    session_duration: timedelta = setting(
+        timedelta(hours=12), min=timedelta(seconds=1), max=timedelta(days=30), help="how long a session lasts"
     )
     cors_origins: tuple[str, ...] = setting(
         (), help="origins whose web pages may call, like https://console.example.com; none by default"
@@ -102,6 +110,8 @@ class GatewaySettings(ListenSettings, TelemetrySettings):
                 remedy = f"would get keys in plaintext; set {name}_tls or {name}_ca, or allow_plaintext"
                 yield Problem(name, ",".join(addresses), remedy)
         yield from self._check_keyless()
+        if self.session_secret and len(self.session_secret.reveal()) < _MIN_SECRET:
+            yield Problem("session_secret", "…", f"must have at least {_MIN_SECRET} characters")
         for origin in self.cors_origins:
             if not _ORIGIN.fullmatch(origin):
                 yield Problem("cors_origins", origin, "must be scheme://host[:port] without a path")

@@ -1,6 +1,7 @@
 """The command lines of Taskyard's services, and the environment each of them gets."""
 
 import os
+import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,17 +73,18 @@ class Programs:
     ) -> Program:
         """HTTP in front of both; `keyless` is where callers without a key are served, if at all."""
         argv = (*self.gateway, "serve", "--listen", listen, "--taskdb", taskdb, "--scheduler", scheduler)
-        secrets = {}
+        # Sessions of browsers outlive a restart of the gateway, not one of `up`.
+        passed = {"TASKYARD_GATEWAY_SESSION_SECRET": secrets.token_hex(32)}
         if keyless is not None:
             argv += ("--keyless-tenant", TENANT, "--keyless-listen", keyless)
-            secrets["TASKYARD_GATEWAY_KEYLESS_KEY"] = key
-        return _program((*argv, *_DRAIN, *_metrics(metrics)), secrets)
+            passed["TASKYARD_GATEWAY_KEYLESS_KEY"] = key
+        return _program((*argv, *_DRAIN, *_metrics(metrics)), passed)
 
 
 def _metrics(listen: str | None) -> tuple[str, ...]:
     return ("--metrics-listen", listen) if listen else ()
 
 
-def _program(argv: tuple[str, ...], secrets: Mapping[str, str]) -> Program:
+def _program(argv: tuple[str, ...], given: Mapping[str, str]) -> Program:
     inherited = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
-    return Program(argv, {**inherited, **secrets})
+    return Program(argv, {**inherited, **given})
