@@ -52,7 +52,7 @@ def command(url: str, key: str, examples: int, seed: int) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--examples", type=int, default=30, help="generated requests for each path and key")
+    parser.add_argument("--examples", type=int, default=10, help="generated requests for each path and key")
     parser.add_argument("--seed", type=int, default=1, help="what is generated")
     given = parser.parse_args()
     with (
