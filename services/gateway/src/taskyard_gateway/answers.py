@@ -140,5 +140,8 @@ def _retry_after(status: Status) -> int | None:
     return None
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
 def _dump(members: Any) -> bytes:
-    return json.dumps(members, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return _encode(members).encode()

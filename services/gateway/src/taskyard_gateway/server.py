@@ -14,6 +14,7 @@ from taskyard_gateway.listener import Limits, Listener
 from taskyard_gateway.metric_names import CONNECTIONS
 from taskyard_gateway.settings import GatewaySettings
 from taskyard_gateway.upstream import Upstream
+from taskyard_kit.collector import spare_collector
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import observe
 from taskyard_kit.shutdown import Shutdown
@@ -105,6 +106,7 @@ async def serve(settings: GatewaySettings) -> None:
     stop = Shutdown()
     stop.install()
     await server.start()
+    spare_collector()
     await stop.requested.wait()
     drain = asyncio.create_task(server.drain())
     hurry = asyncio.create_task(stop.now.wait())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
@@ -18,6 +17,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from taskyard_kit import validation
 from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
+from taskyard_kit.collector import spare_collector
 from taskyard_kit.interceptors import Guard
 from taskyard_kit.listen import ListenSettings
 from taskyard_kit.logs import get_log
@@ -112,7 +112,7 @@ class Server:
         if shutdown is None:
             stop.install()
         await self.start()
-        _spare_collector()
+        spare_collector()
         await stop.requested.wait()
         drain = asyncio.create_task(self.drain())
         hurry = asyncio.create_task(stop.now.wait())
@@ -233,14 +233,3 @@ def _probe(listen: str, reuse_port: bool) -> None:
         raise StartupError(
             f"cannot listen on {listen}: {error.strerror}; stop what uses it or set another --listen"
         ) from None
-
-
-def _spare_collector() -> None:
-    """Let the garbage collector look at new objects only, and less often.
-
-    Messages make many objects and no cycles; with the default thresholds a quarter of the CPU of a busy
-    service goes into collections that find nothing.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
