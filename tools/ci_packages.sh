@@ -2,7 +2,7 @@
 # Installs what some tests need of the system, where that is possible without asking: root and apt. Without it those
 # tests are skipped, for the reasons that tests/allowed_skips.txt names.
 set -u
-packages="podman runc busybox-static bubblewrap systemd"
+packages="podman runc busybox-static bubblewrap systemd curl chromium"
 
 missing() { for name in $packages; do dpkg -s "$name" >/dev/null 2>&1 || echo "$name"; done; }
 

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from taskyard_taskdb.storage import keys
+from tests.harness.browser import PROGRAM, Browser, watching
 from tests.harness.caller import Caller
 from tests.harness.event_source import EventSource
 from tests.harness.gateway import GatewayService, call, gateway_service
@@ -23,15 +24,17 @@ from tests.harness.processes import Service
 from tests.harness.taskdb_process import taskdb_service
 from tests.integration.test_watch_resume import Writer
 
+# Of an EventSource: it comes back by itself.
+CONNECTING = 0
 WATCH = "/v1/tenants/default/tasks:watch?view=TASK_VIEW_NAME"
 
 
 @contextlib.asynccontextmanager
-async def served(url: str, folder: Path) -> AsyncIterator[tuple[Service, GatewayService, str]]:
+async def served(url: str, folder: Path, *flags: str) -> AsyncIterator[tuple[Service, GatewayService, str]]:
     """A taskdb with a gateway in front of it, and a key."""
     key = (await insert_key(url, keys.TENANT)).text
     taskdb = taskdb_service(url, folder)
-    gateway = gateway_service(taskdb.address, taskdb.address, folder)
+    gateway = gateway_service(taskdb.address, taskdb.address, folder, *flags)
     try:
         await asyncio.to_thread(taskdb.start)
         await asyncio.to_thread(gateway.start)
@@ -49,7 +52,7 @@ async def committed(url: str) -> Counter[tuple[str, int]]:
         return Counter(await rows.fetchall())
 
 
-def seen(source: EventSource) -> Counter[tuple[str, int]]:
+def seen(source: EventSource | Browser) -> Counter[tuple[str, int]]:
     """Every change that was received, as often as it was."""
     events = [event for message in source.received for event in message.get("events", ())]
     return Counter((event["task"]["metadata"]["id"], int(event["resourceVersion"])) for event in events)
@@ -81,6 +84,37 @@ async def test_an_event_source_loses_and_repeats_nothing_over_restarts(
         finally:
             source.close()
             await caller.close()
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
+@pytest.mark.timeout(240)
+async def test_a_browser_loses_and_repeats_nothing_over_restarts(database_url: str, tmp_path: Path) -> None:
+    flags = ("--session-secret", "0123456789abcdef0123456789abcdef")
+    async with served(database_url, tmp_path, *flags) as (taskdb, gateway, key):
+        caller = Caller(taskdb.address, key)
+        writer = Writer(lambda: caller)
+        with watching(gateway.port, WATCH, key, tmp_path) as browser:
+            try:
+                assert await asyncio.to_thread(browser.opened.wait, 60), (
+                    tmp_path / "browser.log"
+                ).read_text()
+                writing = asyncio.create_task(writer.run())
+                for count, victim in ((10, taskdb), (20, gateway)):
+                    await writer.reach(count)
+                    await asyncio.to_thread(victim.kill)
+                    await asyncio.to_thread(victim.start)
+                await writer.reach(30)
+                await writer.stop()
+                await writing
+                wanted = await committed(database_url)
+                async with asyncio.timeout(60):
+                    while seen(browser).total() < wanted.total():  # noqa: ASYNC110  another thread reads
+                        await asyncio.sleep(0.05)
+                assert seen(browser) == wanted
+                # Each end was followed by a new attempt of the browser's own: its stream was never closed.
+                assert not browser.failed and browser.errors and set(browser.errors) == {CONNECTING}
+            finally:
+                await caller.close()
 
 
 async def test_a_drained_gateway_says_so_and_ends_its_streams(database_url: str, tmp_path: Path) -> None:

@@ -118,6 +118,17 @@ async def test_a_task_has_the_members_and_defaults_of_the_document(tasks: Global
     assert await tasks.create() != task_id
 
 
+@pytest.mark.seed("S3.5")
+async def test_an_id_that_is_given_is_used_once(tasks: Global) -> None:
+    given = str(uuid.uuid4())
+    assert await tasks.create(task_id=given, task_data={"a": 1}) == given
+    with pytest.raises(errors.AlreadyExists):
+        await tasks.create(task_id=given, task_data={"a": 2})
+    assert (await tasks.get(given))["task_data"] == {"a": 1}
+    with pytest.raises(errors.FieldInvalid):
+        await tasks.create(task_id="../x")
+
+
 @pytest.mark.seed("S3.6-7", "S3.10-13")
 @pytest.mark.parametrize("status", ["pending", "in_progress", "completed", "failed"])
 async def test_a_task_begins_as_it_was_given(tasks: Global, status: str) -> None:

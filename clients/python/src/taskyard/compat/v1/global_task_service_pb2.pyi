@@ -94,10 +94,13 @@ class CreateGlobalTaskRequest(_message.Message):
     TASK_TYPE_FIELD_NUMBER: _builtins.int
     TASK_STATUS_FIELD_NUMBER: _builtins.int
     TASK_STATUS_DATA_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
     task_type: _builtins.str
     """Type; may be empty."""
     task_status: _builtins.str
     """Initial status; empty = pending."""
+    task_id: _builtins.str
+    """Id to use; empty = a new UUID, version 4."""
     @_builtins.property
     def task_data(self) -> _struct_pb2.Struct:
         """Input."""
@@ -113,10 +116,11 @@ class CreateGlobalTaskRequest(_message.Message):
         task_type: _builtins.str = ...,
         task_status: _builtins.str = ...,
         task_status_data: _struct_pb2.Struct | None = ...,
+        task_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["task_data", b"task_data", "task_status_data", b"task_status_data"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["task_data", b"task_data", "task_status", b"task_status", "task_status_data", b"task_status_data", "task_type", b"task_type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["task_data", b"task_data", "task_id", b"task_id", "task_status", b"task_status", "task_status_data", b"task_status_data", "task_type", b"task_type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -72,7 +72,7 @@ class GlobalTaskServiceServicer:
     """
 
     def CreateGlobalTask(self, request, context):
-        """POST /task.  A repeat creates another task.
+        """POST /task.  A repeat creates another task, or is ALREADY_EXISTS with a task_id.
         Errors: as taskyard.v1 CreateTask.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

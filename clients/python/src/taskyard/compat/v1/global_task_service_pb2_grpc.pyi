@@ -49,7 +49,7 @@ class GlobalTaskServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> GlobalTaskServiceAsyncStub: ...
     CreateGlobalTask: _grpc.UnaryUnaryMultiCallable[_global_task_service_pb2.CreateGlobalTaskRequest, _global_task_service_pb2.CreateGlobalTaskResponse]
-    """POST /task.  A repeat creates another task.
+    """POST /task.  A repeat creates another task, or is ALREADY_EXISTS with a task_id.
     Errors: as taskyard.v1 CreateTask.
     """
     GetGlobalTask: _grpc.UnaryUnaryMultiCallable[_global_task_service_pb2.GetGlobalTaskRequest, _global_task_service_pb2.GetGlobalTaskResponse]
@@ -83,7 +83,7 @@ class GlobalTaskServiceAsyncStub(GlobalTaskServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateGlobalTask: _aio.UnaryUnaryMultiCallable[_global_task_service_pb2.CreateGlobalTaskRequest, _global_task_service_pb2.CreateGlobalTaskResponse]  # type: ignore[assignment]
-    """POST /task.  A repeat creates another task.
+    """POST /task.  A repeat creates another task, or is ALREADY_EXISTS with a task_id.
     Errors: as taskyard.v1 CreateTask.
     """
     GetGlobalTask: _aio.UnaryUnaryMultiCallable[_global_task_service_pb2.GetGlobalTaskRequest, _global_task_service_pb2.GetGlobalTaskResponse]  # type: ignore[assignment]
@@ -119,7 +119,7 @@ class GlobalTaskServiceServicer:
         request: _global_task_service_pb2.CreateGlobalTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_global_task_service_pb2.CreateGlobalTaskResponse, _abc.Awaitable[_global_task_service_pb2.CreateGlobalTaskResponse]]:
-        """POST /task.  A repeat creates another task.
+        """POST /task.  A repeat creates another task, or is ALREADY_EXISTS with a task_id.
         Errors: as taskyard.v1 CreateTask.
         """
 
