@@ -67,7 +67,9 @@ class GlobalTaskServicer(global_task_service_pb2_grpc.GlobalTaskServiceServicer)
         tenant_id = _tenant(context)
         check_struct(request.task_status_data, "task_status_data")
         create = task_service_pb2.CreateTaskRequest(
-            parent=f"tenants/{tenant_id}", task_id=request.task_id or str(uuid.uuid4()), view=task_service_pb2.TASK_VIEW_NAME
+            parent=f"tenants/{tenant_id}",
+            task_id=request.task_id or str(uuid.uuid4()),
+            view=task_service_pb2.TASK_VIEW_NAME,
         )
         create.task.spec.payload.CopyFrom(_payload(request.task_data))
         await self._set_type(create.task.spec, tenant_id, request.task_type)
