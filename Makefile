@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd webhooks blocking
+.PHONY: help setup up demo test executors flood fuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ webhooks: setup ## a webhook receiver is down for a minute (OUTAGE=...); all of 
 blocking: setup ## 100 functions that block for 30 s, each in a host of its own, delay no heartbeat
 	@TASKYARD_BLOCKING=100 TASKYARD_BEATS=60 .venv/bin/python -m pytest -q services/runner/tests/test_function_hosts.py -k blocking_functions
 
+fuzz: setup ## generated requests against the gateway: no server error, nothing undocumented (FUZZ_ARGS=--examples 200)
+	@.venv/bin/python -m tests.fuzz.http $(FUZZ_ARGS)
+
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"
 	@.venv/bin/ruff format --quiet
@@ -68,6 +71,7 @@ generate: setup ## generate the stubs from the protos, and the pages that are ma
 	@.venv/bin/python tools/state_machine.py
 	@.venv/bin/python tools/schema_sql.py
 	@.venv/bin/python tools/reference.py
+	@.venv/bin/python tools/openapi.py
 
 image: setup ## accept the protos as they are as the baseline for breaking changes
 	@.venv/bin/buf build protos --exclude-source-info --output protos/image.binpb

@@ -37,7 +37,7 @@ expect() {
 exec 2>&1
 cd "$work"
 title "Everything starts on this machine: PostgreSQL, taskdb, scheduler, runner"
-taskyard up --data-dir .taskyard --taskdb-port 0 --scheduler-port 0 >up.log 2>&1 &
+taskyard up --data-dir .taskyard --taskdb-port 0 --scheduler-port 0 --gateway-port 0 >up.log 2>&1 &
 up=$!
 tries=0
 until grep -q '^Ready' up.log; do

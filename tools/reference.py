@@ -96,7 +96,7 @@ def plain(text: str) -> str:
 # The API
 
 
-def own_files(root: Path) -> list[FileDescriptorProto]:
+def own_files(root: Path, own: str | tuple[str, ...] = OWN) -> list[FileDescriptorProto]:
     """The files of the contract, with their comments."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     image = subprocess.run(
@@ -107,7 +107,7 @@ def own_files(root: Path) -> list[FileDescriptorProto]:
         check=True,
     )
     files = FileDescriptorSet.FromString(image.stdout).file
-    return sorted((file for file in files if file.name.startswith(OWN)), key=lambda file: file.name)
+    return sorted((file for file in files if file.name.startswith(own)), key=lambda file: file.name)
 
 
 def comments_of(file: FileDescriptorProto) -> Comments:

@@ -40,6 +40,7 @@ CHECKS = (
     Check("equivalence", (PYTHON, "tools/equivalence.py", "--root", "."), "write the tests named above"),
     Check("schema", (PYTHON, "tools/schema_sql.py", "--check", "--root", "."), "make generate"),
     Check("reference", (PYTHON, "tools/reference.py", "--check", "--root", "."), "make generate"),
+    Check("openapi", (PYTHON, "tools/openapi.py", "--check", "--root", "."), "make generate"),
     Check("lock", (PYTHON, "tools/lock.py", "--check", "--root", "."), "make lock"),
     Check("tree", (PYTHON, "tools/tree.py", "--root", "."), "edit the files named above"),
 )

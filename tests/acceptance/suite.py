@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,8 @@ class Ended:
 class Suite:
     """A running Taskyard; `folder` is a directory in which the command line finds it."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], flags: Sequence[str] = ()) -> None:
+        self._flags = tuple(flags)
         self.folder = folder
         self.data = folder / ".taskyard"
         self._environment = dict(environment)
@@ -47,9 +48,9 @@ class Suite:
         self.process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
-        ports = ("--taskdb-port", "0", "--scheduler-port", "0")
+        ports = ("--taskdb-port", "0", "--scheduler-port", "0", "--gateway-port", "0")
         process = subprocess.Popen(
-            tied(BIN / "taskyard", "up", "--data-dir", self.data, *ports),
+            tied(BIN / "taskyard", "up", "--data-dir", self.data, *ports, *self._flags),
             cwd=self.folder,
             env=self._environment,
             stdout=subprocess.PIPE,
@@ -150,10 +151,10 @@ def client_environment() -> dict[str, str]:
 
 
 @contextmanager
-def running_suite(**environment: str) -> Iterator[Suite]:
+def running_suite(flags: Sequence[str] = (), **environment: str) -> Iterator[Suite]:
     """A suite in a temporary directory of its own, stopped afterwards."""
     with tempfile.TemporaryDirectory(prefix="taskyard-suite-", ignore_cleanup_errors=True) as folder:
-        suite = Suite(Path(folder), {**client_environment(), **environment})
+        suite = Suite(Path(folder), {**client_environment(), **environment}, flags)
         try:
             yield suite.until_ready()
         finally:

@@ -32,7 +32,7 @@ def taskyard(folder: Path, *arguments: str) -> Ended:
 
 
 def test_detached_up_serves_until_down(folder: Path) -> None:
-    ports = ("--taskdb-port", "0", "--scheduler-port", "0")
+    ports = ("--taskdb-port", "0", "--scheduler-port", "0", "--gateway-port", "0")
     up = taskyard(folder, "up", "--detach", "--no-runner", "--data-dir", ".taskyard", *ports)
     assert up.code == 0, up.out
     assert "Ready" in up.out

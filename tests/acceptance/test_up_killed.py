@@ -10,7 +10,7 @@ import psutil
 from tests.acceptance.test_up import folder, taskyard
 
 __all__ = ["folder"]
-PORTS = ("--taskdb-port", "0", "--scheduler-port", "0")
+PORTS = ("--taskdb-port", "0", "--scheduler-port", "0", "--gateway-port", "0")
 
 
 def up(folder: Path) -> psutil.Process:

@@ -70,6 +70,11 @@ def here(suite: Suite, page: str, text: str) -> str:
         text = text.replace(DATABASE, f"'{new_database(suite, page)}'")
     text = text.replace("127.0.0.1:7420", suite.context["address"])
     text = text.replace("127.0.0.1:7421", suite.context["scheduler"])
+    text = text.replace("http://127.0.0.1:7480", suite.context["gateway"])
+    if "--global-tasks" in text:
+        own = free_port()
+        text = text.replace("--global-tasks ", f"--global-tasks --global-tasks-port {own} ")
+        text = text.replace("localhost:5000", f"localhost:{own}")
     for port in ("7420", "7421"):
         if f"0.0.0.0:{port}" in text:
             own = free_port()

@@ -23,6 +23,7 @@ REQUIRED = {
     "customers and configurations": ("S2.3", "S2.28"),
     "workers of workloads": ("S2.57", "S2.67"),
     "leader": ("S2.103", "S2.105"),
+    "global tasks": ("S3.1", "S3.25"),
     "validation of workloads and their queries": ("S2.126", "S2.137"),
     "retention, transactions, migrations": ("S2.138", "S2.154"),
 }

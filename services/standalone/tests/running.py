@@ -164,12 +164,13 @@ class UpFactory:
             os.chown(self._notes, account.uid, account.gid)
 
     def __call__(self, **settings: Any) -> Up:
-        names = ("taskdb", "scheduler", "runner")
+        names = ("taskdb", "scheduler", "runner", "gateway")
         standin = str(_HERE / "standin.py")
         given = {
             "data_dir": str(self.data),
             "taskdb_port": 0,
             "scheduler_port": 0,
+            "gateway_port": 0,
             "programs": {name: [self._python, standin, name] for name in names},
             **settings,
         }

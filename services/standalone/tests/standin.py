@@ -62,6 +62,29 @@ def serve(arguments: list[str]) -> None:
     server.stop(0)
 
 
+def serve_http(arguments: list[str]) -> None:
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+    from threading import Thread
+
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listen")
+    given, _ = parser.parse_known_args(arguments)
+    host, _, port = given.listen.rpartition(":")
+    server = HTTPServer((host, int(port)), Healthy)
+    Thread(target=server.serve_forever, daemon=True).start()
+    note("started")
+    wait_for_stop()
+    server.shutdown()
+
+
 def wait_for_stop() -> None:
     if has_fault("deaf"):
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPPED)
@@ -84,6 +107,9 @@ def main() -> None:
             migrate()
         case ["keys", "create-set", *arguments]:
             create_keys(arguments)
+        case ["serve", *arguments] if NAME == "gateway":
+            assert "TASKYARD_KEY" not in os.environ
+            serve_http(arguments)
         case ["serve", *arguments]:
             assert NAME != "scheduler" or os.environ["TASKYARD_KEY"].startswith("ty_upscheduler")
             serve(arguments)

@@ -14,7 +14,7 @@ from services.standalone.tests.running import Up, UpFactory, python_for, wait_go
 from taskyard_standalone.account import Account
 
 NAMELESS = Account(54321, 54321)
-NAMES = ["taskdb", "scheduler", "runner"]
+NAMES = ["taskdb", "scheduler", "gateway", "runner"]
 
 
 def assert_nothing_is_left(up: Up, children: dict[int, str]) -> None:
@@ -32,7 +32,7 @@ def test_a_first_up_serves_and_ends_cleanly_on_ctrl_c_with_its_data_kept(up_as: 
     up.send(signal.SIGINT)
     assert up.answer().code == 0
     assert_nothing_is_left(up, children)
-    assert [name for name, _ in up_as.notes("stopped")] == ["runner", "scheduler", "taskdb"]
+    assert [name for name, _ in up_as.notes("stopped")] == ["runner", "gateway", "scheduler", "taskdb"]
 
     again = up_as(data_dir=new).ready()
     assert again.sql("SELECT text FROM note") == [("kept",)]
@@ -112,7 +112,9 @@ def test_a_service_that_cannot_start_is_one_line_with_its_reason(
     assert answer.code == 1
     (line,) = answer.complaints
     assert "runner ended with exit code 1: taskyard-runner: cannot go on" in line
-    assert [name for name, _ in up.notes("stopped")] == ["scheduler", "taskdb"]
+    # The gateway starts beside the runner, and may have come as far as to note its end.
+    stopped = [name for name, _ in up.notes("stopped") if name != "gateway"]
+    assert stopped == ["scheduler", "taskdb"]
 
 
 def test_up_restarts_parts_that_are_killed_while_they_start(up: UpFactory, empty_database_url: str) -> None:

@@ -36,6 +36,8 @@ class Context:
     admin_key: str = field(default="", repr=False)
     tenant: str = DEFAULT_TENANT
     tls_ca: str = ""
+    # Where HTTP is served, as http://host:port; of use to other tools.
+    gateway: str = ""
     source: str = "argument"
 
 

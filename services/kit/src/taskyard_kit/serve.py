@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -18,13 +15,14 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from taskyard.channel import is_local
 from taskyard_kit import validation
 from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
+from taskyard_kit.collector import spare_collector
 from taskyard_kit.interceptors import Guard
+from taskyard_kit.listen import ListenSettings
 from taskyard_kit.logs import get_log
 from taskyard_kit.options import MAX_MESSAGE_BYTES, server_options
-from taskyard_kit.settings import Problem, Settings, setting
+from taskyard_kit.settings import setting
 from taskyard_kit.shutdown import Shutdown
 from taskyard_kit.startup import StartupError
 
@@ -33,14 +31,9 @@ log = get_log(__name__)
 DrainHook = Callable[[], Awaitable[None]]
 
 
-class ServeSettings(Settings):
+class ServeSettings(ListenSettings):
     """Settings for listening, limits and draining; a service overrides the default of `listen`."""
 
-    listen: str = setting("127.0.0.1:0", help="host:port or unix:/path to serve gRPC on")
-    tls_cert: Path | None = setting(None, help="PEM file with the certificate chain of the server")
-    tls_key: Path | None = setting(None, help="PEM file with the private key of the certificate")
-    allow_plaintext: bool = setting(False, help="serve beyond loopback without TLS")
-    reuse_port: bool = setting(False, help="share the port with other processes of this service")
     max_message_bytes: int = setting(
         MAX_MESSAGE_BYTES, min=64 * 1024, max=64 * 1024 * 1024, help="largest request in bytes"
     )
@@ -56,32 +49,6 @@ class ServeSettings(Settings):
         max=timedelta(hours=1),
         help="how often the keys of open streams are verified again; streams of a revoked key end",
     )
-    lame_duck: timedelta = setting(
-        timedelta(0),
-        max=timedelta(minutes=5),
-        help="time between NOT_SERVING and refusing new calls, so that load balancers can react",
-    )
-    drain_timeout: timedelta = setting(
-        timedelta(seconds=30), max=timedelta(hours=1), help="time for calls in flight to finish"
-    )
-
-    def check(self) -> Iterator[Problem]:
-        yield from super().check()
-        if not self.listen.startswith("unix:") and not self.listen.rpartition(":")[2].isdigit():
-            yield Problem("listen", self.listen, "must be host:port or unix:/path, like 127.0.0.1:7420")
-        elif self.tls_cert is None and not self.allow_plaintext and not is_local(self.listen):
-            yield Problem(
-                "listen",
-                self.listen,
-                "plaintext is for loopback only; set tls_cert and tls_key, or allow_plaintext",
-            )
-        if (self.tls_cert is None) != (self.tls_key is None):
-            one = "tls_cert" if self.tls_key is None else "tls_key"
-            yield Problem(one, str(getattr(self, one)), "tls_cert and tls_key go together; set both")
-        for name in ("tls_cert", "tls_key"):
-            path = getattr(self, name)
-            if path is not None and not os.access(path, os.R_OK):
-                yield Problem(name, str(path), "must be a readable file")
 
 
 class Server:
@@ -145,7 +112,7 @@ class Server:
         if shutdown is None:
             stop.install()
         await self.start()
-        _tune_garbage_collector()
+        spare_collector()
         await stop.requested.wait()
         drain = asyncio.create_task(self.drain())
         hurry = asyncio.create_task(stop.now.wait())
@@ -266,14 +233,3 @@ def _probe(listen: str, reuse_port: bool) -> None:
         raise StartupError(
             f"cannot listen on {listen}: {error.strerror}; stop what uses it or set another --listen"
         ) from None
-
-
-def _tune_garbage_collector() -> None:
-    """Restrict the garbage collector to new objects, and run it less often.
-
-    Messages create many objects and no cycles; with the default thresholds a busy service spends a quarter of
-    its CPU time on collections that find nothing.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)

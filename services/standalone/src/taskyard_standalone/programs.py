@@ -1,6 +1,7 @@
 """The command lines of Taskyard's services, and the environment each of them gets."""
 
 import os
+import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Programs:
     taskdb: tuple[str, ...] = _module("taskyard_taskdb")
     scheduler: tuple[str, ...] = _module("taskyard_scheduler")
     runner: tuple[str, ...] = _module("taskyard_runner")
+    gateway: tuple[str, ...] = _module("taskyard_gateway")
 
     def migrate(self, database_url: str) -> Program:
         """Brings the schema up to date, then ends."""
@@ -66,6 +68,18 @@ class Programs:
         argv = (*self.runner, *named, *_DRAIN, *logged, *_sandbox(), *_metrics(metrics))
         return _program(argv, {"TASKYARD_KEY": key})
 
+    def serve_gateway(
+        self, listen: str, taskdb: str, scheduler: str, key: str, metrics: str | None, keyless: str | None
+    ) -> Program:
+        """HTTP in front of both; `keyless` is where callers without a key are served, if at all."""
+        argv = (*self.gateway, "serve", "--listen", listen, "--taskdb", taskdb, "--scheduler", scheduler)
+        # Sessions of browsers outlive a restart of the gateway, not one of `up`.
+        passed = {"TASKYARD_GATEWAY_SESSION_SECRET": secrets.token_hex(32)}
+        if keyless is not None:
+            argv += ("--keyless-tenant", TENANT, "--keyless-listen", keyless)
+            passed["TASKYARD_GATEWAY_KEYLESS_KEY"] = key
+        return _program((*argv, *_DRAIN, *_metrics(metrics)), passed)
+
 
 def _sandbox() -> tuple[str, ...]:
     # Tasks of an ordinary user's own Taskyard are that user's, and write where the user can.
@@ -77,6 +91,6 @@ def _metrics(listen: str | None) -> tuple[str, ...]:
     return ("--metrics-listen", listen) if listen else ()
 
 
-def _program(argv: tuple[str, ...], secrets: Mapping[str, str]) -> Program:
+def _program(argv: tuple[str, ...], given: Mapping[str, str]) -> Program:
     inherited = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
-    return Program(argv, {**inherited, **secrets})
+    return Program(argv, {**inherited, **given})

@@ -1,4 +1,4 @@
-"""Whether a service serves yet: asked by the standard gRPC health protocol, or read from its log."""
+"""Whether a service serves yet: asked by the gRPC health protocol or by HTTP, or read from its log."""
 
 import asyncio
 
@@ -25,6 +25,30 @@ async def until_serving(address: str) -> None:
             if await _serves(channel):
                 return
             await asyncio.sleep(_POLL_SECONDS)
+
+
+async def until_answered(address: str) -> None:
+    """Returns once the HTTP server at `address` reports that it serves."""
+    host, _, port = address.rpartition(":")
+    while True:
+        if await _answers(host.strip("[]"), int(port), address):
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _answers(host: str, port: int, address: str) -> bool:
+    try:
+        async with asyncio.timeout(_CALL_SECONDS):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                writer.write(
+                    f"GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode()
+                )
+                return (await reader.readline()).split()[1:2] == [b"200"]
+            finally:
+                writer.close()
+    except OSError:
+        return False
 
 
 async def until_logged(event: str, log: LogFile, since: int) -> None:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from taskyard_standalone.programs import Programs
 TASKDB_METRICS_PORT = 9420
 SCHEDULER_METRICS_PORT = 9421
 RUNNER_METRICS_PORT = 9423
+GATEWAY_METRICS_PORT = 9424
+# Where the commands of the Global tasks DB call.
+GLOBAL_TASKS_PORT = 5000
 
 
 def default_data_dir() -> Path:
@@ -26,6 +30,10 @@ class UpSettings:
     host: str = "127.0.0.1"
     taskdb_port: int = 7420
     scheduler_port: int = 7421
+    gateway_port: int = 7480
+    # Serves callers without a key as the tenant "default", on a port of its own.
+    global_tasks: bool = False
+    global_tasks_port: int = GLOBAL_TASKS_PORT
     database_url: str | None = field(default=None, repr=False)
     metrics: bool = False
     runner: bool = True
@@ -49,13 +57,21 @@ class UpSettings:
                 f"--host {self.host} is not a loopback address, and `up` speaks without TLS:"
                 " use 127.0.0.1 or ::1, or start the services one by one with certificates"
             )
-        for name, port in (("--taskdb-port", self.taskdb_port), ("--scheduler-port", self.scheduler_port)):
+        taken: dict[int, str] = {}
+        for name, port in self._ports():
             if not 0 <= port <= 65535:
                 raise SettingError(f"{name} {port} is not a port: use 0 (any free one) to 65535")
-        if self.taskdb_port == self.scheduler_port != 0:
-            raise SettingError(
-                f"--taskdb-port and --scheduler-port are both {self.taskdb_port}: they must differ"
-            )
+            if port in taken:
+                raise SettingError(f"{taken[port]} and {name} are both {port}: they must differ")
+            if port != 0:
+                taken[port] = name
+
+    def _ports(self) -> Iterator[tuple[str, int]]:
+        yield "--taskdb-port", self.taskdb_port
+        yield "--scheduler-port", self.scheduler_port
+        yield "--gateway-port", self.gateway_port
+        if self.global_tasks:
+            yield "--global-tasks-port", self.global_tasks_port
 
 
 def _is_loopback(host: str) -> bool:

@@ -40,7 +40,9 @@ async def _run(settings: UpSettings, data: DataDirectory, requests: StopRequests
     say(f"Starting Taskyard in {data.path}")
     try:
         if await requests.unless_stopped(yard.start()):
-            say(welcome(settings, data.path, Path.cwd()))
+            served = yard.addresses
+            assert served is not None
+            say(welcome(settings, data.path, Path.cwd(), served.gateway, served.global_tasks))
             await requests.unless_stopped(yard.keep())
     finally:
         if yard.parts:

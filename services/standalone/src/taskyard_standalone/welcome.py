@@ -11,12 +11,19 @@ from taskyard_standalone.settings import UpSettings, default_data_dir
 _NEARBY = ".taskyard"
 
 
-def welcome(settings: UpSettings, data_dir: Path, here: Path) -> str:
-    """What to print; `here` is the directory the user is in."""
+def welcome(
+    settings: UpSettings, data_dir: Path, here: Path, gateway: str = "", global_tasks: str | None = None
+) -> str:
+    """What to print; `here` is the directory the user is in, `gateway` where HTTP is served."""
     command = [*_context(data_dir, here), _program(here), "run", "--", "echo", "hello"]
     lines = ["Ready. In another terminal, try:", f"  {' '.join(command)}"]
     if not settings.runner:
         lines.append("There is no runner on this machine: tasks wait until one connects.")
+    if gateway:
+        lines.append(f"HTTP and its reference: http://{gateway}/docs")
+    if global_tasks:
+        lines.append(f"Global tasks without a key: http://{global_tasks}")
+        lines.append("  Everything that runs on this machine can use it, tasks of other tenants too.")
     lines.append(f"Logs are in {data_dir / 'logs'}. Ctrl-C stops Taskyard and keeps its data.")
     return "\n".join(lines)
 

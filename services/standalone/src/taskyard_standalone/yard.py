@@ -3,21 +3,23 @@
 import asyncio
 import time
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from taskyard_standalone.database import Database, inspect
 from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import Killed, ServiceError
 from taskyard_standalone.keys import DevelopmentKeys, MakeKeys, ensure_keys
+from taskyard_standalone.logs import LogFile
 from taskyard_standalone.ports import claim_port
 from taskyard_standalone.postgres import EmbeddedPostgres, PostgresOptions
 from taskyard_standalone.process import Ended, Program, run_to_end
 from taskyard_standalone.programs import RUNNER_ID, TENANT
-from taskyard_standalone.readiness import until_logged, until_serving
+from taskyard_standalone.readiness import until_answered, until_logged, until_serving
 from taskyard_standalone.service import Service, ServiceSpec
 from taskyard_standalone.settings import (
+    GATEWAY_METRICS_PORT,
     RUNNER_METRICS_PORT,
     SCHEDULER_METRICS_PORT,
     TASKDB_METRICS_PORT,
@@ -34,6 +36,8 @@ class Addresses:
 
     taskdb: str
     scheduler: str
+    gateway: str
+    global_tasks: str | None = None
 
 
 class Yard:
@@ -47,6 +51,7 @@ class Yard:
         self.parts: list[Part] = []
         # Each restarts its part whenever the part ends.
         self._keepers: list[asyncio.Future[None]] = []
+        self.addresses: Addresses | None = None
 
     async def start(self) -> None:
         """Returns once everything serves and the context file is written; raises StandaloneError."""
@@ -55,9 +60,9 @@ class Yard:
         await repeat_if_killed(partial(self._migrate, url), self._budget())
         make = partial(ensure_keys, self._data, database.identity, self._key_maker(url))
         keys = await repeat_if_killed(make, self._budget())
-        for spec in self._services(addresses, url, keys):
-            service = Service(spec, self._data.log(spec.name), self._database_ready)
-            await self._start_part(service, partial(_place, spec.name, addresses))
+        for together in self._services(addresses, url, keys):
+            await self._start_together(together, addresses)
+        self.addresses = addresses
         self._write_context(addresses, keys)
 
     async def keep(self) -> None:
@@ -79,7 +84,12 @@ class Yard:
         host = self._settings.host
         taskdb = await claim_port(host, self._settings.taskdb_port, "--taskdb-port")
         scheduler = await claim_port(host, self._settings.scheduler_port, "--scheduler-port")
-        return Addresses(_address(host, taskdb), _address(host, scheduler))
+        gateway = await claim_port(host, self._settings.gateway_port, "--gateway-port")
+        named = Addresses(_address(host, taskdb), _address(host, scheduler), _address(host, gateway))
+        if not self._settings.global_tasks:
+            return named
+        keyless = await claim_port(host, self._settings.global_tasks_port, "--global-tasks-port")
+        return replace(named, global_tasks=_address(host, keyless))
 
     async def _start_database(self) -> tuple[str, Database]:
         if self._settings.database_url is not None:
@@ -90,7 +100,8 @@ class Yard:
         options = PostgresOptions(user=self._settings.postgres_user)
         postgres = EmbeddedPostgres(self._data, options, self._say)
         self._database_ready = postgres.ready
-        await self._start_part(postgres, lambda: f"{postgres.version}, psql '{postgres.url()}'")
+        seconds = await self._start_part(postgres)
+        self._report("postgresql", f"{postgres.version}, psql '{postgres.url()}' ({seconds:.1f} s)")
         return postgres.url(), await inspect(postgres.url())
 
     async def _migrate(self, url: str) -> None:
@@ -107,34 +118,61 @@ class Yard:
 
         return make
 
-    def _services(self, addresses: Addresses, url: str, keys: DevelopmentKeys) -> list[ServiceSpec]:
+    def _services(self, addresses: Addresses, url: str, keys: DevelopmentKeys) -> list[list[ServiceSpec]]:
+        """What is started one after the other, and together where neither needs the other."""
         programs, metrics = self._settings.programs, self._metrics_address
         taskdb = programs.serve_taskdb(addresses.taskdb, url, metrics(TASKDB_METRICS_PORT))
         scheduler = programs.serve_scheduler(
             addresses.scheduler, addresses.taskdb, keys.scheduler, metrics(SCHEDULER_METRICS_PORT)
         )
-        services = [_server("taskdb", taskdb, addresses.taskdb)]
-        services.append(_server("scheduler", scheduler, addresses.scheduler))
+        gateway = programs.serve_gateway(
+            addresses.gateway,
+            addresses.taskdb,
+            addresses.scheduler,
+            keys.tenant,
+            metrics(GATEWAY_METRICS_PORT),
+            addresses.global_tasks,
+        )
+        answers = partial(_until_answered, addresses.gateway)
+        last = [ServiceSpec("gateway", gateway, answers)]
         if self._settings.runner:
             runner = programs.serve_runner(
                 addresses.scheduler, self._data.runner, keys.runner, metrics(RUNNER_METRICS_PORT)
             )
             # The runner has no port to ask; its log tells when the scheduler has welcomed it.
             connected = partial(until_logged, "session_opened")
-            services.append(ServiceSpec("runner", runner, connected, stop_seconds=30.0))
-        return services
+            last.append(ServiceSpec("runner", runner, connected, stop_seconds=30.0))
+        return [
+            [_server("taskdb", taskdb, addresses.taskdb)],
+            [_server("scheduler", scheduler, addresses.scheduler)],
+            last,
+        ]
 
     def _metrics_address(self, port: int) -> str | None:
         return _address(self._settings.host, port) if self._settings.metrics else None
 
-    async def _start_part(self, part: Part, describe: Callable[[], str]) -> None:
+    async def _start_together(self, specs: Sequence[ServiceSpec], addresses: Addresses) -> None:
+        """Starts services that do not need each other; they are reported in their order."""
+        services = [Service(spec, self._data.log(spec.name), self._database_ready) for spec in specs]
+        starting = [asyncio.ensure_future(self._start_part(service)) for service in services]
+        try:
+            took = await asyncio.gather(*starting)
+        finally:
+            for start in starting:
+                start.cancel()
+            await asyncio.gather(*starting, return_exceptions=True)
+        for service, seconds in zip(services, took, strict=True):
+            self._report(service.name, f"{_place(service.name, addresses)} ({seconds:.1f} s)")
+
+    async def _start_part(self, part: Part) -> float:
+        """The seconds that it took."""
         began = time.monotonic()
         # Noted first: a start that is interrupted leaves something to stop.
         self.parts.append(part)
         budget = self._budget()
         await start(part, budget, self._say)
         self._keepers.append(asyncio.ensure_future(keep_alive(part, budget, self._say)))
-        self._report(part.name, f"{describe()} ({time.monotonic() - began:.1f} s)")
+        return time.monotonic() - began
 
     def _budget(self) -> RestartBudget:
         return RestartBudget(self._settings.restart_limit)
@@ -146,6 +184,7 @@ class Yard:
         values = {
             "address": addresses.taskdb,
             "scheduler": addresses.scheduler,
+            "gateway": f"http://{addresses.gateway}",
             "key": keys.tenant,
             "admin_key": keys.admin,
             "tenant": TENANT,
@@ -173,4 +212,14 @@ def _address(host: str, port: int) -> str:
 
 
 def _place(name: str, addresses: Addresses) -> str:
-    return {"taskdb": addresses.taskdb, "scheduler": addresses.scheduler, "runner": RUNNER_ID}[name]
+    places = {
+        "taskdb": addresses.taskdb,
+        "scheduler": addresses.scheduler,
+        "gateway": f"http://{addresses.gateway}",
+        "runner": RUNNER_ID,
+    }
+    return places[name]
+
+
+async def _until_answered(address: str, log: LogFile, since: int) -> None:
+    await until_answered(address)

@@ -30,6 +30,7 @@ from taskyard_taskdb.rpc.checkpoints import CheckpointReadHandler, LeasedCheckpo
 from taskyard_taskdb.rpc.claim import ClaimHandler
 from taskyard_taskdb.rpc.create import ChildHandler, CreateHandler
 from taskyard_taskdb.rpc.explain_facts import ExplainHandler
+from taskyard_taskdb.rpc.global_tasks import GlobalTaskHandler
 from taskyard_taskdb.rpc.leases import RenewHandler
 from taskyard_taskdb.rpc.logs import LogAppendHandler, LogReadHandler
 from taskyard_taskdb.rpc.queue_watch import QueueWatchHandler
@@ -66,6 +67,7 @@ from taskyard_taskdb.storage.notify.bus import Bus, invalidation
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
+from taskyard_taskdb.storage.report.global_updates import UpdateWriter
 from taskyard_taskdb.storage.report.reports import ReportWriter
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
@@ -116,7 +118,7 @@ class TaskDb:
         self._add_lease_service(self.server)
         self._add_runner_services(self.server)
         self._add_administration(self.server)
-        _add_unimplemented(self.server)
+        self._add_global_tasks(self.server)
         self.housekeeping.start()
         return self
 
@@ -124,6 +126,7 @@ class TaskDb:
         """Finish the accepted work and disconnect; the server has stopped before."""
         await self.housekeeping.stop()
         await self._webhook_client.close()
+        await self.updates.close()
         await self.create.close()
         await self.reports.close()
         await end_tasks(self._background)
@@ -133,6 +136,9 @@ class TaskDb:
         """The parts that more than one service uses, or that are closed at the end."""
         creator = TaskCreator(self.pool, self._classes, self._after_commit)
         self.create = CreateHandler(self.pool, self.tenants, self.types, self._specs, creator)
+        self.actions = ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit))
+        self.updates = UpdateWriter(self.pool, read_external_report, self._after_commit)
+        self._background.append(asyncio.create_task(self.updates.run()))
         reports = ReportWriter(self.pool, self.bus, merge_details)
         self.reports = ReportBatch(reports, self._result_checks, self.hub)
         self.housekeeping = Housekeeping(
@@ -142,7 +148,7 @@ class TaskDb:
             self.bounds,
             self.usage,
             self._after_commit,
-            self.inbox.apply_all,
+            self.updates.apply_all,
             self._webhook_sender(),
             self.metrics,
             grace=self._settings.reap_grace,
@@ -159,7 +165,7 @@ class TaskDb:
             task_service_pb2_grpc.TaskServiceServicer,
             self.create,
             ReadHandler(self.pool, self.hub),
-            ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit)),
+            self.actions,
             UpdateHandler(self.pool, self._specs, editor, self.types),
             ExternalReportHandler(self.pool, self.inbox, self._result_checks),
             WatchHandler(self.pool, self.hub, events),
@@ -169,6 +175,14 @@ class TaskDb:
             StatsHandler(self.pool),
         )
         server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, servicer)
+
+    def _add_global_tasks(self, server: Server) -> None:
+        """GlobalTaskService, the flat form of external tasks."""
+        servicer = compose(
+            global_task_service_pb2_grpc.GlobalTaskServiceServicer,
+            GlobalTaskHandler(self.pool, self.create, self.actions, self.types, self.updates),
+        )
+        server.add(global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server, servicer)
 
     def _add_lease_service(self, server: Server) -> None:
         """LeaseService, for schedulers."""
@@ -243,11 +257,3 @@ async def serve(settings: ServerSettings) -> None:
     """Serve until SIGTERM; raises StartupError for a database that is unreachable or has another schema."""
     async with TaskDb(settings) as taskdb:
         await taskdb.server.serve()
-
-
-def _add_unimplemented(server: Server) -> None:
-    # Its RPCs return UNIMPLEMENTED, to callers whom the policy admits.
-    server.add(
-        global_task_service_pb2_grpc.add_GlobalTaskServiceServicer_to_server,
-        global_task_service_pb2_grpc.GlobalTaskServiceServicer(),
-    )

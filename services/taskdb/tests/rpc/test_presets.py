@@ -175,7 +175,7 @@ async def test_status_has_runner_result_error_and_times(admin: Caller, yard: Yar
 async def test_global_tasks_are_external_and_solti_tasks_are_dropped_while_one_runs(
     admin: Caller, tenant: Caller, taskdb: RunningTaskDb
 ) -> None:
-    [global_task] = await load(admin, "global-tasks")
+    global_task, *_ = await load(admin, "global-tasks")
     task = await create(tenant, global_task)
     assert task.status.pending_reason == task_pb2.PENDING_REASON_EXTERNAL
     [solti] = await load(admin, "solti")

@@ -25,15 +25,21 @@ from taskyard.client import Client
 @click.option("--host", help="Loopback address to listen on.  [default: 127.0.0.1]")
 @click.option("--taskdb-port", type=click.IntRange(0, 65535), help="0 = any free one.  [default: 7420]")
 @click.option("--scheduler-port", type=click.IntRange(0, 65535), help="0 = any free one.  [default: 7421]")
+@click.option("--gateway-port", type=click.IntRange(0, 65535), help="0 = any free one.  [default: 7480]")
+@click.option(
+    "--global-tasks",
+    is_flag=True,
+    default=None,
+    help="Serve the Global tasks DB to everything on this machine, without a key, as tenant default.",
+)
+@click.option("--global-tasks-port", type=click.IntRange(0, 65535), help="0 = any free one.  [default: 5000]")
 @click.option(
     "--database-url",
     envvar="TASKYARD_DATABASE_URL",
     help="A PostgreSQL of your own instead of the embedded one.  [env: TASKYARD_DATABASE_URL]",
 )
 @click.option("--postgres-user", help="User that runs the embedded PostgreSQL if you are root.")
-@click.option(
-    "--metrics", is_flag=True, default=None, help="Serve Prometheus metrics on 9420, 9421 and 9423."
-)
+@click.option("--metrics", is_flag=True, default=None, help="Serve Prometheus metrics on 9420 to 9424.")
 @click.option(
     "--no-runner",
     "runner",
@@ -46,7 +52,7 @@ from taskyard.client import Client
 def up(detach: bool, **given: Any) -> int:
     """Run everything on this machine.
 
-    PostgreSQL, taskdb, scheduler and a runner, until Ctrl-C; the data is kept for the next time.
+    PostgreSQL, taskdb, scheduler, gateway and a runner, until Ctrl-C; the data is kept for the next time.
 
     \b
     Examples:

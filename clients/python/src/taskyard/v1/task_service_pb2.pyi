@@ -1062,6 +1062,7 @@ class ReportTaskStatusRequest(_message.Message):
     RESOURCE_VERSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ENQUEUE_FIELD_NUMBER: _builtins.int
+    REPLACE_DETAILS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """tenants/{tenant}/tasks/{task}"""
     phase: _task_pb2.TaskPhase.ValueType
@@ -1074,9 +1075,11 @@ class ReportTaskStatusRequest(_message.Message):
     """Store the report now, apply it later in order; a report that is no transition by then
     is dropped and audited.
     """
+    replace_details: _builtins.bool
+    """`details` replace what is stored instead of being merged into it."""
     @_builtins.property
     def details(self) -> _struct_pb2.Struct:
-        """Merged into status.details."""
+        """Merged into status.details, or in their place with replace_details."""
 
     @_builtins.property
     def progress(self) -> _common_pb2.Progress:
@@ -1102,10 +1105,11 @@ class ReportTaskStatusRequest(_message.Message):
         resource_version: _builtins.int = ...,
         request_id: _builtins.str = ...,
         enqueue: _builtins.bool = ...,
+        replace_details: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["details", b"details", "error", b"error", "progress", b"progress", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["details", b"details", "enqueue", b"enqueue", "error", b"error", "name", b"name", "phase", b"phase", "progress", b"progress", "request_id", b"request_id", "resource_version", b"resource_version", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["details", b"details", "enqueue", b"enqueue", "error", b"error", "name", b"name", "phase", b"phase", "progress", b"progress", "replace_details", b"replace_details", "request_id", b"request_id", "resource_version", b"resource_version", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

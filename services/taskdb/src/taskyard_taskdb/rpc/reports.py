@@ -289,8 +289,15 @@ def read_external_report(encoded: bytes, task: TaskState, actor: Actor) -> Exter
         actor=actor,
         request_id=request.request_id or None,
         phase=Phase(request.phase) if request.phase else None,
-        details=None if details is None else merge_details(task.details, details),
+        details=_merged(task, details, request.replace_details),
         progress=request.progress.SerializeToString() if request.HasField("progress") else None,
         result=request.result.SerializeToString() if request.HasField("result") else None,
         error=read_error(request.error) if request.HasField("error") else None,
     )
+
+
+def _merged(task: TaskState, reported: bytes | None, replace: bool) -> bytes | None:
+    """The details after a report; None leaves them unchanged."""
+    if reported is None or replace:
+        return reported
+    return merge_details(task.details, reported) if reported else None

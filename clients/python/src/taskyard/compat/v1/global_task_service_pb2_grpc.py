@@ -72,7 +72,7 @@ class GlobalTaskServiceServicer:
     """
 
     def CreateGlobalTask(self, request, context):
-        """POST /task
+        """POST /task.  A repeat creates another task, or is ALREADY_EXISTS with a task_id.
         Errors: as taskyard.v1 CreateTask.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -88,15 +88,17 @@ class GlobalTaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateGlobalTask(self, request, context):
-        """PUT /task/<task_id>: members that are present replace, absent ones stay.
-        Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT, TASK_TERMINAL).
+        """PUT /task/<task_id>: members that are present replace, absent ones stay.  task_data can be
+        changed at any time, status and task_status_data until the task has ended.  Applied behind
+        the updates that were pushed before.  Safe to repeat.
+        Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: back to pending; TASK_TERMINAL).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteGlobalTask(self, request, context):
-        """DELETE /task/<task_id>: cancels a live task, then deletes it.
+        """DELETE /task/<task_id>: cancels a live task, then deletes it.  A repeat is NOT_FOUND.
         Errors: NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -112,8 +114,10 @@ class GlobalTaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PushGlobalTaskUpdate(self, request, context):
-        """POST /task_update; durable when it returns, applied per task in order.
-        Errors: NOT_FOUND.
+        """POST /task_update: durable when it returns, applied a moment later, per task in the order in
+        which updates were accepted.  An update that is no transition by then, such as any after the
+        end, is dropped and audited.  A repeat is another update, and changes nothing.
+        Errors: NOT_FOUND; RESOURCE_EXHAUSTED (OVERLOADED: too many updates wait to be applied).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

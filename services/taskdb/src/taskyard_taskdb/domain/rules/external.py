@@ -24,7 +24,8 @@ def reports(*phases: Phase | None) -> Guard:
 def informs(draft: Draft, event: ExternalReported) -> bool:
     """Whether a report that leaves the phase as it is says anything."""
     same = event.phase is None or event.phase is draft.task.phase
-    return draft.task.external and same and (event.details or event.progress) is not None
+    told = event.details is not None or event.progress is not None
+    return draft.task.external and same and told
 
 
 def repeats(draft: Draft, event: ExternalReported) -> bool:
@@ -43,7 +44,8 @@ def await_report(draft: Draft) -> None:
 def take(draft: Draft, event: ExternalReported) -> None:
     """Stores progress and details that came with a report."""
     task = draft.task
-    draft.set(details=event.details or task.details, progress=event.progress or task.progress)
+    details = task.details if event.details is None else event.details
+    draft.set(details=details, progress=event.progress or task.progress)
 
 
 def start(draft: Draft, event: ExternalReported) -> None:

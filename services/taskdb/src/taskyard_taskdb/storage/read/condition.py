@@ -25,6 +25,7 @@ _COLUMNS: Mapping[str, Sql] = {
     "spec.entity.type": tasks.c.entity_type,
     "spec.entity.id": tasks.c.entity_id,
     "spec.priority": tasks.c.priority,
+    "spec.execution.kind": tasks.c.kind,
     "status.runner": leases.c.runner_id,
     "status.attempt": func.coalesce(leases.c.attempt, tasks.c.attempt),
     "status.retry_count": tasks.c.retry_count,

@@ -107,14 +107,14 @@ class ReportInbox:
                 event = self._read_report(report, current, actor)
                 transitions.append(apply(current, event, loaded.now, _rng))
             except TaskyardError as error:
-                rejected.append(_rejection(current, actor, loaded, error))
+                rejected.append(rejection(current, actor, loaded, error))
         await insert_changes(tx, rejected)
         if counted is not None:
             counted.extend(row[0] for row in rows)
         return transitions
 
 
-def _rejection(task: TaskState, actor: Actor, loaded: Loaded, error: TaskyardError) -> ChangeRow:
+def rejection(task: TaskState, actor: Actor, loaded: Loaded, error: TaskyardError) -> ChangeRow:
     return ChangeRow(
         time=loaded.now,
         version=task.version,
