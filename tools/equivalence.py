@@ -26,6 +26,7 @@ STORES = frozenset(
         "edit_tasks",
         "end_runs",
         "insert_leases",
+        "replace_spec",
         "update_leases",
         "update_tasks",
     }

@@ -15,6 +15,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from taskyard.compat.v1 import global_task_service_pb2 as pb
 from taskyard.compat.v1.global_task_service_pb2_grpc import GlobalTaskServiceStub
+from taskyard_taskdb.storage.tenant import api_keys
 from tests.harness.keys import insert_key
 from tests.harness.processes import Service
 from tests.harness.taskdb_process import taskdb_service
