@@ -6,7 +6,7 @@ It is compared with the SQL by test_store_equivalence.py.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -94,12 +94,15 @@ class Store:
         """The task with the expiry in force, which may be that of its session."""
         task = self.tasks[key]
         lease = task.lease
-        if lease is None or not lease.follows_session:
+        if lease is None or not lease.session_epoch:
             return task
         session = self.sessions[lease.runner_id]
-        # Whose session is gone has expired.
-        expire_time = session.expire_time if session.epoch == lease.session_epoch else LONG_AGO
-        return evolve(task, {"lease": evolve(lease, {"expire_time": expire_time})})
+        in_session = session.epoch == lease.session_epoch
+        expire_time = lease.expire_time
+        if lease.follows_session:
+            # A lease whose session is superseded has expired.
+            expire_time = session.expire_time if in_session else LONG_AGO
+        return evolve(task, {"lease": evolve(lease, {"expire_time": expire_time, "in_session": in_session})})
 
     def _apply(self, key: Key, event: Event) -> Transition:
         before = self.load(key)
@@ -222,15 +225,20 @@ class Store:
             raise RunnerIdInUse.named(request.runner_id)
         epoch = former.epoch + 1 if former else 1
         expire_time = self.now + request.lease_duration.ToTimedelta()
-        held = {parse_task_name(ref.task, "task"): ref for ref in request.held}
+        before = {key: self.load(key) for key in self.tasks}
         verdicts: list[lease_pb2.LeaseVerdict] = []
-        returned: dict[Key, HolderReturned] = {}
-        for key, ref in held.items():
+        # Each listed lease gets its own verdict: an agent may list several generations of one task.
+        for ref in request.held:
             event = _returned(request.runner_id, ref, epoch, expire_time)
-            returned[key] = event
-        mine = {k for k, t in self.tasks.items() if t.lease and t.lease.runner_id == request.runner_id}
-        for key in sorted(mine | held.keys()):
-            verdicts += self._settle(key, request.runner_id, held.get(key), returned.get(key))
+            if verdict := self._return(parse_task_name(ref.task, "task"), ref, event):
+                verdicts.append(verdict)
+        listed = {(ref.task, ref.generation, ref.lease_id) for ref in request.held}
+        for key, task in before.items():
+            lease = task.lease
+            if lease is None or lease.runner_id != request.runner_id:
+                continue
+            if (task.name, task.generation, lease.lease_id) not in listed:
+                self._apply(key, RunnerLost(generation=task.generation, cause=LossCause.NOT_LISTED))
         self.sessions[request.runner_id] = SessionRow(epoch, request.instance_id, expire_time)
         self._tell()
         return sessions.OpenSessionResponse(
@@ -239,20 +247,6 @@ class Store:
             runner=runner_pb2.Runner(name=f"runners/{request.runner_id}"),
             verdicts=verdicts,
         )
-
-    def _settle(
-        self, key: Key, runner_id: str, ref: lease_pb2.LeaseRef | None, event: HolderReturned | None
-    ) -> Iterable[lease_pb2.LeaseVerdict]:
-        task = self.load(key) if key in self.tasks else None
-        told = []
-        if ref is not None and event is not None:
-            told = [verdict] if (verdict := self._return(key, ref, event)) else []
-        if task is None or task.lease is None or task.lease.runner_id != runner_id:
-            return told
-        listed = ref is not None and (ref.generation, ref.lease_id) == (task.generation, task.lease.lease_id)
-        if not listed:
-            self._apply(key, RunnerLost(generation=task.generation, cause=LossCause.NOT_LISTED))
-        return told
 
     def _return(
         self, key: Key, ref: lease_pb2.LeaseRef, event: HolderReturned
