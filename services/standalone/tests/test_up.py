@@ -120,11 +120,12 @@ def test_a_service_that_cannot_start_is_one_line_with_its_reason(
 def test_up_restarts_parts_that_are_killed_while_they_start(up: UpFactory, empty_database_url: str) -> None:
     for name in NAMES:
         up.fault(f"{name}.killed")
-    running = up(database_url=empty_database_url)
+    running = up(database_url=empty_database_url).ready()
     for name in NAMES:
-        assert "signal SIGKILL" in running.until(f"{name} ended unexpectedly")
-        running.until(f"{name} is back")
-    running.ready().send(signal.SIGTERM)
+        ended = next(line for line in running.lines if f"{name} ended unexpectedly" in line)
+        assert "signal SIGKILL" in ended
+        assert any(f"{name} is back" in line for line in running.lines)
+    running.send(signal.SIGTERM)
     assert running.answer().code == 0
 
 
