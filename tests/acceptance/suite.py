@@ -70,8 +70,8 @@ class Suite:
     def until_ready(self) -> Suite:
         """Returns once everything serves; fails with what `up` said otherwise."""
         in_time = self._ready.wait(START_SECONDS)
-        said = self.said()
-        assert in_time and "Ready" in said, f"taskyard up did not get ready:\n{said}{self.logs()}"
+        output = self.output()
+        assert in_time and "Ready" in output, f"taskyard up did not get ready:\n{output}{self.logs()}"
         return self
 
     def stop(self) -> int:
@@ -83,7 +83,7 @@ class Suite:
             self.process.kill()
             raise
 
-    def said(self) -> str:
+    def output(self) -> str:
         """What `up` has printed so far."""
         return "".join(self._lines)
 
@@ -127,15 +127,15 @@ class Suite:
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-            told = f"`taskyard {shlex.join(arguments)}` did not end"
-            raise AssertionError(f"{told}:\n{out}{err}\n{self.logs()}") from None
+            failure = f"`taskyard {shlex.join(arguments)}` did not end"
+            raise AssertionError(f"{failure}:\n{out}{err}\n{self.logs()}") from None
         return Ended(process.returncode, out, err)
 
     def done(self, *arguments: str) -> str:
         """What a command prints that has to work."""
         ended = self.cli(*arguments)
-        told = f"`taskyard {shlex.join(arguments)}` ended with {ended.code}"
-        assert ended.code == 0, f"{told}:\n{ended.out}{ended.err}\n{self.logs()}"
+        failure = f"`taskyard {shlex.join(arguments)}` ended with {ended.code}"
+        assert ended.code == 0, f"{failure}:\n{ended.out}{ended.err}\n{self.logs()}"
         return ended.out
 
 

@@ -31,7 +31,7 @@ SKIPPED = re.compile(r"Skipped: container: .*\n(.*\n)+# The end; skipped here: c
 
 
 @pytest.mark.timeout(260)
-def test_the_demo_shows_everything_and_ends_within_a_minute() -> None:
+def test_the_demo_shows_every_feature_and_ends_within_a_minute() -> None:
     began = time.monotonic()
     ended = subprocess.run(
         leashed(ROOT / "tools/demo.sh"),

@@ -62,7 +62,7 @@ def covered() -> set[Words]:
     return {words[:length] for words in found for length in (1, 2) if len(words) >= length}
 
 
-def test_each_command_is_run_by_a_test_that_looks_at_its_outcome() -> None:
+def test_each_command_is_run_by_a_test_that_checks_its_outcome() -> None:
     known = set(commands(taskyard))
     assert ("run",) in known and ("runners", "show") in known
     missing = sorted(" ".join(words) for words in known - covered())

@@ -53,7 +53,7 @@ def test_detached_up_serves_until_down(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--host", "192.0.2.1"], "--host 192.0.2.1"),
         (["--database-url", "postgresql://nobody@127.0.0.1:1/x"], "127.0.0.1"),
@@ -61,13 +61,13 @@ def test_detached_up_serves_until_down(folder: Path) -> None:
         (["--metrcs"], "--metrics"),
     ],
 )
-def test_what_up_cannot_do_is_one_line(folder: Path, arguments: list[str], told: str) -> None:
+def test_errors_of_up_are_one_line(folder: Path, arguments: list[str], message: str) -> None:
     ended = taskyard(folder, "up", "--data-dir", "data", *arguments)
     assert ended.code in (1, 2)
-    assert told in ended.err and ended.err.count("\n") == 1
+    assert message in ended.err and ended.err.count("\n") == 1
     assert "Traceback" not in ended.out + ended.err
 
 
-def test_down_without_up_says_so(folder: Path) -> None:
+def test_down_without_up_is_reported(folder: Path) -> None:
     ended = taskyard(folder, "down", "--data-dir", "data")
     assert ended.code == 5 and ended.err.count("\n") == 1

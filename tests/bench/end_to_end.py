@@ -89,8 +89,8 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
                     costs[part].append(1e6 * seconds / count)
             # Before and after, because the machine's speed swings.
             limits.append(await _limit(server, count))
-            told = f"raw {limits[-1]:,.0f}, drain {drains[-1]:,.0f}, create + run {sustained[-1]:,.0f}"
-            print(f"  {told} tasks/s", flush=True)
+            line = f"raw {limits[-1]:,.0f}, drain {drains[-1]:,.0f}, create + run {sustained[-1]:,.0f}"
+            print(f"  {line} tasks/s", flush=True)
         limit = report.add(Figure("raw SQL lifecycle", median(limits), "tasks/s", tuple(limits)))
         for name, rates, goal in (
             ("drain, end to end", drains, 0.45),

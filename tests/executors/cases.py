@@ -65,7 +65,7 @@ class ExecutorCases:
         assert second.id in [found.runner async for found in own.client.runs(done)]
 
     async def test_progress(self, bench: Bench) -> None:
-        task = await bench.run(self.kind.tells_progress())
+        task = await bench.run(self.kind.reports_progress())
         assert task.phase is Phase.SUCCEEDED, task.proto
         progress = task.proto.status.progress
         assert (progress.percent, progress.message) == (60, "half")

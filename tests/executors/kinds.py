@@ -42,7 +42,7 @@ class Kind(Protocol):
         """
         ...
 
-    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
+    def reports_progress(self, **options: Unpack[Options]) -> NewTask:
         """Tells 60 percent, "half", and succeeds."""
         ...
 

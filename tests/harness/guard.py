@@ -26,13 +26,13 @@ def pytest_configure(config: pytest.Config) -> None:
     threading.Thread(target=_guard, args=(os.dup(2),), daemon=True).start()
 
 
-def _guard(told: int) -> None:
+def _guard(output: int) -> None:
     while True:
         time.sleep(LOOK_SECONDS)
         if (size := resident_mb()) > LIMIT_MB:
             where = os.environ.get("PYTEST_CURRENT_TEST", "no test")
-            os.write(told, f"\nthis test process takes {size:.0f} MB, in {where}\n".encode())
-            faulthandler.dump_traceback(told, all_threads=True)
+            os.write(output, f"\nthis test process takes {size:.0f} MB, in {where}\n".encode())
+            faulthandler.dump_traceback(output, all_threads=True)
             os._exit(TOO_LARGE)
 
 

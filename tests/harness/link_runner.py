@@ -160,7 +160,7 @@ class LinkRunner:
             self._call.cancel()
             self._call = None
 
-    async def say_goodbye(self, *, keep_leases: bool = False) -> None:
+    async def send_goodbye(self, *, keep_leases: bool = False) -> None:
         """Goodbye of the agent, then the orderly end of the stream."""
         reason = link.RUNNER_GOODBYE_REASON_RESTART if keep_leases else link.RUNNER_GOODBYE_REASON_SHUTDOWN
         await self.send(goodbye=link.RunnerGoodbye(reason=reason, keep_leases=keep_leases))

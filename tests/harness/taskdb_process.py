@@ -80,15 +80,15 @@ class CrashingTaskDb:
             if await self.value(sql, *params):
                 return
             await asyncio.sleep(POLL_SECONDS)
-        raise AssertionError(f"never true: {sql} {params}\n{self.service.told()}")
+        raise AssertionError(f"never true: {sql} {params}\n{self.service.log_text()}")
 
-    async def until_told(self, words: str) -> None:
+    async def wait_for_log(self, words: str) -> None:
         """Returns once its log has these words."""
         for _ in range(POLLS):
             if words in self.service.log.read_text(errors="replace"):
                 return
             await asyncio.sleep(POLL_SECONDS)
-        raise AssertionError(f"it never said {words!r}\n{self.service.told()}")
+        raise AssertionError(f"it never said {words!r}\n{self.service.log_text()}")
 
     async def close(self) -> None:
         """Ends process and channels."""

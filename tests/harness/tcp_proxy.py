@@ -83,8 +83,8 @@ class TcpProxy:
         finally:
             self._writers -= {writer, far_writer}
 
-    def _listen(self, said: bytes) -> None:
-        if self._fatal_words is not None and self._fatal_words in said:
+    def _listen(self, data: bytes) -> None:
+        if self._fatal_words is not None and self._fatal_words in data:
             self.blackhole(forth=False)
 
     async def _reach_target(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -94,7 +94,7 @@ class TcpProxy:
         return await asyncio.open_connection(host, int(port))
 
 
-def _ignore(said: bytes) -> None:
+def _ignore(data: bytes) -> None:
     """What is said in this direction has no consequence."""
 
 

@@ -77,8 +77,8 @@ class Tenancy:
         """Change the tenant behind taskdb's back, and let schedulers hear of it."""
         async with await psycopg.AsyncConnection.connect(self.plane.url, autocommit=True) as connection:
             await connection.execute(sql, params)
-            told = json.dumps({"from": "test", "everything": True})
-            await connection.execute("SELECT pg_notify('taskyard_queue', %s)", (told,))
+            notification = json.dumps({"from": "test", "everything": True})
+            await connection.execute("SELECT pg_notify('taskyard_queue', %s)", (notification,))
 
     async def limit(self, **limits: int) -> None:
         """Put limits in force."""

@@ -25,14 +25,14 @@ def cancelled(assignment: Assignment) -> lease_pb2.RunReport:
     return lease_pb2.RunReport(lease=assignment.lease, cancelled=lease_pb2.RunCancelled(exit_code=143))
 
 
-def told_to_cancel(verdicts: object) -> set[str]:
+def cancel_verdicts(verdicts: object) -> set[str]:
     """The tasks that the holder is told to cancel; it is told nothing else."""
-    told = list(verdicts)  # type: ignore[call-overload]
-    assert {verdict.action for verdict in told} <= {lease_pb2.LEASE_ACTION_CANCEL}
-    return {verdict.lease.task for verdict in told}
+    received = list(verdicts)  # type: ignore[call-overload]
+    assert {verdict.action for verdict in received} <= {lease_pb2.LEASE_ACTION_CANCEL}
+    return {verdict.lease.task for verdict in received}
 
 
-async def test_a_holder_learns_of_a_cancel_that_a_crash_kept_from_it_and_the_outcome_rules_hold(
+async def test_a_cancel_committed_before_a_crash_reaches_the_holder_and_the_outcome_rules_hold(
     taskdb: CrashingTaskDb,
 ) -> None:
     await taskdb.start("cancel.after_commit=kill")
@@ -49,10 +49,10 @@ async def test_a_holder_learns_of_a_cancel_that_a_crash_kept_from_it_and_the_out
     await taskdb.killed()
     await taskdb.start()
 
-    assert told_to_cancel((await yard.renew(runner)).verdicts) == set(held)
+    assert cancel_verdicts((await yard.renew(runner)).verdicts) == set(held)
     # The agent comes back with a new stream: it is told again.
     _, opened = await yard.hello(runner, held=[a.lease for a in claimed.values()])
-    assert told_to_cancel(opened.verdicts) == set(held)
+    assert cancel_verdicts(opened.verdicts) == set(held)
     assert not (await yard.claim(runner)).assignments
     versions = [(await yard.task(name)).metadata.resource_version for name in (*held, waiting)]
     repeated = await taskdb.tasks.BatchCancelTasks(everything)

@@ -63,7 +63,7 @@ async def read(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef) -> tuple[int, 
 @pytest.mark.parametrize(
     ("failpoint", "stored"), [("checkpoint.before_commit", 1), ("checkpoint.after_commit", 2)]
 )
-async def test_a_checkpoint_that_a_crash_cut_off_is_stored_as_a_whole_or_not_at_all(
+async def test_a_checkpoint_interrupted_by_a_crash_is_stored_completely_or_not_at_all(
     taskdb: CrashingTaskDb, failpoint: str, stored: int
 ) -> None:
     await taskdb.start(f"{failpoint}=kill@2")
@@ -90,7 +90,7 @@ async def test_a_checkpoint_that_a_crash_cut_off_is_stored_as_a_whole_or_not_at_
     assert await taskdb.value(noted) == 2, "each is in the log once"
 
 
-async def test_an_attempt_whose_last_checkpoint_was_cut_off_is_followed_by_one_from_the_acknowledged(
+async def test_the_attempt_after_an_interrupted_checkpoint_starts_from_the_acknowledged_one(
     taskdb: CrashingTaskDb,
 ) -> None:
     await taskdb.start("checkpoint.before_commit=kill@2")

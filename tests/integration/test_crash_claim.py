@@ -19,17 +19,17 @@ async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTas
         yield made
 
 
-async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_attempt_is_charged(
+async def test_tasks_claimed_just_before_a_crash_are_claimed_again_and_no_attempt_is_charged(
     taskdb: CrashingTaskDb,
 ) -> None:
-    await taskdb.start("pop.after_commit=kill")
+    await taskdb.start("claim.after_commit=kill")
     yard = taskdb.yard
     names = await yard.create(4)
     patient, hasty = [(await yard.hello(name))[0] for name in ("patient", "hasty")]
     lanes = [lease_service_pb2.LaneClaim(lane=lane.key) for lane in await yard.lanes()]
-    pop = lease_service_pb2.ClaimForRunnersRequest(scheduler_id=yard.scheduler_id, request_id="pop-1")
+    request = lease_service_pb2.ClaimForRunnersRequest(scheduler_id=yard.scheduler_id, request_id="claim-1")
     for runner, seconds in ((patient, 60), (hasty, 1)):
-        wanted = pop.runners.add(
+        wanted = request.runners.add(
             runner_id=runner.id,
             session_epoch=runner.epoch,
             max_tasks=2,
@@ -37,7 +37,7 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
         )
         wanted.tenants.add(tenant="default", max_tasks=2, lanes=lanes)
     with pytest.raises(Unavailable):
-        await taskdb.leases.ClaimForRunners(pop)
+        await taskdb.leases.ClaimForRunners(request)
     await taskdb.killed()
     leased = dict(await taskdb.rows("SELECT task_id, lease_id FROM leases WHERE runner_id = 'patient'"))
     assert len(leased) == 2 and await taskdb.value("SELECT count(*) FROM leases") == 4
@@ -46,7 +46,9 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
 
     # The scheduler repeats the call for the runner that it still has.
     for _ in range(2):
-        again = (await yard.claim(patient, 2, lanes=lanes, request_id="pop-1", lease_seconds=60)).assignments
+        again = (
+            await yard.claim(patient, 2, lanes=lanes, request_id="claim-1", lease_seconds=60)
+        ).assignments
         assert {a.lease.task.rpartition("/")[2]: a.lease.lease_id for a in again} == leased
         assert {(a.lease.generation, a.attempt) for a in again} == {(1, 1)}
     # Nobody asks for the other's: their first lease ends and they come back.

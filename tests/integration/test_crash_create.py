@@ -62,7 +62,7 @@ async def is_as_sent(taskdb: CrashingTaskDb, name: str, sent: Request) -> bool:
 
 
 @pytest.mark.parametrize("failpoint", STORED)
-async def test_a_create_that_a_crash_cut_off_is_found_or_made_once_by_its_repeat(
+async def test_repeating_a_create_interrupted_by_a_crash_leaves_one_task(
     taskdb: CrashingTaskDb, failpoint: str
 ) -> None:
     await taskdb.start(f"{failpoint}=kill@3")
@@ -85,7 +85,7 @@ async def test_a_create_that_a_crash_cut_off_is_found_or_made_once_by_its_repeat
 
 
 @pytest.mark.parametrize("failpoint", ["create.before_commit", "create.after_commit"])
-async def test_an_atomic_batch_that_a_crash_cut_off_is_there_as_a_whole_or_not_at_all(
+async def test_an_atomic_batch_interrupted_by_a_crash_is_stored_completely_or_not_at_all(
     taskdb: CrashingTaskDb, failpoint: str
 ) -> None:
     await taskdb.start(f"{failpoint}=kill")
@@ -106,7 +106,7 @@ async def test_an_atomic_batch_that_a_crash_cut_off_is_there_as_a_whole_or_not_a
     assert await taskdb.value(count) == len(items)
 
 
-async def test_of_many_callers_nobody_loses_an_acknowledged_task_or_gets_two(taskdb: CrashingTaskDb) -> None:
+async def test_no_caller_loses_an_acknowledged_task_or_gets_two(taskdb: CrashingTaskDb) -> None:
     await taskdb.start("create.after_commit=kill@15")
     sent: dict[str, Request] = {}
     answers: dict[str, str | None] = {}

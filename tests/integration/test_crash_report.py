@@ -34,7 +34,7 @@ CRASHES = [
 
 
 @pytest.mark.parametrize(("failpoint", "kept"), CRASHES)
-async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repeated(
+async def test_reports_interrupted_by_a_crash_are_applied_once_when_repeated(
     taskdb: CrashingTaskDb, failpoint: str, kept: str
 ) -> None:
     await taskdb.start(failpoint)
@@ -100,7 +100,7 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     assert sorted(left) == sorted([names[4], waiter])
 
 
-async def test_a_start_that_a_crash_cut_off_charges_one_attempt(taskdb: CrashingTaskDb) -> None:
+async def test_a_start_interrupted_by_a_crash_charges_one_attempt(taskdb: CrashingTaskDb) -> None:
     await taskdb.start("report.after_commit=kill")
     yard = taskdb.yard
     (name,) = await yard.create()

@@ -65,7 +65,7 @@ async def runner(plane: ControlPlane) -> AsyncIterator[AccountingRunner]:
 
 
 @pytest.mark.timeout(120)
-async def test_a_task_for_a_whole_runner_starts_though_small_ones_never_cease(
+async def test_a_task_for_a_whole_runner_starts_under_a_steady_flow_of_small_ones(
     plane: ControlPlane, runner: AccountingRunner
 ) -> None:
     async with plane.client() as client:

@@ -149,7 +149,7 @@ async def test_the_tasks_of_a_killed_runner_run_again_after_its_restart(
         assert states == {RunState.LOST, RunState.SUCCEEDED}
 
 
-async def test_work_outlives_a_control_plane_that_is_away_for_four_leases(
+async def test_work_survives_a_control_plane_outage_of_four_leases(
     plane: ControlPlane, client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
 ) -> None:
     await start_runner()
@@ -256,6 +256,6 @@ async def test_a_whole_runner_that_was_frozen_is_rejected_when_it_thaws(
     for process in reversed(frozen):
         process.resume()
     # Its report comes too late, or the scheduler has told it before that the lease is gone.
-    await first.printed(lambda told: "report_rejected" in told or "run_aborted" in told)
+    await first.printed(lambda log: "report_rejected" in log or "run_aborted" in log)
     assert (await client.get(task)).output == second.id
     assert effects.count() == {first.id: 1, second.id: 1}

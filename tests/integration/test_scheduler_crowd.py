@@ -85,7 +85,7 @@ async def test_fault_26_a_crowd_reconnects_at_once_and_its_heartbeats_stay_on_ti
             assert (await client.wait(task, timeout=20)).phase is Phase.SUCCEEDED
 
 
-async def test_an_idle_suite_asks_the_database_little(plane: ControlPlane) -> None:
+async def test_an_idle_suite_sends_few_queries(plane: ControlPlane) -> None:
     async with crowd_of(plane, 100) as crowd:
         await asyncio.gather(*(runner.connect() for runner in crowd))
         await asyncio.gather(*(heartbeat_seconds(runner) for runner in crowd))

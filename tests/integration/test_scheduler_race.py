@@ -80,11 +80,11 @@ async def live_sessions(url: str) -> list[tuple[int, str]]:
 async def register(plane: ControlPlane, runner_id: str) -> None:
     async with plane.runner(runner_id) as runner:
         await runner.connect()
-        await runner.say_goodbye()
+        await runner.send_goodbye()
         await runner.ended()
 
 
-async def test_of_two_agents_with_one_id_that_say_hello_at_once_one_is_welcome(plane: ControlPlane) -> None:
+async def test_one_of_two_simultaneous_hellos_with_the_same_id_is_accepted(plane: ControlPlane) -> None:
     first, second = plane.add_scheduler("", *QUICK), plane.add_scheduler("", *QUICK)
     await register(plane, "runner-1")
     async with plane.runner("runner-1", first.address) as a, plane.runner("runner-1", second.address) as b:
@@ -98,7 +98,9 @@ async def test_of_two_agents_with_one_id_that_say_hello_at_once_one_is_welcome(p
         assert [epoch for epoch, _ in await live_sessions(plane.url)] == [welcome[0].session_epoch]
 
 
-async def test_of_two_takeovers_at_once_the_later_stands_and_work_is_done_once(plane: ControlPlane) -> None:
+async def test_the_later_of_two_simultaneous_takeovers_wins_and_work_is_done_once(
+    plane: ControlPlane,
+) -> None:
     first, second = plane.add_scheduler("", *QUICK), plane.add_scheduler("", *QUICK)
     await register(plane, "runner-1")
     async with (
@@ -158,7 +160,7 @@ async def only_one_outcome(client: Client, task_id: str) -> None:
     assert sum(run.state.name == "SUCCEEDED" for run in runs) == 1, runs
 
 
-async def test_fault_25_reports_that_come_twice_and_late_change_nothing(plane: ControlPlane) -> None:
+async def test_fault_25_repeated_and_late_reports_change_nothing(plane: ControlPlane) -> None:
     scheduler = plane.add_scheduler("", *QUICK)
     async with plane.client() as client, proxy_to(scheduler.address) as proxy:
         async with plane.runner("runner-1", proxy.address) as runner:

@@ -169,7 +169,7 @@ async def test_a_watch_resumes_exactly_after_taskdb_was_killed(database_url: str
         assert watcher.ends >= 2
 
 
-async def test_a_watch_goes_on_at_another_replica(database_url: str, tmp_path: Path) -> None:
+async def test_a_watch_resumes_at_another_replica(database_url: str, tmp_path: Path) -> None:
     async with replicas(database_url, tmp_path, 2) as (services, callers):
         current = [0]
         async with working(lambda: callers[current[0]]) as (writer, watcher):

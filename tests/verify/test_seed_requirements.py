@@ -65,7 +65,7 @@ def in_order(found: set[str]) -> list[str]:
     return sorted(found, key=lambda line: (line[:2], int(line[3:])))
 
 
-def test_marks_are_understood() -> None:
+def test_marks_are_parsed() -> None:
     assert spelled_out('"S2.12-14", "S0.4"') == {"S2.12", "S2.13", "S2.14", "S0.4"}
 
 

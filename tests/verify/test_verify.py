@@ -146,7 +146,7 @@ def tested(checkout: Path) -> Path:
     return checkout
 
 
-def test_sql_without_a_test_that_compares_it_is_found(tested: Path) -> None:
+def test_sql_without_an_equivalence_test_is_found(tested: Path) -> None:
     def damage() -> None:
         path = tested / "services/taskdb/tests/storage/test_sql_equivalence.py"
         edit(

@@ -27,7 +27,7 @@ from taskyard.v1 import (
     tenant_service_pb2_grpc,
 )
 from taskyard_kit.keys import ApiKey
-from taskyard_taskdb.domain.event import Claim, Event, Failed, Started, Succeeded
+from taskyard_taskdb.domain.event import Claimed, Event, Failed, Started, Succeeded
 from taskyard_taskdb.domain.lifecycle import apply
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import RunError, TaskState
@@ -180,12 +180,12 @@ class RunningTaskDb:
         """A runner takes the task."""
 
         def event(task: TaskState, now: datetime) -> Event:
-            return Claim(
+            return Claimed(
                 runner_id=runner_id,
                 lease_id=random.getrandbits(62),
                 session_epoch=0,
                 expire_time=now + timedelta(minutes=1),
-                request_id="pop",
+                request_id="claim",
             )
 
         return await self.apply(name, event)

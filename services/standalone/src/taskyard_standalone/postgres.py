@@ -24,7 +24,7 @@ from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import PostgresError
 from taskyard_standalone.process import Child, Program, describe_end
 from taskyard_standalone.socket_path import PORT, SocketDirectory
-from taskyard_standalone.supervision import Say, wait_unless_hurried
+from taskyard_standalone.supervision import Announce, wait_unless_hurried
 
 DATABASE = "taskyard"
 ROLE = "taskyard"
@@ -50,9 +50,9 @@ class EmbeddedPostgres:
 
     name = "postgresql"
 
-    def __init__(self, data: DataDirectory, options: PostgresOptions, say: Say) -> None:
+    def __init__(self, data: DataDirectory, options: PostgresOptions, announce: Announce) -> None:
         self._options = options
-        self._say = say
+        self._announce = announce
         self._cluster_path = data.cluster
         self._log = data.log(self.name)
         self._socket = SocketDirectory(data.cluster, data.path / "socket-link")
@@ -149,17 +149,17 @@ class EmbeddedPostgres:
         and never killed: a shutdown that takes long is writing data.
         """
         began = time.monotonic()
-        told = said = False
+        terminated = announced = False
         while processes := cluster.processes():
             waited = time.monotonic() - began
-            if waited > 0.5 and not said:
-                self._say(f"waiting for PostgreSQL of an earlier run to end (pid {processes[0]})")
-                said = True
-            if waited > self._options.predecessor_seconds and not told:
+            if waited > 0.5 and not announced:
+                self._announce(f"waiting for PostgreSQL of an earlier run to end (pid {processes[0]})")
+                announced = True
+            if waited > self._options.predecessor_seconds and not terminated:
                 postmaster, _ = cluster.status()
                 if postmaster in processes:
                     os.kill(postmaster, signal.SIGINT)
-                told = True
+                terminated = True
             if waited > 2 * self._options.predecessor_seconds:
                 raise PostgresError(
                     f"PostgreSQL process {processes[0]} still uses {cluster.path}: end it and start again"
@@ -175,7 +175,7 @@ class EmbeddedPostgres:
             now = time.monotonic()
             if now - reported > self._options.progress_seconds:
                 reported = now
-                self._say(
+                self._announce(
                     f"PostgreSQL is still starting after {now - began:.0f} s: {self._last_event(written)}"
                 )
             await asyncio.sleep(_POLL_SECONDS)

@@ -10,7 +10,7 @@ from typing import Protocol
 from taskyard_standalone.errors import ServiceError, StandaloneError
 from taskyard_standalone.process import Child
 
-Say = Callable[[str], None]
+Announce = Callable[[str], None]
 
 
 class Part(Protocol):
@@ -46,26 +46,26 @@ class RestartBudget:
         return float(self.first_delay * 2 ** (len(self._ends) - 1))
 
 
-async def keep_alive(part: Part, budget: RestartBudget, say: Say) -> None:
+async def keep_alive(part: Part, budget: RestartBudget, announce: Announce) -> None:
     """Restarts `part` whenever it ends; raises ServiceError when it ends too often."""
     while True:
         how: str | None = await part.ended()
         while how is not None:
-            how = await _restart(part, how, budget, say)
+            how = await _restart(part, how, budget, announce)
 
 
-async def _restart(part: Part, how: str, budget: RestartBudget, say: Say) -> str | None:
+async def _restart(part: Part, how: str, budget: RestartBudget, announce: Announce) -> str | None:
     """Starts `part`, which ended as `how` says, once more; returns why that failed, or None."""
     delay = budget.delay(time.monotonic())
     if delay is None:
         raise ServiceError(f"{part.name} keeps ending, {budget.limit} restarts did not help: {how}")
-    say(f"{part.name} ended unexpectedly ({how}), starting it again in {delay:.1f} s")
+    announce(f"{part.name} ended unexpectedly ({how}), starting it again in {delay:.1f} s")
     await asyncio.sleep(delay)
     try:
         await part.start()
     except StandaloneError as error:
         return str(error)
-    say(f"{part.name} is back")
+    announce(f"{part.name} is back")
     return None
 
 

@@ -23,7 +23,7 @@ from taskyard_standalone.settings import (
     TASKDB_METRICS_PORT,
     UpSettings,
 )
-from taskyard_standalone.supervision import Part, RestartBudget, Say, keep_alive
+from taskyard_standalone.supervision import Announce, Part, RestartBudget, keep_alive
 
 _ROTATE_SECONDS = 30.0
 
@@ -39,10 +39,10 @@ class Addresses:
 class Yard:
     """Starts the parts in order, keeps them alive, and stops them in the reverse order."""
 
-    def __init__(self, settings: UpSettings, data: DataDirectory, say: Say) -> None:
+    def __init__(self, settings: UpSettings, data: DataDirectory, announce: Announce) -> None:
         self._settings = settings
         self._data = data
-        self._say = say
+        self._announce = announce
         self._database_ready = asyncio.Event()
         self.parts: list[Part] = []
 
@@ -60,7 +60,9 @@ class Yard:
     async def keep(self) -> None:
         """Restarts what ends; raises StandaloneError when a part cannot be kept alive."""
         keepers = [
-            asyncio.ensure_future(keep_alive(part, RestartBudget(self._settings.restart_limit), self._say))
+            asyncio.ensure_future(
+                keep_alive(part, RestartBudget(self._settings.restart_limit), self._announce)
+            )
             for part in self.parts
         ]
         keepers.append(asyncio.ensure_future(self._rotate_logs()))
@@ -76,7 +78,7 @@ class Yard:
         while self.parts:
             part = self.parts.pop()
             await part.stop(hurry)
-            self._say(f"  {part.name} stopped")
+            self._announce(f"  {part.name} stopped")
 
     async def _claim_addresses(self) -> Addresses:
         host = self._settings.host
@@ -91,7 +93,7 @@ class Yard:
             self._database_ready.set()
             return self._settings.database_url, database
         options = PostgresOptions(user=self._settings.postgres_user)
-        postgres = EmbeddedPostgres(self._data, options, self._say)
+        postgres = EmbeddedPostgres(self._data, options, self._announce)
         self._database_ready = postgres.ready
         await self._start_part(postgres, lambda: f"{postgres.version}, psql '{postgres.url()}'")
         return postgres.url(), await inspect(postgres.url())
@@ -138,7 +140,7 @@ class Yard:
         self._report(part.name, f"{describe()} ({time.monotonic() - began:.1f} s)")
 
     def _report(self, name: str, text: str) -> None:
-        self._say(f"  {name:<11} {text}")
+        self._announce(f"  {name:<11} {text}")
 
     def _write_context(self, addresses: Addresses, keys: DevelopmentKeys) -> None:
         values = {

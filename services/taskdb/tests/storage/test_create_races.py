@@ -155,7 +155,7 @@ async def test_poisoned_item_among_999_fails_alone(
         assert await rows(pools[0], f"SELECT count(*) FROM {table}") == [(999,)]
 
 
-async def test_item_whose_lock_is_not_to_be_had_fails_alone(database_url: str, make_task: MakeTask) -> None:
+async def test_item_whose_lock_times_out_fails_alone(database_url: str, make_task: MakeTask) -> None:
     pool = Pool(database_url, PoolOptions(lock_timeout=PoolOptions.lock_timeout / 20))
     await pool.open()
     creator = TaskCreator(pool, ClassCache(pool), lambda written: None)

@@ -148,7 +148,7 @@ async def promote_too(quiet: RunningTaskDb, name: str) -> None:
         await quiet.execute(sql, task_id(name))
 
 
-async def test_the_second_of_two_queued_holders_waits_again(
+async def test_the_second_of_two_queued_holders_is_requeued_as_a_waiter(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller
 ) -> None:
     names = await yard.create(2, slot="one")

@@ -74,7 +74,7 @@ def random_id() -> str:
     return f"{Random().getrandbits(64):x}"
 
 
-async def tell(pool: Pool, *reports: Report) -> list[Outcome]:
+async def report_runs(pool: Pool, *reports: Report) -> list[Outcome]:
     return await ReportWriter(pool, Bus(), lambda old, new: new).apply(reports)
 
 
@@ -88,7 +88,7 @@ async def another_generation_is_refused(pool: Pool) -> None:
     (report,) = await claim(pool)
     for change in (1, -1):
         forged = report._replace(generation=report.generation + change)
-        outcomes = await tell(pool, forged._replace(kind=ReportKind.STARTED), forged)
+        outcomes = await report_runs(pool, forged._replace(kind=ReportKind.STARTED), forged)
         assert not any(isinstance(outcome, Applied) for outcome in outcomes)
         assert await phase_of(pool, report.key) is Phase.SCHEDULED
 
@@ -97,7 +97,7 @@ async def another_lease_id_is_refused(pool: Pool) -> None:
     await make(pool)
     (report,) = await claim(pool)
     forged = report._replace(lease_id=report.lease_id ^ 1)
-    outcomes = await tell(pool, forged._replace(kind=ReportKind.STARTED), forged)
+    outcomes = await report_runs(pool, forged._replace(kind=ReportKind.STARTED), forged)
     assert not any(isinstance(outcome, Applied) for outcome in outcomes)
     assert await phase_of(pool, report.key) is Phase.SCHEDULED
 
@@ -109,7 +109,7 @@ async def an_ended_task_is_not_overwritten(pool: Pool) -> None:
     async with pool.transaction() as tx:
         await tx.execute("UPDATE tasks SET phase = 13, end_time = now()")
     with contextlib.suppress(TaskyardError):
-        await tell(pool, report._replace(kind=ReportKind.STARTED), report)
+        await report_runs(pool, report._replace(kind=ReportKind.STARTED), report)
     async with pool.transaction() as tx:
         assert await tx.fetch("SELECT phase FROM tasks") == [(13,)]
 
@@ -120,7 +120,7 @@ async def a_stale_decision_is_not_written(pool: Pool) -> None:
     (report,) = await claim(pool)
     async with pool.transaction() as tx:
         stale = (await load_for_update(tx, [key])).tasks[key]
-    await tell(pool, report)
+    await report_runs(pool, report)
     late = apply(stale, report.event(), datetime.now(UTC), Random(0))
     with pytest.raises(StateMoved):
         async with pool.transaction() as tx:
@@ -165,7 +165,7 @@ async def a_waiter_that_arrives_while_the_slot_is_freed_is_promoted(pool: Pool) 
     async with pool.transaction() as tx:
         await slots.lock(tx, [("acme", "s")])
         await insert_created(tx, [created])
-        freer = asyncio.create_task(tell(pool, report))
+        freer = asyncio.create_task(report_runs(pool, report))
         await wait_for_locks(pool, 1)
     await freer
     assert [r.key[1] for r in await claim(pool)] == ["waiter"]
@@ -173,7 +173,7 @@ async def a_waiter_that_arrives_while_the_slot_is_freed_is_promoted(pool: Pool) 
 
 async def start(pool: Pool, *reports: Report) -> None:
     """Tell that these runs have started, so that their successes are plain."""
-    await tell(pool, *(report._replace(kind=ReportKind.STARTED) for report in reports))
+    await report_runs(pool, *(report._replace(kind=ReportKind.STARTED) for report in reports))
 
 
 async def a_waiter_that_arrives_during_a_plain_success_is_promoted(pool: Pool) -> None:
@@ -186,7 +186,7 @@ async def a_waiter_that_arrives_during_a_plain_success_is_promoted(pool: Pool) -
     async with pool.transaction() as tx:
         await slots.lock(tx, [("acme", "s")])
         await insert_created(tx, [created])
-        freer = asyncio.create_task(tell(pool, report))
+        freer = asyncio.create_task(report_runs(pool, report))
         await wait_for_locks(pool, 1)
     await freer
     assert [r.key[1] for r in await claim(pool)] == ["waiter"]
@@ -199,7 +199,7 @@ async def a_slot_that_another_task_heads_is_left_to_it(pool: Pool) -> None:
     await start(pool, report)
     async with pool.transaction() as tx:
         await tx.execute("UPDATE slots SET head_task_id = 'other'")
-    await tell(pool, report)
+    await report_runs(pool, report)
     async with pool.transaction() as tx:
         assert await tx.fetch("SELECT slot, head_task_id FROM slots") == [("s", "other")]
 
@@ -213,13 +213,13 @@ async def freer_and_creator_lock_slots_in_one_order(pool: Pool) -> None:
     ]
     async with pool.transaction() as tx:
         await insert_created(tx, made)
-    told = await claim(pool, 3)
-    await start(pool, *told)
-    groups = {report.key: [n] for n, report in enumerate(told)}
+    claimed = await claim(pool, 3)
+    await start(pool, *claimed)
+    groups = {report.key: [n] for n, report in enumerate(claimed)}
 
     async def free() -> None:
         async with pool.transaction() as tx:
-            await reports._complete_plain(tx, told, groups)
+            await reports._complete_plain(tx, claimed, groups)
 
     async def lock() -> None:
         async with pool.transaction() as tx:
@@ -296,7 +296,7 @@ async def one_statement_for_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     async def choose(tx: Tx, free: object) -> list[TaskState]:
         return chosen
 
-    async def nobody(tx: Tx, keys: object) -> bool:
+    async def no_waiters(tx: Tx, keys: object) -> bool:
         return False
 
     real = slots.lock
@@ -308,7 +308,7 @@ async def one_statement_for_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(slots, "lock", first_real_then_mutated)
     monkeypatch.setattr(slots, "choose", choose)
-    monkeypatch.setattr(slots, "have_waiters", nobody)
+    monkeypatch.setattr(slots, "have_waiters", no_waiters)
 
 
 def no_second_look_at_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +403,7 @@ def _unguarded(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-async def test_the_guards_hold(pool: Pool, scenario: Scenario) -> None:
+async def test_every_guard_holds(pool: Pool, scenario: Scenario) -> None:
     await scenario(pool)
 
 

@@ -21,18 +21,18 @@ from taskyard_taskdb.domain.words import PendingReason, Phase, TimerKind
 _DELAYS = (PendingReason.DELAYED, PendingReason.BACKOFF)
 
 
-def effects(before: TaskState | None, after: TaskState, told: Sequence[Effect]) -> tuple[Effect, ...]:
+def effects(before: TaskState | None, after: TaskState, recorded: Sequence[Effect]) -> tuple[Effect, ...]:
     """Everything to write beside the rows of task and lease, in the order of the locks; `told` by the rows.
 
     `before` is None for a new task.
     """
-    if before is after and not told:
+    if before is after and not recorded:
         return ()
     left, entered = _queue(before, after)
     ended = after.phase.terminal and not (before and before.phase.terminal)
     timers = [ClearTimers()] if ended else _timers(before, after)
     webhook = (CallWebhook(),) if ended and after.policy.has_callback else ()
-    return (*left, *told, *entered, *timers, *_slot(before, after), *webhook)
+    return (*left, *recorded, *entered, *timers, *_slot(before, after), *webhook)
 
 
 def _queue(before: TaskState | None, after: TaskState) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:

@@ -47,10 +47,10 @@ class Draft:
         """Adds a write that does not follow from the states."""
         self.effects.append(effect)
 
-    def clamp(self, told: datetime | None) -> datetime:
+    def clamp(self, reported: datetime | None) -> datetime:
         """A holder's time, forced into the span of its run that has passed: [start or claim, now]."""
         earliest = self.lease.start_time or self.lease.schedule_time
-        return self.now if told is None else min(max(told, earliest), self.now)
+        return self.now if reported is None else min(max(reported, earliest), self.now)
 
     def end_run(
         self, state: RunState, end: datetime, exit_code: int | None = None, error: RunError | None = None
@@ -60,8 +60,8 @@ class Draft:
             return
         self.emit(EndRun(self.task.generation, self.lease.lease_id, state, end, exit_code, error))
         self.exit_code = exit_code
-        told = {} if exit_code is None else {"exit_code": exit_code}
-        self.set(lease=None, **told)
+        result = {} if exit_code is None else {"exit_code": exit_code}
+        self.set(lease=None, **result)
 
     def queue(self) -> None:
         """Makes the task claimable from now on."""

@@ -21,7 +21,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim(Event):
+class Claimed(Event):
     """A runner takes a claimable task; `claim_request_id` recognises repeats of the call."""
 
     runner_id: str

@@ -44,8 +44,10 @@ class TaskPolicy:
 
     def pack(self) -> bytes | None:
         """What differs from the defaults, for a column; None for the default policy, which costs nothing."""
-        told = {f.name: _plain(value) for f in fields(self) if (value := getattr(self, f.name)) != f.default}
-        return json.dumps(told, sort_keys=True, separators=(",", ":")).encode() if told else None
+        changed = {
+            f.name: _plain(value) for f in fields(self) if (value := getattr(self, f.name)) != f.default
+        }
+        return json.dumps(changed, sort_keys=True, separators=(",", ":")).encode() if changed else None
 
 
 DEFAULT_POLICY = TaskPolicy()
@@ -56,8 +58,8 @@ def unpack(packed: bytes | None) -> TaskPolicy:
     """The policy that `pack` wrote."""
     if not packed:
         return DEFAULT_POLICY
-    told: dict[str, Any] = {name: _READ[name](value) for name, value in json.loads(packed).items()}
-    return TaskPolicy(**told)
+    values: dict[str, Any] = {name: _READ[name](value) for name, value in json.loads(packed).items()}
+    return TaskPolicy(**values)
 
 
 def _plain(value: object) -> object:

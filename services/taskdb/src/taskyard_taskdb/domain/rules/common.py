@@ -11,12 +11,12 @@ def in_phases(*phases: Phase) -> frozenset[Phase]:
     return frozenset(phases)
 
 
-def asked_to_cancel(draft: Draft, event: Event) -> bool:
+def cancel_requested(draft: Draft, event: Event) -> bool:
     """Whether a cancel was acknowledged; after it no new attempt starts."""
     return draft.task.requested is Action.CANCEL
 
 
-def asked_to_pause(draft: Draft, event: Event) -> bool:
+def pause_requested(draft: Draft, event: Event) -> bool:
     """Whether a pause has been asked for."""
     return draft.task.requested is Action.PAUSE
 

@@ -7,7 +7,7 @@ from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.draft import Draft, run_deadline, take_details
 from taskyard_taskdb.domain.event import (
     CheckpointStored,
-    Claim,
+    Claimed,
     Event,
     Failed,
     HolderEvent,
@@ -33,7 +33,7 @@ def claimable(draft: Draft, event: Event) -> bool:
     return draft.task.claimable
 
 
-def claim(draft: Draft, event: Claim) -> None:
+def claim(draft: Draft, event: Claimed) -> None:
     """Grants the lease of the next generation; a former, expired one becomes a lost run."""
     draft.end_run(RunState.LOST, draft.now)
     lease = LeaseState(
@@ -161,7 +161,7 @@ def reconnect(draft: Draft, event: HolderReturned) -> None:
 
 ROWS = (
     Row(
-        "claim", (Claim,), frozenset({Phase.PENDING, Phase.REDISTRIBUTING}), Phase.SCHEDULED,
+        "claim", (Claimed,), frozenset({Phase.PENDING, Phase.REDISTRIBUTING}), Phase.SCHEDULED,
         Word.TASK_SCHEDULED, "S",
         "claimable: generation + 1, lease granted; an expired one becomes a lost run", claimable, claim,
         sql=("insert_claimed_leases", "end_expired_leases"), also_python=False,

@@ -14,7 +14,7 @@ from taskyard_taskdb.domain.event import (
     RunnerLost,
 )
 from taskyard_taskdb.domain.row import Act, Row
-from taskyard_taskdb.domain.rules.common import asked_to_cancel, asked_to_pause, both, in_phases, pin
+from taskyard_taskdb.domain.rules.common import both, cancel_requested, in_phases, pause_requested, pin
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason, RunnerLostPolicy, RunState
 
@@ -83,8 +83,8 @@ def end_lease(draft: Draft, event: Event) -> None:
         take_details(draft, event)
         end = draft.clamp(event.time)
     if isinstance(event, Released):
-        told = {"reason": event.reason.name, "message": event.message}
-        draft.details = {key: value for key, value in told.items() if value}
+        details = {"reason": event.reason.name, "message": event.message}
+        draft.details = {key: value for key, value in details.items() if value}
     elif isinstance(event, RunnerLost):
         draft.details = {"reason": event.cause.name}
     draft.end_run(ended_state(event), end)
@@ -187,11 +187,11 @@ GIVEN_UP = (*LOST, Released, CancelledByHolder)
 ROWS = (
     Row(
         "lease_end_cancelled", (*LOST, Released), SCHEDULED | RUNNING, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R,T", "cancel asked for", both(asked_to_cancel, ended), cancel,
+        Word.TASK_CANCELLED, "R,T", "cancel asked for", both(cancel_requested, ended), cancel,
     ),
     Row(
         "lease_end_paused", GIVEN_UP, SCHEDULED, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "pause asked for", both(asked_to_pause, ended), hold,
+        Word.TASK_PAUSED, "R,T", "pause asked for", both(pause_requested, ended), hold,
     ),
     Row(
         "give_back", GIVEN_UP, SCHEDULED, Phase.PENDING,
@@ -206,7 +206,7 @@ ROWS = (
     Row(
         "run_end_paused", (*LOST, Released), RUNNING, Phase.PAUSED,
         Word.TASK_PAUSED, "R,T", "pause asked for; a lost runner counts, and must not be one too many",
-        both(asked_to_pause, ended, survives), hold,
+        both(pause_requested, ended, survives), hold,
     ),
     Row(
         "lose", LOST, RUNNING, Phase.REDISTRIBUTING,
@@ -225,7 +225,7 @@ ROWS = (
     ),
     Row(
         "release_late_cancelled", (Released,), REDISTRIBUTING, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R", "cancel asked for", asked_to_cancel, cancel,
+        Word.TASK_CANCELLED, "R", "cancel asked for", cancel_requested, cancel,
     ),
     Row(
         "release_late", (Released,), REDISTRIBUTING, None,

@@ -16,11 +16,11 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.row import Act, Row
 from taskyard_taskdb.domain.rules.common import (
-    asked_to_cancel,
-    asked_to_pause,
     both,
+    cancel_requested,
     held_back,
     in_phases,
+    pause_requested,
     pin,
 )
 from taskyard_taskdb.domain.task import RunError
@@ -194,7 +194,7 @@ TIMEOUT = (TimedOut, DeadlinePassed)
 ROWS = (
     Row(
         "succeed_restart_paused", (Succeeded,), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R", "restart ALWAYS, pause asked for", both(restarts, asked_to_pause),
+        Word.TASK_PAUSED, "R", "restart ALWAYS, pause asked for", both(restarts, pause_requested),
         renew_and_pause,
     ),
     Row(
@@ -209,7 +209,7 @@ ROWS = (
     ),
     Row(
         "cancel_confirmed", (CancelledByHolder,), SCHEDULED | STARTED, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R", "cancel asked for: the holder has complied", asked_to_cancel, stop,
+        Word.TASK_CANCELLED, "R", "cancel asked for: the holder has complied", cancel_requested, stop,
     ),
     Row(
         "deadline_stale", (DeadlinePassed,), in_phases(Phase.REDISTRIBUTING), None,
@@ -225,7 +225,7 @@ ROWS = (
     ),
     Row(
         "fail_cancelled", (Failed, *TIMEOUT), STARTED, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R,T", "cancel asked for: no retry", asked_to_cancel, end_as(Phase.CANCELLED),
+        Word.TASK_CANCELLED, "R,T", "cancel asked for: no retry", cancel_requested, end_as(Phase.CANCELLED),
     ),
     Row(
         "fail", (Failed, CancelledByHolder), STARTED, Phase.FAILED,
@@ -238,7 +238,7 @@ ROWS = (
     ),
     Row(
         "retry_paused", (Failed, CancelledByHolder, *TIMEOUT), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "retries left, pause asked for", both(asked_to_pause, budget_left),
+        Word.TASK_PAUSED, "R,T", "retries left, pause asked for", both(pause_requested, budget_left),
         charge_and_pause,
     ),
     Row(

@@ -19,11 +19,11 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.row import Row
 from taskyard_taskdb.domain.rules.common import (
-    asked_to_cancel,
-    asked_to_pause,
     both,
+    cancel_requested,
     held_back,
     in_phases,
+    pause_requested,
     pin,
 )
 from taskyard_taskdb.domain.task import RequestedAction
@@ -65,7 +65,7 @@ def sooner(draft: Draft, event: CancelRequested | Replaced) -> bool:
     return action is None or action.action is Action.PAUSE or draft.now + event.grace < action.deadline
 
 
-def ask_to_cancel(draft: Draft, event: CancelRequested | Replaced) -> None:
+def request_cancel(draft: Draft, event: CancelRequested | Replaced) -> None:
     """Asks the holder to stop the run."""
     ask(draft, event, Action.CANCEL, event.grace)
 
@@ -82,7 +82,7 @@ def pause_now(draft: Draft, event: PauseRequested) -> None:
     draft.pause()
 
 
-def ask_to_pause(draft: Draft, event: PauseRequested) -> None:
+def request_pause(draft: Draft, event: PauseRequested) -> None:
     """Asks the holder to checkpoint and give the lease back."""
     ask(draft, event, Action.PAUSE, event.grace)
 
@@ -205,9 +205,9 @@ ROWS = (
         Word.TASK_CANCELLED, "U", "nobody holds it: at once", no_lease, cancel_now,
     ),
     Row(
-        "ask_cancel", CANCEL, HELD, None,
+        "request_cancel", CANCEL, HELD, None,
         Word.TASK_CANCEL_REQUESTED, "U", "leased: the holder is asked; no new attempt starts from here on",
-        sooner, ask_to_cancel,
+        sooner, request_cancel,
     ),
     Row(
         "cancel_repeated", CANCEL, HELD | {Phase.CANCELLED}, None,
@@ -219,12 +219,12 @@ ROWS = (
     ),
     Row(
         "pause_repeated", (PauseRequested,), LEASED, None,
-        None, "U", "asked for before", asked_to_pause,
+        None, "U", "asked for before", pause_requested,
     ),
     Row(
-        "ask_pause", (PauseRequested,), LEASED, None,
+        "request_pause", (PauseRequested,), LEASED, None,
         Word.TASK_PAUSE_REQUESTED, "U", "not external, no cancel asked for: the holder is asked",
-        can_pause, ask_to_pause,
+        can_pause, request_pause,
     ),
     Row(
         "paused_already", (PauseRequested,), in_phases(Phase.PAUSED), None,
@@ -236,14 +236,14 @@ ROWS = (
     ),
     Row(
         "withdraw_pause", (ResumeRequested,), LEASED, None,
-        Word.TASK_RESUMED, "U", "pause asked for, not yet in effect: withdrawn", asked_to_pause, withdraw,
+        Word.TASK_RESUMED, "U", "pause asked for, not yet in effect: withdrawn", pause_requested, withdraw,
     ),
     Row(
         "resume_repeated", (ResumeRequested,), LIVE - {Phase.PAUSED}, None,
         None, "U", "not paused",
     ),
     Row(
-        "retry_asked", (RetryRequested,), TERMINAL - {Phase.SUCCEEDED}, Phase.PENDING,
+        "retry_requested", (RetryRequested,), TERMINAL - {Phase.SUCCEEDED}, Phase.PENDING,
         Word.TASK_RETRIED, "U", "budgets and total_timeout start anew", act=retry,
     ),
     Row(
@@ -266,11 +266,11 @@ ROWS = (
     Row(
         "force_cancel", (ActionDeadlinePassed,), HELD, Phase.CANCELLED,
         Word.TASK_CANCELLED, "T", "cancel asked for, its deadline has passed",
-        both(overdue, asked_to_cancel), force_cancel,
+        both(overdue, cancel_requested), force_cancel,
     ),
     Row(
         "force_pause", (ActionDeadlinePassed,), LEASED, Phase.PAUSED,
         Word.TASK_PAUSED, "T", "pause asked for, its deadline has passed",
-        both(overdue, asked_to_pause), force_pause,
+        both(overdue, pause_requested), force_pause,
     ),
 )  # fmt: skip
