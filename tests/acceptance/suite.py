@@ -68,7 +68,7 @@ class Suite:
         self._ready.set()
 
     def until_ready(self) -> Suite:
-        """Returns once everything serves; fails with what `up` said otherwise."""
+        """Returns once everything serves; otherwise fails with the output of `up`."""
         in_time = self._ready.wait(START_SECONDS)
         output = self.output()
         assert in_time and "Ready" in output, f"taskyard up did not get ready:\n{output}{self.logs()}"
@@ -140,7 +140,7 @@ class Suite:
 
 
 def until_open(gate: Path) -> tuple[str, ...]:
-    """A command that says before, runs until the file is there, and says after."""
+    """A command that prints "before", waits until the file exists, and prints "after"."""
     return ("sh", "-c", f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after")
 
 

@@ -142,7 +142,7 @@ def test_tenants_are_made_changed_and_deleted(suite: Suite) -> None:
     assert suite.cli("tenants", "update", tenant).code == 2
     assert suite.cli("tenants", "create", tenant, "--tier", "free").code == 1
     refused = suite.cli("tenants", "delete", tenant)
-    assert refused.code == 130, "without a terminal nobody can say yes"
+    assert refused.code == 130, "without a terminal nothing can be confirmed"
     assert suite.done("tenants", "delete", tenant, "--yes") == f"{tenant}  deleted\n"
     assert suite.cli("tenants", "show", tenant).code == 5
 

@@ -1,4 +1,4 @@
-"""Many tasks by one command, and files that say what there should be, against the real suite."""
+"""Commands for many tasks, and files of resources, against the real suite."""
 
 import json
 import os
@@ -21,7 +21,7 @@ VOLUME = int(os.environ.get("TASKYARD_VOLUME", "3000"))
 # Longest time of 100,000 creates on two cores, with the start of the command and its bar.
 CREATE_SECONDS = 15.0
 IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What a list may need beyond one page of a thousand, whatever its length.
+# The memory that a list of any length may need beyond one page of a thousand.
 LIST_GROWTH_MB = 60
 
 
@@ -189,7 +189,7 @@ def test_many_tasks_are_created_with_a_bar_and_listed_without_growing_memory(sui
     assert some[1] - few[1] < LIST_GROWTH_MB
     with timed(f"cancelling {VOLUME:,}"):
         assert suite.cli("cancel", "--filter", of(m)).err == f"{VOLUME} tasks.\n"
-    # Asked for by name, the machine is there for nothing else.
+    # `make volume` runs alone on the machine.
     assert "TASKYARD_VOLUME" not in os.environ or creating.seconds < VOLUME * CREATE_SECONDS / 100_000
 
 
@@ -202,7 +202,7 @@ class Timed:
 
 @contextmanager
 def timed(what: str) -> Iterator[Timed]:
-    """Tells what is being done and how long it took; `make volume` shows it as it happens."""
+    """Prints a step and its duration; `make volume` shows the lines as they are printed."""
     print(f"{what} …", end=" ", flush=True)
     began = time.monotonic()
     timed = Timed()

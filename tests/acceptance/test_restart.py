@@ -22,7 +22,7 @@ def suite() -> Iterator[Suite]:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
-    """A file that is not there yet; the task goes on once it is."""
+    """A file that does not exist yet; the task continues once it does."""
     return tmp_path / "open"
 
 

@@ -1,4 +1,4 @@
-"""`taskyard up` from the command line: detached, found again, stopped; and told in one line what is wrong."""
+"""`taskyard up` from the command line: detached, found again, stopped; its errors are one line."""
 
 import subprocess
 import tempfile

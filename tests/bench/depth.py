@@ -1,4 +1,4 @@
-"""The hot path of taskdb in a database that has lived long, and beside a snapshot that is held open."""
+"""The hot path of taskdb in an old database, and while a snapshot is held open."""
 
 import asyncio
 import time

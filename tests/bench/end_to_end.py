@@ -41,7 +41,7 @@ class FastRunnerProcess:
     process: asyncio.subprocess.Process
 
     async def seen(self) -> dict[str, Any]:
-        """What it saw, once it has completed all it was asked for."""
+        """Its observations, once it has completed the requested tasks."""
         assert self.process.stdout is not None
         line = await self.process.stdout.readline()
         found: dict[str, Any] = json.loads(line)

@@ -33,7 +33,7 @@ FREED = 100
 # What a runner has, and what a task of every fifth class needs of it: more than is free on a busy runner, so
 # that such lanes are passed over and runners held back for them.
 CPUS, LARGE = 10_000, 4_000
-# Every so many ticks taskdb tells the use of tenants, which are ranked anew then.
+# The number of ticks between two messages of taskdb with the usage of tenants, which are then ranked anew.
 TELLS, TOLD = 40, 1000
 
 
@@ -44,7 +44,7 @@ def resident_mb() -> float:
 
 
 def fill(board: LaneBoard, tenants: int, classes: int) -> None:
-    """Every tenant has work in every class, as WatchQueue tells it; a tenth of the classes match nobody."""
+    """Queue every class for every tenant, as WatchQueue does; a tenth of the classes match no runner."""
     rng = random.Random(1)
     step = lease_service_pb2.WatchQueueResponse(full=True)
     for class_id in range(classes):
@@ -69,7 +69,7 @@ def fill(board: LaneBoard, tenants: int, classes: int) -> None:
 
 
 def add_usage(board: LaneBoard, rng: random.Random, tenants: int) -> None:
-    """What tenants use, as taskdb tells it of those that hold something."""
+    """The usage of tenants that hold leases, as taskdb publishes it."""
     step = lease_service_pb2.WatchQueueResponse()
     for number in rng.sample(range(tenants), min(TOLD, tenants)):
         added = step.tenants.add(tenant=f"tenant-{number}", weight=WEIGHTS[number % 4], claimable_count=-1)

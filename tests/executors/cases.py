@@ -15,7 +15,7 @@ from tests.executors.kinds import Kind
 
 @pytest.mark.asyncio(loop_scope="module")
 class ExecutorCases:
-    """Subclassed once per kind, which says what to run; the cases have their names in the table."""
+    """Subclassed once per kind, which provides the tasks; the table has a column per case."""
 
     kind: ClassVar[Kind]
 

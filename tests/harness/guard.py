@@ -20,7 +20,7 @@ TOO_LARGE = 97
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A worker whose controller is gone has nobody to report to.
+    # A worker without a controller cannot report results.
     if hasattr(config, "workerinput"):
         end_with_parent()
     threading.Thread(target=_guard, args=(os.dup(2),), daemon=True).start()

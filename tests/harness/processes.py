@@ -20,7 +20,7 @@ START_SECONDS = 90.0
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
+    """A loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -44,7 +44,7 @@ class Service:
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, wait: bool = True, **environment: str) -> Service:
-        """Start it and wait until it says SERVING; `environment` is added for this start only."""
+        """Start it and wait until its health is SERVING; `environment` is added for this start only."""
         assert self.process is None or self.process.poll() is not None, f"{self.module} runs already"
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("TASKYARD_", "OTEL_"))}
         with self.log.open("ab") as log:
@@ -103,7 +103,7 @@ class Service:
             time.sleep(0.01)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         os.kill(self.pid, signal.SIGCONT)
 
     def terminate(self, seconds: float = 30.0) -> int:

@@ -42,7 +42,7 @@ class TcpProxy:
             self.back.clear()
 
     def lose_answers_to(self, words: bytes) -> None:
-        """Carry nothing back from the moment at which a client has said these words."""
+        """Drop all responses once a client has sent these bytes."""
         self._fatal_words = words
 
     def heal(self) -> None:
@@ -95,7 +95,7 @@ class TcpProxy:
 
 
 def _ignore(data: bytes) -> None:
-    """What is said in this direction has no consequence."""
+    """Data in this direction is not inspected."""
 
 
 async def _carry(

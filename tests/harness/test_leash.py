@@ -7,7 +7,7 @@ import psutil
 
 from tests.harness.leash import LEFT_SOMETHING, leashed, tied
 
-# Says the ids of a child that lost its parent and its session, and of itself.
+# Prints the ids of a child that lost its parent and its session, and of itself.
 STRAYS = "setsid sleep 600 & echo $!; echo $$; "
 
 

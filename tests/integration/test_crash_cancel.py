@@ -1,4 +1,4 @@
-"""taskdb killed after a cancel was committed: the next life tells its holder, no attempt follows."""
+"""taskdb killed after a cancel was committed: the next process sends it to the holder, no attempt follows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cancelled(assignment: Assignment) -> lease_pb2.RunReport:
 
 
 def cancel_verdicts(verdicts: object) -> set[str]:
-    """The tasks that the holder is told to cancel; it is told nothing else."""
+    """The tasks of the cancel verdicts that the holder received; it received no others."""
     received = list(verdicts)  # type: ignore[call-overload]
     assert {verdict.action for verdict in received} <= {lease_pb2.LEASE_ACTION_CANCEL}
     return {verdict.lease.task for verdict in received}
@@ -50,7 +50,7 @@ async def test_a_cancel_committed_before_a_crash_reaches_the_holder_and_the_outc
     await taskdb.start()
 
     assert cancel_verdicts((await yard.renew(runner)).verdicts) == set(held)
-    # The agent comes back with a new stream: it is told again.
+    # The agent reconnects with a new stream and receives the verdicts again.
     _, opened = await yard.hello(runner, held=[a.lease for a in claimed.values()])
     assert cancel_verdicts(opened.verdicts) == set(held)
     assert not (await yard.claim(runner)).assignments

@@ -54,7 +54,7 @@ async def write(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef, sequence: int
 
 
 async def read(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef) -> tuple[int, bytes]:
-    """The checkpoint from which the holder of this lease goes on."""
+    """The checkpoint from which the holder of this lease resumes."""
     request = lease_service_pb2.ReadLeasedCheckpointRequest(runner_id="runner-1", lease=lease)
     answers = [answer async for answer in taskdb.leases.ReadLeasedCheckpoint(request)]
     return answers[0].checkpoint.sequence, b"".join(answer.data for answer in answers)
@@ -106,7 +106,7 @@ async def test_the_attempt_after_an_interrupted_checkpoint_starts_from_the_ackno
     await taskdb.killed()
     await taskdb.expire_leadership()
     await taskdb.start()
-    # The workload has not survived either: nobody repeats the checkpoint.
+    # The workload was killed too: no one repeats the checkpoint.
     await yard.report(runner, failed(claimed))
     await taskdb.until("SELECT count(*) = 1 FROM queue")
     (second,) = (await yard.claim(runner)).assignments

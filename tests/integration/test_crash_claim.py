@@ -1,4 +1,4 @@
-"""taskdb killed after a claim was committed: its repeat finds it, or the first lease gives it back."""
+"""taskdb killed after a claim was committed: its repeat returns it, or its first lease expires."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_tasks_claimed_just_before_a_crash_are_claimed_again_and_no_attemp
         ).assignments
         assert {a.lease.task.rpartition("/")[2]: a.lease.lease_id for a in again} == leased
         assert {(a.lease.generation, a.attempt) for a in again} == {(1, 1)}
-    # Nobody asks for the other's: their first lease ends and they come back.
+    # The other runner does not repeat its claim: the first leases expire and the tasks are requeued.
     await taskdb.until("SELECT count(*) = 2 FROM queue")
     other, _ = await yard.hello("other")
     returned = (await yard.claim(other)).assignments

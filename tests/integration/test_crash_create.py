@@ -26,7 +26,7 @@ async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTas
 
 
 def request(request_id: str, slot: str = "") -> Request:
-    """A create whose payload nobody could make up."""
+    """A create with a random payload."""
     execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="true"))
     payload = common_pb2.Payload(raw=os.urandom(2000), content_type="application/octet-stream")
     spec = task_pb2.TaskSpec(execution=execution, payload=payload, slot=slot)

@@ -1,4 +1,4 @@
-"""A leader frozen for longer than its term: another replica goes on, and it writes nothing more."""
+"""A leader frozen for longer than its term: another replica takes over, and it writes nothing more."""
 
 from __future__ import annotations
 

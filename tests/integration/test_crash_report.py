@@ -1,4 +1,4 @@
-"""taskdb killed around reports: an outcome is stored once, whatever its reporter got to know."""
+"""taskdb killed around reports: an outcome is stored once, whatever response its reporter got."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ async def test_reports_interrupted_by_a_crash_are_applied_once_when_repeated(
     assert [r.duplicate for r in results] == [n in known for n in range(len(reports))]
     again = await yard.report(runner, *reports)
     assert [r.duplicate for r in again] == [True] * len(reports)
-    # A repeated start is answered with the phase that the task has by now.
+    # A repeated start is answered with the current phase of the task.
     assert [r.phase for r in again[1:]] == phases[1:]
     assert [r.phase for r in results[1:]] == phases[1:]
 
     runs = await taskdb.rows("SELECT task_id, generation, attempt, state FROM ended_runs")
     states = {f"tenants/default/tasks/{task_id}": tuple(rest) for task_id, *rest in runs}
     assert len(runs) == len(states) == len(names), "every run is recorded once"
-    # Generation, attempt, and the state: 3 succeeded, 4 failed, 8 given back.
+    # Generation, attempt, and the state: 3 succeeded, 4 failed, 8 released.
     ended = [(1, 1, 3), (1, 1, 3), (1, 1, 4), (1, 1, 4), (1, 0, 8), (1, 1, 3)]
     assert [states[name] for name in names] == ended
     assert (await yard.task(names[0])).status.result.output.raw == b"42"
     flaked = await yard.task(names[2])
     assert (flaked.status.attempt, flaked.status.retry_count) == (1, 1)
-    # The slot went to the waiter once, and what was given back is claimable again; nothing else is.
+    # The slot went to the waiter once, and the released task is claimable again; no other is.
     waiter_id = waiter.rpartition("/")[2]
     assert await taskdb.rows("SELECT head_task_id FROM slots") == [(waiter_id,)]
     promoted = await taskdb.rows(f"SELECT version FROM changes WHERE resource_id = '{waiter_id}' ORDER BY id")

@@ -51,7 +51,7 @@ def request(request_id: str) -> task_service_pb2.CreateTaskRequest:
 
 
 async def create(taskdb: CrashingTaskDb, request_id: str, timeout: float) -> str | TaskyardError:
-    """The name of the task, or what the caller was told instead."""
+    """The name of the task, or the error that the caller got."""
     try:
         answer = await taskdb.tasks.CreateTask(request(request_id), timeout=timeout)
     except TaskyardError as error:
@@ -71,7 +71,7 @@ async def repeat(taskdb: CrashingTaskDb, request_id: str) -> str:
 
 
 async def call_in_vain(taskdb: CrashingTaskDb) -> None:
-    """Twenty creates of which each caller hears that it cannot be known what became of them."""
+    """Twenty creates whose callers all get an error with undetermined outcome."""
     calls = [asyncio.create_task(create(taskdb, f"cut-{n}", OUTAGE_SECONDS / 2)) for n in range(20)]
     responses = await asyncio.gather(*calls)
     assert all(isinstance(one, TaskyardError) and one.code in UNKNOWN for one in responses), responses

@@ -210,7 +210,7 @@ async def test_slot_whose_head_waits_itself(place: Tenancy) -> None:
     response = await place.explain(task)
     assert closed(response) == ["SLOT"]
     assert "has not started" in response.summary and "see what" in gate(response).remedy
-    assert closed(await place.explain(head)) == ["RUNNER"], "which tells what the head waits for"
+    assert closed(await place.explain(head)) == ["RUNNER"], "the explanation of the head names its gate"
     await place.client.cancel(head)
     await place.runs(runner, task)
 

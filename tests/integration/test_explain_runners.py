@@ -159,7 +159,7 @@ async def test_runner_that_refused(place: Tenancy) -> None:
     await runner.acked(await runner.released(assignment, lease_pb2.RELEASE_REASON_UNSUPPORTED))
     await runner.connect()
     response = await place.explain(task)
-    assert closed(response) == ["RUNNER"], "a reconnect makes nobody forget what it refused"
+    assert closed(response) == ["RUNNER"], "refusals outlive a reconnect"
     assert response.runners[0].obstacle == OBSTACLES.RUNNER_OBSTACLE_REFUSED
     assert "restart its agent" in gate(response).remedy
     assert response.earliest_time == gate(response).open_time
@@ -188,7 +188,7 @@ def memory_free(runner: LinkRunner, memory_mb: int) -> link.Capacity:
 
 @pytest.mark.parametrize("scheduler", [0, 1], ids=["connected here", "connected at another scheduler"])
 async def test_runner_without_free_memory(place: Tenancy, scheduler: int) -> None:
-    """It has free places; its own word on what is free counts, whoever is asked."""
+    """It has free places; the memory it reports as free counts at every replica."""
     described = registration(4, resources=LARGE)
     runner = await place.agent(scheduler=scheduler, described=described, heartbeats=False)
     await runner.connect()
@@ -232,7 +232,9 @@ async def test_anti_affinity_on_a_runner(place: Tenancy) -> None:
     assert closed(response) == ["RUNNER"]
     assert response.runners[0].obstacle == OBSTACLES.RUNNER_OBSTACLE_AVOID
     await runner.connect()
-    assert closed(await place.explain(task)) == ["RUNNER"], "a reconnect makes nobody forget what runs there"
+    assert closed(await place.explain(task)) == ["RUNNER"], (
+        "running tasks are still counted after a reconnect"
+    )
     await runner.acked(await runner.succeeded(assignment))
     await place.runs(runner, task)
 

@@ -1,4 +1,4 @@
-"""Tasks that misbehave on a real runner under real services: only they suffer, and they say why."""
+"""Tasks that misbehave on a real runner under real services: only they fail, with the reason."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_the_result_of_a_child_that_ended_before_its_agent_was_killed_arri
     task = await client.create(script.bash('echo 42 > "$TASKYARD_RESULT_FILE"', runner_labels=own))
     await pause.reached()
     os.kill(runner.agent_pid, signal.SIGKILL)
-    # The next agent comes to the same step.
+    # The next agent reaches the same step.
     await pause.reached()
     await pause.proceed()
     done = await client.wait(task, timeout=PATIENCE)
@@ -170,7 +170,7 @@ async def test_children_end_with_their_killed_runner_and_its_tasks_run_elsewhere
     assert psutil.pid_exists(escaped)
     second = await start_runner()
     await start_runner(id=first.id)
-    # It has said hello, and by then the process is gone.
+    # It has sent hello; the process is gone before that.
     assert not psutil.pid_exists(escaped) or psutil.Process(escaped).status() == psutil.STATUS_ZOMBIE
     done = await client.wait(task, timeout=PATIENCE)
     assert done.phase is Phase.SUCCEEDED

@@ -36,7 +36,7 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 @asynccontextmanager
 async def crowd_of(plane: ControlPlane, count: int) -> AsyncIterator[list[LinkRunner]]:
-    """Runners that share a few connections, as the limit of open files asks for."""
+    """Runners that share a few connections, because open files are limited."""
     options = (*client_channel_options(MAX_RECEIVE_BYTES), ("grpc.use_local_subchannel_pool", 1))
     address, key = plane.schedulers[0].address, plane.keys["runner"]
     async with AsyncExitStack() as stack:

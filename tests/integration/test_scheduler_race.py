@@ -38,14 +38,14 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 @asynccontextmanager
 async def held_rows(url: str, runner_id: str) -> AsyncIterator[psycopg.AsyncConnection]:
-    """The barrier: whoever opens a session of this runner waits until the block ends."""
+    """The barrier: opening a session of this runner waits until the block ends."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute("SELECT FROM runners WHERE runner_id = %s FOR UPDATE", (runner_id,))
         yield connection
 
 
 async def waiting(url: str, count: int) -> None:
-    """Return once so many transactions of taskdb wait for a lock."""
+    """Return once `count` transactions of taskdb wait for a lock."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         async with asyncio.timeout(20):
             while True:
@@ -130,7 +130,7 @@ async def test_a_claim_whose_runner_went_to_another_scheduler_before_dispatch_ru
     async with plane.client() as client, plane.runner("runner-1", first.address) as there:
         await there.connect()
         task = await client.create(command("true", slot="only"))
-        # The claim is committed, the answer is in the first scheduler, and that stands still.
+        # The claim is committed, and the first scheduler, which has the response, is suspended.
         await asyncio.to_thread(first.wait_suspended)
         async with plane.runner("runner-1", second.address) as here:
             here.instance_id = there.instance_id
@@ -155,7 +155,7 @@ async def reconnect(runner: LinkRunner) -> None:
 
 
 async def only_one_outcome(client: Client, task_id: str) -> None:
-    """I3: at most one terminal transition, whatever was said how often."""
+    """I3: at most one terminal transition, for any number of reports."""
     runs = [run async for run in client.runs(task_id)]
     assert sum(run.state.name == "SUCCEEDED" for run in runs) == 1, runs
 

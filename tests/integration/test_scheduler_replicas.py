@@ -40,7 +40,7 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 @asynccontextmanager
 async def agents_of(plane: ControlPlane) -> AsyncIterator[list[HonestAgent]]:
-    """Agents that know both schedulers and use whichever answers."""
+    """Agents with the addresses of both schedulers, which use one that answers."""
     async with AsyncExitStack() as stack:
         agents = []
         for n in range(RUNNERS):

@@ -1,4 +1,4 @@
-"""A watch goes on where it was: after kills of taskdb, at another replica, after a crash of PostgreSQL."""
+"""A watch resumes exactly: after kills of taskdb, at another replica, after a crash of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Watcher:
 
 
 class Writer:
-    """Creates and cancels tasks, and repeats what was cut off, until it is told to stop."""
+    """Creates and cancels tasks, and repeats interrupted calls, until it is stopped."""
 
     def __init__(self, choose: Callable[[], Caller]) -> None:
         self._choose = choose

@@ -56,7 +56,7 @@ class SessionRow:
 
 
 class Store:
-    """The state and every call on it, each as one transaction at the time that `clock` says."""
+    """The state and every call on it, each as one transaction at the time of `clock`."""
 
     # The first lease ends by itself; a mutation lets it follow the session from the claim on.
     short_first_lease = True

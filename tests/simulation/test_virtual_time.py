@@ -1,4 +1,4 @@
-"""The loop in virtual time ends with its work, whatever that leaves running."""
+"""The loop in virtual time ends with its main task, even if others are left running."""
 
 import asyncio
 

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-# How often a task that is left over is told to end.
+# How often a leftover task is cancelled.
 CANCELLATIONS = 20
 
 

@@ -43,7 +43,7 @@ def required() -> set[str]:
 
 
 def spelled_out(text: str) -> set[str]:
-    """The lines that a text names; S2.12-15 stands for four of them."""
+    """The lines that a text names; S2.12-15 means four of them."""
     return {
         line
         for system, first, last in _LINE.findall(text)

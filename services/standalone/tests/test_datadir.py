@@ -1,4 +1,4 @@
-"""A data directory is ours, private, locked, and never somebody else's folder."""
+"""A data directory is ours, private, locked, and never the folder of another program."""
 
 import os
 from pathlib import Path

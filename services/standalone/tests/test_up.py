@@ -1,4 +1,4 @@
-"""`taskyard up` starts, keeps, restarts and ends everything, whoever runs it and however it is killed."""
+"""`taskyard up` starts, supervises and stops every service, for every user and after every kill."""
 
 import contextlib
 import os

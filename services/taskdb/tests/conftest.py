@@ -207,7 +207,7 @@ class RunningTaskDb:
         return await self.end(name)
 
     async def end(self, name: str) -> TaskState:
-        """The runner of a task says that it succeeded."""
+        """Reports the success of a task by its runner."""
         return await self.apply(name, lambda task, now: Succeeded(**_holder(task)))
 
     async def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:

@@ -131,7 +131,7 @@ def begin(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> Life:
 
 
 def live(rng: Random, length: int = 40, task_id: str = "t1", start: datetime = EPOCH) -> Life:
-    """A life of at most so many events; little happens after a success, so it soon ends there."""
+    """A lifecycle of at most `length` events; it usually ends soon after a success."""
     life = begin(rng, task_id, start)
     while len(life.steps) < length and not life.deleted:
         if life.task.phase is Phase.SUCCEEDED and rng.random() < 0.4:
@@ -426,6 +426,6 @@ EVERYTHING: tuple[Draw, ...] = (
 
 
 def lives(count: int, length: int = 40, first_seed: int = 0) -> Iterator[Life]:
-    """So many lives, the same ones every time."""
+    """`count` lifecycles, the same ones every time."""
     for seed in range(first_seed, first_seed + count):
         yield live(Random(seed), length)

@@ -40,7 +40,7 @@ class PostgresOptions:
     user: str | None = None
     server_arguments: tuple[str, ...] = ()
     caches: tuple[Path, ...] | None = None
-    # How long a server that outlived its supervisor may take to end by itself before it is told to.
+    # How long a server that outlived its supervisor may take to end by itself before it gets SIGINT.
     predecessor_seconds: float = 30.0
     progress_seconds: float = 5.0
 
@@ -143,7 +143,7 @@ class EmbeddedPostgres:
         return cluster, program
 
     async def _wait_for_predecessor(self, cluster: Cluster) -> None:
-        """Waits for servers that lost their supervisor; PDEATHSIG has told them to end already.
+        """Waits for servers that lost their supervisor; PDEATHSIG has already signalled them.
 
         Nobody else may own such a server, because the data directory is locked by us. It is told once more,
         and never killed: a shutdown that takes long is writing data.
@@ -188,7 +188,7 @@ class EmbeddedPostgres:
 async def _verify_own(connection: psycopg.AsyncConnection, cluster: Cluster, pid: int | None) -> None:
     """Raises PostgresError unless the server behind `connection` is process `pid`, serving `cluster`.
 
-    The kernel tells which process listens; the identifier tells which data it serves.
+    The kernel names the process that listens; the identifier names the data it serves.
     """
     listener = _listener(connection.fileno())
     if listener != pid:

@@ -1,4 +1,4 @@
-"""Whether a service serves yet: asked by the standard gRPC health protocol, or read from its log."""
+"""Whether a service serves yet: checked by the standard gRPC health protocol, or read from its log."""
 
 import asyncio
 

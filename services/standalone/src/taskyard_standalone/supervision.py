@@ -39,7 +39,7 @@ class RestartBudget:
     _ends: list[float] = field(default_factory=list)
 
     def delay(self, now: float) -> float | None:
-        """Notes an end at `now`; answers the seconds to wait before the restart, or None to give up."""
+        """Records an exit at `now`; returns the delay before the restart, or None beyond the limit."""
         self._ends = [*(end for end in self._ends if end > now - self.window), now]
         if len(self._ends) > self.limit:
             return None
@@ -55,7 +55,7 @@ async def keep_alive(part: Part, budget: RestartBudget, announce: Announce) -> N
 
 
 async def _restart(part: Part, how: str, budget: RestartBudget, announce: Announce) -> str | None:
-    """Starts `part`, which ended as `how` says, once more; returns why that failed, or None."""
+    """Starts `part`, which ended with `how`, once more; returns the reason if that failed, else None."""
     delay = budget.delay(time.monotonic())
     if delay is None:
         raise ServiceError(f"{part.name} keeps ending, {budget.limit} restarts did not help: {how}")

@@ -16,7 +16,7 @@ __all__ = ["UpSettings", "run_up", "up"]
 
 
 def run_up(settings: UpSettings) -> int:
-    """Runs Taskyard until it is told to stop; returns the exit code. Must be called on the main thread."""
+    """Runs Taskyard until it is stopped; returns the exit code. Must be called on the main thread."""
     return asyncio.run(up(settings))
 
 

@@ -124,7 +124,7 @@ class Yard:
             runner = programs.serve_runner(
                 addresses.scheduler, self._data.runner, keys.runner, metrics(RUNNER_METRICS_PORT)
             )
-            # The runner has no port to ask; its log tells when the scheduler has welcomed it.
+            # The runner has no port; its log shows when the scheduler has accepted it.
             connected = partial(until_logged, "session_opened")
             services.append(ServiceSpec("runner", runner, connected, stop_seconds=30.0))
         return services

@@ -108,7 +108,7 @@ def check_life(life: Life) -> None:
 
 
 def check_changes(made: Transition) -> None:
-    """One version per change, in order, the last one telling the state."""
+    """One version per change, in order, the last one with the state."""
     first = made.before.version + 1
     assert [change.version for change in made.changes] == list(range(first, made.task.version + 1))
     phase = made.before.phase
@@ -123,7 +123,7 @@ def check_changes(made: Transition) -> None:
 
 
 def check_rows(made: Transition) -> None:
-    """Each row leads where the table says, from where it says."""
+    """Each row leads from a phase of the table to its target."""
     phase = made.before.phase
     worded = iter(made.changes)
     for name in made.rows:
@@ -195,7 +195,7 @@ def check_cancel(before: TaskState, step: Step) -> None:
 
 
 def check_holder(step: Step, made: Transition) -> None:
-    """What a holder says is accepted with the current generation, lease and runner only."""
+    """Reports are accepted with the current generation, lease and runner only."""
     if isinstance(step.event, events.HolderEvent):
         event, lease = step.event, made.before.lease
         assert lease is not None

@@ -1,4 +1,4 @@
-"""The audit is read through indexes, however long the log is and however rare what is asked for."""
+"""Queries of the audit use indexes, at any length of the log and selectivity of the filter."""
 
 import re
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Claims over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
+"""Claims over many lanes: SQL claims the same tasks as a comparison of all heads, also under concurrency."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_a_lane_is_reported_empty_once_its_last_task_is_claimed(
     pool: Pool, wanted: int, empty: bool
 ) -> None:
     """Also if no more was wanted: another claim would find nothing."""
-    # Of one flush: only their ids tell them apart.
+    # They come from one flush and differ in their ids only.
     rows = {lane(1): [(BEGIN, f"1-{n}") for n in range(3)], lane(2): [(BEGIN, "2-0")]}
     async with pool.transaction() as tx:
         await fill(tx, rows)

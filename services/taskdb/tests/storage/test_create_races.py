@@ -27,7 +27,7 @@ MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 
 @asynccontextmanager
 async def barrier(url: str, lock: str, waiting: int) -> AsyncIterator[Callable[[], Any]]:
-    """Holds `lock` until so many others wait for it; the block starts those, then calls what it gets."""
+    """Holds `lock` until `waiting` others wait for it; the block starts those, then calls the result."""
     holder = await psycopg.AsyncConnection.connect(url)
     watcher = await psycopg.AsyncConnection.connect(url, autocommit=True)
     await holder.execute(lock)

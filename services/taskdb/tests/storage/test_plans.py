@@ -14,7 +14,7 @@ from taskyard_taskdb.storage.read import listing
 from taskyard_taskdb.storage.read.listing import Query
 from taskyard_taskdb.storage.statements import statement
 
-# What claims, reports, cancels and updates do with rows whose keys they know.
+# The lookups by key of claims, reports, cancels and updates.
 BY_KEY = (
     "insert_claimed_leases",
     "complete_plain",

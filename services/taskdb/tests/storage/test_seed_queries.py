@@ -64,7 +64,7 @@ SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i JOIN pg_class c O
 JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'brin' AND c.relkind = 'i'
 """
 
-# What is asked, as each system asks it in our words, and the indexes that must answer.
+# The queries of each replaced system, as filters of ours, and the indexes they must use.
 QUESTIONS = {
     "a runner by its id, S0.47": ("SELECT * FROM runners WHERE runner_id = 'runner-7'", "runners_pkey"),
     "runners by backend, S0.48": (

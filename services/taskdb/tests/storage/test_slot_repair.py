@@ -186,7 +186,7 @@ async def test_a_holder_with_an_expired_lease_waits_behind_a_running_one(
     assert (await run_doctor(admin, "holder-without-slot", repair=True)).healthy
     assert_invariants(quiet.url)
     assert await claimed(yard, runner) == []
-    # Its run was given up with the lease.
+    # Its run ended with the lease.
     (refused,) = await yard.report(runner, succeeded(lost))
     assert refused.HasField("error")
     await expect_one_after_the_other(yard, runner, names, held)

@@ -36,7 +36,7 @@ LENGTH = 25
 
 @dataclass
 class Replay:
-    """A life on its way through the database."""
+    """A lifecycle that is replayed in the database."""
 
     life: Life
     task: TaskState
@@ -51,7 +51,7 @@ class Replay:
 
 def begin(seed: int) -> Replay:
     life = live(Random(seed), LENGTH, task_id=f"t{seed}")
-    # Each life has a slot to itself: its events say when it is promoted.
+    # Each lifecycle has its own slot: its events decide when it is promoted.
     made = replace(life.created, task=_own_slot(life.created.task))
     model = EffectModel()
     model.write(made)
@@ -147,7 +147,7 @@ def comparable(task: TaskState) -> TaskState:
 
 
 async def compare_rows(tx: Tx, replays: list[Replay]) -> None:
-    """The tables beside `tasks` hold what the model of the effects holds."""
+    """The tables besides `tasks` equal the model of the effects."""
     queue = {
         row[0]: row[1:] for row in await tx.fetch("SELECT task_id, class_id, priority, ready_time FROM queue")
     }

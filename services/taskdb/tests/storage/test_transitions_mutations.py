@@ -103,7 +103,7 @@ async def another_lease_id_is_refused(pool: Pool) -> None:
 
 
 async def an_ended_task_is_not_overwritten(pool: Pool) -> None:
-    """A lease that stands for an ended task, as a failover that lost writes may leave it."""
+    """A lease of an ended task, as a failover that lost writes may leave it."""
     await make(pool)
     (report,) = await claim(pool)
     async with pool.transaction() as tx:
@@ -172,7 +172,7 @@ async def a_waiter_that_arrives_while_the_slot_is_freed_is_promoted(pool: Pool) 
 
 
 async def start(pool: Pool, *reports: Report) -> None:
-    """Tell that these runs have started, so that their successes are plain."""
+    """Report these runs as started, so that their successes are plain."""
     await report_runs(pool, *(report._replace(kind=ReportKind.STARTED) for report in reports))
 
 
@@ -238,7 +238,7 @@ async def freer_and_creator_lock_slots_in_one_order(pool: Pool) -> None:
 
 
 async def wait_for_locks(pool: Pool, count: int) -> None:
-    """Return once so many other transactions of this database are held up."""
+    """Return once `count` other transactions of this database wait for locks."""
     waiting = (
         "SELECT count(*) FROM pg_stat_activity "
         "WHERE datname = current_database() AND wait_event_type = 'Lock'"

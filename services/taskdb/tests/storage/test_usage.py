@@ -99,7 +99,7 @@ async def test_usage_of_a_tenant_idle_for_hours_is_deleted(pool: Pool) -> None:
 
 
 def running_since(task: TaskState) -> datetime | None:
-    """The model: it uses a place from its start, until its lease is gone or its holder given up."""
+    """The model: a run uses a place from its start until its lease is gone or its holder is lost."""
     held = task.lease is not None and task.phase in (Phase.SCHEDULED, Phase.RUNNING)
     return task.lease.start_time if held and task.lease else None
 
@@ -115,7 +115,7 @@ def test_usage_of_ended_and_running_runs_is_their_run_time() -> None:
             if step.transition is None:
                 continue
             if step.transition.starts:
-                # It may have started a little before that is told.
+                # It may have started a little before its start is reported.
                 begun = running_since(step.after) or step.after.start_time
                 passed += (step.now - begun).total_seconds() if begun else 0.0
             added += used(step.transition)
@@ -130,7 +130,7 @@ def test_usage_of_ended_and_running_runs_is_their_run_time() -> None:
 
 
 async def expect_use(yard: Yard, usage: float, leased_count: int) -> None:
-    """A full queue watch tells this use and so many leases of "default"."""
+    """A full queue watch publishes this usage and lease count of "default"."""
     request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
     call = yard.scheduler.leases.WatchQueue(request)
     response = await call.read()

@@ -1,4 +1,4 @@
-"""A transition in the making: what the rows of the table write to, and what they have in common."""
+"""The draft of a transition, which the rows of the table modify, and their common operations."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ class Draft:
         self.changes: list[Change] = []
         self.effects: list[Effect] = []
         self.rows: list[str] = []
-        # Of the change under way.
+        # For the current change.
         self.details: dict[str, str | int] = {}
         self.exit_code: int | None = None
 
@@ -102,7 +102,7 @@ class Draft:
         )
 
     def refund_loss(self) -> None:
-        """Takes back the loss that was counted when the lease expired: its runner was not lost after all."""
+        """Refunds the loss that was counted when the lease expired: its runner has returned."""
         if self.task.phase is Phase.REDISTRIBUTING and self.task.lease is not None:
             self.set(runner_loss_count=max(0, self.task.runner_loss_count - 1))
 

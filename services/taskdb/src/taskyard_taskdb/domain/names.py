@@ -1,4 +1,4 @@
-"""Resource names: taken apart, put together, and checked as the identity rule asks."""
+"""Resource names: parsing, formatting, and the identity rule for ids."""
 
 import re
 
@@ -42,7 +42,7 @@ def task_type_name(tenant_id: str, task_type: str) -> str:
 
 
 def parse_tenant_name(name: str, field: str = "parent") -> str:
-    """The tenant id; "-", which stands for every tenant, is returned as it is. Raises FieldInvalid."""
+    """The tenant id; "-", the wildcard for every tenant, is returned unchanged. Raises FieldInvalid."""
     if name == "tenants/-":
         return "-"
     return _segments(name, field, "tenants")[0]

@@ -1,4 +1,4 @@
-"""What a task's spec says about its life: retries, timeouts, overlap, loss of its runner."""
+"""The policy in a task's spec: retries, timeouts, overlap, loss of its runner."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class TaskPolicy:
     on_runner_lost: RunnerLostPolicy = RunnerLostPolicy.WAIT
     not_before: datetime | None = None
     has_callback: bool = False
-    # How long an ended task is kept; zero is for ever.
+    # How long an ended task is kept; zero means forever.
     retention: timedelta = timedelta(days=90)
 
     @property
@@ -43,7 +43,7 @@ class TaskPolicy:
         return self.restart is Restart.ALWAYS or (self.restart is Restart.ON_FAILURE and self.max_retries > 0)
 
     def pack(self) -> bytes | None:
-        """What differs from the defaults, for a column; None for the default policy, which costs nothing."""
+        """The fields that differ from the defaults, for a column; None for the default policy."""
         changed = {
             f.name: _plain(value) for f in fields(self) if (value := getattr(self, f.name)) != f.default
         }

@@ -17,12 +17,12 @@ def cancel_requested(draft: Draft, event: Event) -> bool:
 
 
 def pause_requested(draft: Draft, event: Event) -> bool:
-    """Whether a pause has been asked for."""
+    """Whether a pause has been requested."""
     return draft.task.requested is Action.PAUSE
 
 
 def both(*guards: Guard) -> Guard:
-    """All of them hold; asked in this order."""
+    """All of the guards hold; evaluated in this order."""
     return lambda draft, event: all(guard(draft, event) for guard in guards)
 
 

@@ -1,4 +1,4 @@
-"""Rows for what the scheduler and the holder of a lease say: claim, start, progress, outcome, return."""
+"""Rows for events of the scheduler and the lease holder: claim, start, progress, outcome, return."""
 
 from datetime import datetime
 
@@ -127,9 +127,9 @@ def checkpoint(draft: Draft, event: CheckpointStored) -> None:
 
 
 def may_return(draft: Draft, event: HolderReturned) -> bool:
-    """Whether the lease still stands for its holder; FORBID work is over once it expired.
+    """Whether the holder may keep the lease; FORBID work ends when its lease expires.
 
-    Raises LeaseExpired, which tells the holder to stop.
+    Raises LeaseExpired, on which the holder stops the run.
     """
     task, lease = draft.task, draft.lease
     if task.policy.overlap is Overlap.FORBID and lease.expire_time <= draft.now:

@@ -1,4 +1,4 @@
-"""Rows for a lease that ends without an outcome: expired, its runner lost, or given back."""
+"""Rows for a lease that ends without an outcome: expired, released, or its runner lost."""
 
 from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.draft import Draft, run_deadline, take_details
@@ -42,7 +42,7 @@ def gone(draft: Draft, event: LeaseExpired | RunnerLost) -> bool:
 
 
 def ended(draft: Draft, event: Event) -> bool:
-    """Whether the lease has ended: its holder says so, or it is gone."""
+    """Whether the lease has ended: its holder released it, or it is gone."""
     return not isinstance(event, LeaseExpired | RunnerLost) or gone(draft, event)
 
 
@@ -63,7 +63,7 @@ def to_deadline(draft: Draft, event: Event) -> Event | None:
 
 
 def ended_state(event: Event) -> RunState:
-    """What became of a run that ended with this event."""
+    """The state of a run that ended with this event."""
     given_back = isinstance(event, HolderEvent) and getattr(event, "reason", None) is not ReleaseReason.LOST
     return RunState.RELEASED if given_back else RunState.LOST
 
@@ -77,7 +77,7 @@ def survives(draft: Draft, event: Event) -> bool:
 
 
 def end_lease(draft: Draft, event: Event) -> None:
-    """Moves the lease to the runs and says why in the log."""
+    """Moves the lease to the runs and logs the reason."""
     end = draft.now
     if isinstance(event, HolderEvent):
         take_details(draft, event)
@@ -96,7 +96,7 @@ def count_loss(draft: Draft) -> None:
 
 
 def cancel(draft: Draft, event: Event) -> None:
-    """Nobody is left who could comply with the cancel."""
+    """No holder is left that could comply with the cancel."""
     end_lease(draft, event)
     draft.finish(Phase.CANCELLED, draft.now)
 
@@ -141,7 +141,7 @@ def settle(draft: Draft, event: Event) -> Event | None:
 
 
 def give_back_late(draft: Draft, event: Released) -> None:
-    """The old holder of a task that is redistributed gives up its claim to a late outcome."""
+    """The old holder of a task that is redistributed forgoes a late outcome."""
     if event.reason is not ReleaseReason.LOST:
         draft.refund_loss()
     end_lease(draft, event)

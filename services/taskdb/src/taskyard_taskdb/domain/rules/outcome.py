@@ -56,7 +56,7 @@ def error_of(draft: Draft, event: Event) -> RunError:
     if isinstance(event, TimedOut):
         return timeout_error(event.code)
     if isinstance(event, CancelledByHolder):
-        return RunError("CANCELLED", ErrorClass.TRANSIENT, "the holder stopped the run unasked")
+        return RunError("CANCELLED", ErrorClass.TRANSIENT, "the holder stopped the run without a request")
     due = run_deadline(draft.task, draft.lease)
     assert due is not None
     return timeout_error(due[1])
@@ -112,7 +112,7 @@ def charge(draft: Draft, event: Event) -> None:
 
 
 def charge_and_pause(draft: Draft, event: Event) -> None:
-    """As a retry, but held: a pause had been asked for."""
+    """As a retry, but held: a pause was requested."""
     charge(draft, event)
     draft.pause()
 
@@ -152,7 +152,7 @@ def renew(draft: Draft, event: Succeeded) -> None:
 
 
 def renew_and_pause(draft: Draft, event: Succeeded) -> None:
-    """As a restart, but held: a pause had been asked for."""
+    """As a restart, but held: a pause was requested."""
     renew(draft, event)
     draft.pause()
 

@@ -36,19 +36,19 @@ CANCEL = (CancelRequested, Replaced)
 
 
 def reason_of(event: Event) -> str:
-    """What the caller said."""
+    """The reason that the caller gave."""
     return f"replaced by {event.by_task_id}" if isinstance(event, Replaced) else getattr(event, "reason", "")
 
 
 def ask(draft: Draft, event: Event, action: Action, grace: timedelta) -> None:
-    """Asks the holder; the request replaces an earlier one."""
+    """Requests an action from the holder; it replaces an earlier request."""
     reason = reason_of(event)
     draft.set_lease(action=RequestedAction(action, draft.now, draft.now + grace, reason, event.actor))
     draft.details = {"reason": reason} if reason else {}
 
 
 def no_lease(draft: Draft, event: Event) -> bool:
-    """Whether nobody could comply: the cancel takes effect at once."""
+    """Whether no holder could comply: the cancel takes effect at once."""
     return draft.task.lease is None
 
 
@@ -60,13 +60,13 @@ def cancel_now(draft: Draft, event: Event) -> None:
 
 
 def sooner(draft: Draft, event: CancelRequested | Replaced) -> bool:
-    """Whether no cancel has been asked for that takes effect as early."""
+    """Whether no requested cancel takes effect as early."""
     action = draft.lease.action
     return action is None or action.action is Action.PAUSE or draft.now + event.grace < action.deadline
 
 
 def request_cancel(draft: Draft, event: CancelRequested | Replaced) -> None:
-    """Asks the holder to stop the run."""
+    """Requests that the holder stops the run."""
     ask(draft, event, Action.CANCEL, event.grace)
 
 
@@ -83,12 +83,12 @@ def pause_now(draft: Draft, event: PauseRequested) -> None:
 
 
 def request_pause(draft: Draft, event: PauseRequested) -> None:
-    """Asks the holder to checkpoint and give the lease back."""
+    """Requests that the holder writes a checkpoint and releases the lease."""
     ask(draft, event, Action.PAUSE, event.grace)
 
 
 def resume(draft: Draft, event: ResumeRequested) -> None:
-    """PAUSED -> PENDING; a delay that is not over goes on."""
+    """PAUSED -> PENDING; a delay that is not over continues."""
     reason = PendingReason.BACKOFF if draft.task.attempt else PendingReason.DELAYED
     draft.pend_from(draft.task.next_attempt_time, reason)
 
@@ -232,7 +232,7 @@ ROWS = (
     ),
     Row(
         "resume", (ResumeRequested,), in_phases(Phase.PAUSED), Phase.PENDING,
-        Word.TASK_RESUMED, "U", "a delay that is not over goes on", act=resume,
+        Word.TASK_RESUMED, "U", "a delay that is not over continues", act=resume,
     ),
     Row(
         "withdraw_pause", (ResumeRequested,), LEASED, None,

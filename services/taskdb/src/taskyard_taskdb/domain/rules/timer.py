@@ -83,7 +83,7 @@ def set_queue_timer(draft: Draft, event: QueueTimeoutPassed) -> None:
 
 
 def drop(kind: TimerKind) -> Act:
-    """The timer has nothing to say any more."""
+    """The timer no longer applies."""
     return lambda draft, event: draft.emit(ClearTimer(kind))
 
 
