@@ -187,11 +187,11 @@ GIVEN_UP = (*LOST, Released, CancelledByHolder)
 ROWS = (
     Row(
         "lease_end_cancelled", (*LOST, Released), SCHEDULED | RUNNING, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R,T", "cancel asked for", both(cancel_requested, ended), cancel,
+        Word.TASK_CANCELLED, "R,T", "cancel requested", both(cancel_requested, ended), cancel,
     ),
     Row(
         "lease_end_paused", GIVEN_UP, SCHEDULED, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "pause asked for", both(pause_requested, ended), hold,
+        Word.TASK_PAUSED, "R,T", "pause requested", both(pause_requested, ended), hold,
     ),
     Row(
         "give_back", GIVEN_UP, SCHEDULED, Phase.PENDING,
@@ -205,7 +205,7 @@ ROWS = (
     ),
     Row(
         "run_end_paused", (*LOST, Released), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "pause asked for; a lost runner counts, and must not be one too many",
+        Word.TASK_PAUSED, "R,T", "pause requested; a lost runner counts, and must not be one too many",
         both(pause_requested, ended, survives), hold,
     ),
     Row(
@@ -225,7 +225,7 @@ ROWS = (
     ),
     Row(
         "release_late_cancelled", (Released,), REDISTRIBUTING, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R", "cancel asked for", cancel_requested, cancel,
+        Word.TASK_CANCELLED, "R", "cancel requested", cancel_requested, cancel,
     ),
     Row(
         "release_late", (Released,), REDISTRIBUTING, None,

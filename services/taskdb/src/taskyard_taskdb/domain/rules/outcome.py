@@ -194,12 +194,12 @@ TIMEOUT = (TimedOut, DeadlinePassed)
 ROWS = (
     Row(
         "succeed_restart_paused", (Succeeded,), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R", "restart ALWAYS, pause asked for", both(restarts, pause_requested),
+        Word.TASK_PAUSED, "R", "restart ALWAYS, pause requested", both(restarts, pause_requested),
         renew_and_pause,
     ),
     Row(
         "succeed_restart", (Succeeded,), STARTED, Phase.PENDING,
-        Word.TASK_RETRY_SCHEDULED, "R", "restart ALWAYS, no cancel asked for: next run after the first delay",
+        Word.TASK_RETRY_SCHEDULED, "R", "restart ALWAYS, no cancel requested: next run after the first delay",
         restarts, renew_and_wait,
     ),
     Row(
@@ -209,7 +209,7 @@ ROWS = (
     ),
     Row(
         "cancel_confirmed", (CancelledByHolder,), SCHEDULED | STARTED, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R", "cancel asked for: the holder has complied", cancel_requested, stop,
+        Word.TASK_CANCELLED, "R", "cancel requested: the holder has complied", cancel_requested, stop,
     ),
     Row(
         "deadline_stale", (DeadlinePassed,), in_phases(Phase.REDISTRIBUTING), None,
@@ -225,7 +225,7 @@ ROWS = (
     ),
     Row(
         "fail_cancelled", (Failed, *TIMEOUT), STARTED, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R,T", "cancel asked for: no retry", cancel_requested, end_as(Phase.CANCELLED),
+        Word.TASK_CANCELLED, "R,T", "cancel requested: no retry", cancel_requested, end_as(Phase.CANCELLED),
     ),
     Row(
         "fail", (Failed, CancelledByHolder), STARTED, Phase.FAILED,
@@ -238,7 +238,7 @@ ROWS = (
     ),
     Row(
         "retry_paused", (Failed, CancelledByHolder, *TIMEOUT), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "retries left, pause asked for", both(pause_requested, budget_left),
+        Word.TASK_PAUSED, "R,T", "retries left, pause requested", both(pause_requested, budget_left),
         charge_and_pause,
     ),
     Row(

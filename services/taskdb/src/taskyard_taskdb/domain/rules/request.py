@@ -202,28 +202,28 @@ ROWS = (
     ),
     Row(
         "cancel", CANCEL, WAITING | {Phase.RUNNING, Phase.REDISTRIBUTING}, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "U", "nobody holds it: at once", no_lease, cancel_now,
+        Word.TASK_CANCELLED, "U", "not leased: at once", no_lease, cancel_now,
     ),
     Row(
         "request_cancel", CANCEL, HELD, None,
-        Word.TASK_CANCEL_REQUESTED, "U", "leased: the holder is asked; no new attempt starts from here on",
+        Word.TASK_CANCEL_REQUESTED, "U", "leased: the holder is notified; no new attempt starts from here on",
         sooner, request_cancel,
     ),
     Row(
         "cancel_repeated", CANCEL, HELD | {Phase.CANCELLED}, None,
-        None, "U", "asked for before",
+        None, "U", "requested before",
     ),
     Row(
         "pause", (PauseRequested,), in_phases(Phase.PENDING, Phase.REDISTRIBUTING), Phase.PAUSED,
-        Word.TASK_PAUSED, "U", "not external, no cancel asked for: at once", can_pause, pause_now,
+        Word.TASK_PAUSED, "U", "not external, no cancel requested: at once", can_pause, pause_now,
     ),
     Row(
         "pause_repeated", (PauseRequested,), LEASED, None,
-        None, "U", "asked for before", pause_requested,
+        None, "U", "requested before", pause_requested,
     ),
     Row(
         "request_pause", (PauseRequested,), LEASED, None,
-        Word.TASK_PAUSE_REQUESTED, "U", "not external, no cancel asked for: the holder is asked",
+        Word.TASK_PAUSE_REQUESTED, "U", "not external, no cancel requested: the holder is notified",
         can_pause, request_pause,
     ),
     Row(
@@ -236,7 +236,7 @@ ROWS = (
     ),
     Row(
         "withdraw_pause", (ResumeRequested,), LEASED, None,
-        Word.TASK_RESUMED, "U", "pause asked for, not yet in effect: withdrawn", pause_requested, withdraw,
+        Word.TASK_RESUMED, "U", "pause requested, not yet in effect: withdrawn", pause_requested, withdraw,
     ),
     Row(
         "resume_repeated", (ResumeRequested,), LIVE - {Phase.PAUSED}, None,
@@ -265,12 +265,12 @@ ROWS = (
     ),
     Row(
         "force_cancel", (ActionDeadlinePassed,), HELD, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "T", "cancel asked for, its deadline has passed",
+        Word.TASK_CANCELLED, "T", "cancel requested, its deadline has passed",
         both(overdue, cancel_requested), force_cancel,
     ),
     Row(
         "force_pause", (ActionDeadlinePassed,), LEASED, Phase.PAUSED,
-        Word.TASK_PAUSED, "T", "pause asked for, its deadline has passed",
+        Word.TASK_PAUSED, "T", "pause requested, its deadline has passed",
         both(overdue, pause_requested), force_pause,
     ),
 )  # fmt: skip

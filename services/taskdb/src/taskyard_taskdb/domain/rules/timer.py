@@ -172,7 +172,7 @@ ROWS = (
     ),
     Row(
         "total_timeout_cancelled", (TotalTimeoutPassed,), HELD, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "T", "cancel asked for", both(total_passed, cancel_requested), cancel_instead,
+        Word.TASK_CANCELLED, "T", "cancel requested", both(total_passed, cancel_requested), cancel_instead,
     ),
     Row(
         "total_timeout", (TotalTimeoutPassed,), LIVE, Phase.TIMED_OUT,
