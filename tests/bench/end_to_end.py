@@ -1,7 +1,7 @@
-"""The whole way: create → taskdb → scheduler → stream → runner → completed, durable, with the change log.
+"""The whole path: create → taskdb → scheduler → stream → runner → completed, durable, with the change log.
 
-A process of its own plays the runner; the services are the real ones. Beside the rates it tells what a task
-costs in each process, from CPU time, which a busy machine changes little.
+The runner is a fake in its own process; the services are real. Besides the rates it reports the cost of a task
+in each process as CPU time, which varies little on a busy machine.
 """
 
 import asyncio

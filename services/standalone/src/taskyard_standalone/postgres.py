@@ -145,8 +145,8 @@ class EmbeddedPostgres:
     async def _wait_for_predecessor(self, cluster: Cluster) -> None:
         """Waits for servers that lost their supervisor; PDEATHSIG has already signalled them.
 
-        Nobody else may own such a server, because the data directory is locked by us. It is told once more,
-        and never killed: a shutdown that takes long is writing data.
+        Such a server has no other owner, because we hold the lock of the data directory. It is signalled once
+        more, and never killed: a shutdown that takes long is writing data.
         """
         began = time.monotonic()
         terminated = announced = False

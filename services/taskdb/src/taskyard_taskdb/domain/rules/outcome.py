@@ -204,7 +204,7 @@ ROWS = (
     ),
     Row(
         "succeed", (Succeeded,), STARTED, Phase.SUCCEEDED,
-        Word.TASK_SUCCEEDED, "R", "otherwise, also when a cancel or pause was asked for", act=succeed,
+        Word.TASK_SUCCEEDED, "R", "otherwise, also when a cancel or pause was requested", act=succeed,
         sql=("complete_plain",),
     ),
     Row(
