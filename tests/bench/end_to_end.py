@@ -1,7 +1,7 @@
 """The whole path: create → taskdb → scheduler → stream → runner → completed, durable, with the change log.
 
-The runner is a fake in its own process; the services are real. Besides the rates it reports the cost of a task
-in each process as CPU time, which varies little on a busy machine.
+The runner is a fake in its own process; the services are real. Besides the rates it reports the cost of a
+task in each process as CPU time, which varies little on a busy machine.
 """
 
 import asyncio

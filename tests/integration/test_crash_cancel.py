@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from services.taskdb.tests.yard import Assignment, duration, failed, released, started, succeeded
 from taskyard.errors import Unavailable
 from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 CANCELLED, SUCCEEDED = task_pb2.TASK_PHASE_CANCELLED, task_pb2.TASK_PHASE_SUCCEEDED
 
 
 @pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path, "--reap-grace", "0s") as made:
-        yield made
+def taskdb_flags() -> tuple[str, ...]:
+    return ("--reap-grace", "0s")
 
 
 def cancelled(assignment: Assignment) -> lease_pb2.RunReport:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,12 @@ import pytest
 from services.taskdb.tests.yard import failed, started
 from taskyard.errors import CheckpointSequenceConflict, Unavailable
 from taskyard.v1 import checkpoint_pb2, common_pb2, lease_pb2, lease_service_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 PIECE = 256 * 1024
 AT_ONCE = common_pb2.RetryPolicy(max_retries=3)
 AT_ONCE.backoff.initial.nanos = 1_000_000
 AT_ONCE.backoff.max.nanos = 1_000_000
-
-
-@pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path) as made:
-        yield made
 
 
 async def write(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef, sequence: int, data: bytes) -> Any:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from services.taskdb.tests.yard import duration, started, succeeded
 from taskyard.errors import Unavailable
 from taskyard.v1 import lease_service_pb2, task_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 
 @pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path, "--reap-grace", "0s") as made:
-        yield made
+def taskdb_flags() -> tuple[str, ...]:
+    return ("--reap-grace", "0s")
 
 
 async def test_tasks_claimed_just_before_a_crash_are_claimed_again_and_no_attempt_is_charged(

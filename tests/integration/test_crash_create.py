@@ -5,24 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from taskyard.errors import RequestIdReused, Unavailable
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 PARENT = "tenants/default"
 Request = task_service_pb2.CreateTaskRequest
 STORED = {"create.before_commit": 0, "create.after_commit": 1, "create.after_reply": 1}
-
-
-@pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path) as made:
-        yield made
 
 
 def request(request_id: str, slot: str = "") -> Request:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from services.taskdb.tests.yard import failed, released, started, succeeded
 from taskyard.errors import Unavailable
 from taskyard.v1 import common_pb2, task_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 PATIENT = common_pb2.RetryPolicy(max_retries=3)
 PATIENT.backoff.initial.seconds = 3600
 PATIENT.backoff.max.seconds = 3600
-
-
-@pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path) as made:
-        yield made
 
 
 # The batch below is stored by two transactions: plain successes, then what Python decides. An earlier report

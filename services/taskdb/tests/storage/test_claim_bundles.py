@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -17,14 +17,6 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 # By lane, in the order of their turn.
 Rows = dict[LaneKey, list[tuple[datetime, str]]]
-
-
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url)
-    await pool.open()
-    yield pool
-    await pool.close()
 
 
 def lane(class_id: int, tenant: str = "acme") -> LaneKey:

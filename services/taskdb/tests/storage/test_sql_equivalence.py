@@ -7,7 +7,7 @@ through the pure function and `transitions.write` at the same time; then all row
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -39,14 +39,6 @@ PAIRS = 40
 CLASSES = {"sql": 1, "pure": 2}
 Key = tuple[str, str]
 MakeEvent = Callable[[TaskState], Event]
-
-
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url)
-    await pool.open()
-    yield pool
-    await pool.close()
 
 
 def key(side: str, n: int) -> Key:

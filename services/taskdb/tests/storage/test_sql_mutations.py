@@ -11,8 +11,6 @@ from services.taskdb.tests.storage import test_sql_equivalence as of_sql
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.statements import statements
 
-pool = of_sql.pool
-
 # Statement, what it has, and what it has instead.
 CREATES = (
     ("insert_tasks", "CASE pending_reason WHEN 1 THEN now END", "now"),

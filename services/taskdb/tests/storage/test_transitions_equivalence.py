@@ -62,13 +62,6 @@ def _own_slot(task: TaskState) -> TaskState:
     return task if task.slot is None else replace(task, slot=f"slot-{task.task_id}")
 
 
-@pytest.fixture
-async def pool(database_url: str) -> Pool:
-    pool = Pool(database_url)
-    await pool.open()
-    return pool
-
-
 async def test_a_thousand_random_lifecycles_are_the_same_in_sql(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -35,14 +35,6 @@ from taskyard_taskdb.storage.transition.write import write
 
 RUNNER = "pull-1"
 Scenario = Callable[[Pool], Awaitable[None]]
-
-
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url)
-    await pool.open()
-    yield pool
-    await pool.close()
 
 
 async def make(

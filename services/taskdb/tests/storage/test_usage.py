@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,14 +17,6 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant import usage
 from taskyard_taskdb.storage.tenant.usage import ALWAYS, UsageLedger, Use, used, worth
-
-
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    made = Pool(database_url)
-    await made.open()
-    yield made
-    await made.close()
 
 
 async def read(pool: Pool, ledger: UsageLedger, after: datetime = ALWAYS) -> dict[str, Use]:
