@@ -37,7 +37,7 @@ REPAIRS = frozenset(
         "doctor_raise_versions",
         "doctor_redistribute",
         "doctor_set_ready",
-        "take_leases_away",
+        "revoke_all_leases",
     }
 )
 
