@@ -34,7 +34,7 @@ FREED = 100
 # that such lanes are passed over and runners held back for them.
 CPUS, LARGE = 10_000, 4_000
 # The number of ticks between two messages of taskdb with the usage of tenants, which are then ranked anew.
-TELLS, TOLD = 40, 1000
+TICKS_PER_USAGE, USAGE_TENANTS = 40, 1000
 
 
 def resident_mb() -> float:
@@ -71,7 +71,7 @@ def fill(board: LaneBoard, tenants: int, classes: int) -> None:
 def add_usage(board: LaneBoard, rng: random.Random, tenants: int) -> None:
     """The usage of tenants that hold leases, as taskdb publishes it."""
     step = lease_service_pb2.WatchQueueResponse()
-    for number in rng.sample(range(tenants), min(TOLD, tenants)):
+    for number in rng.sample(range(tenants), min(USAGE_TENANTS, tenants)):
         added = step.tenants.add(tenant=f"tenant-{number}", weight=WEIGHTS[number % 4], claimable_count=-1)
         added.usage = 100 * rng.random()
     board.apply(step)
@@ -158,7 +158,7 @@ def measure(tenants: int, classes: int) -> list[Figure]:
     ticks = []
     for n in range(TICKS):
         yard.free(FREED)
-        if n % TELLS == 0:
+        if n % TICKS_PER_USAGE == 0:
             add_usage(board, random.Random(n), tenants)
         # A tick a second: lanes that are passed over become due within this.
         ticks.append(yard.tick(1.0 * n))

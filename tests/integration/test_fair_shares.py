@@ -34,7 +34,7 @@ SECONDS = 15.0
 UNMATCHED = 100_000
 # A tenant that comes later, with a few tasks; and how often schedulers receive usage and new tenants.
 LATE_WEIGHT, LATE_TASKS, LATE_AFTER = 10, 5, 5.0
-TOLD_SECONDS = 2.0
+USAGE_SECONDS = 2.0
 
 
 @pytest.fixture
@@ -156,5 +156,5 @@ def check_start_bound(meter: Meter, submitted: float, tasks: list[str]) -> None:
     """Decision 0010, of a tenant that has nothing held against it: so many of its own tasks are ahead."""
     weights = sum(WEIGHTS.values()) + 100 + LATE_WEIGHT
     for ahead, task in enumerate(tasks):
-        bound = TOLD_SECONDS + meter.longest * (2 + ahead * weights / (LATE_WEIGHT * PLACES))
+        bound = USAGE_SECONDS + meter.longest * (2 + ahead * weights / (LATE_WEIGHT * PLACES))
         assert meter.starts[task] - submitted <= bound, (ahead, meter.longest)
