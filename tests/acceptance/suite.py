@@ -69,10 +69,10 @@ class Suite:
         self._ready.set()
 
     def until_ready(self) -> Suite:
-        """Returns once everything serves; fails with what `up` said otherwise."""
+        """Returns once everything serves; otherwise fails with the output of `up`."""
         in_time = self._ready.wait(START_SECONDS)
-        said = self.said()
-        assert in_time and "Ready" in said, f"taskyard up did not get ready:\n{said}{self.logs()}"
+        output = self.output()
+        assert in_time and "Ready" in output, f"taskyard up did not get ready:\n{output}{self.logs()}"
         return self
 
     def stop(self) -> int:
@@ -84,7 +84,7 @@ class Suite:
             self.process.kill()
             raise
 
-    def said(self) -> str:
+    def output(self) -> str:
         """What `up` has printed so far."""
         return "".join(self._lines)
 
@@ -128,20 +128,20 @@ class Suite:
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
-            told = f"`taskyard {shlex.join(arguments)}` did not end"
-            raise AssertionError(f"{told}:\n{out}{err}\n{self.logs()}") from None
+            failure = f"`taskyard {shlex.join(arguments)}` did not end"
+            raise AssertionError(f"{failure}:\n{out}{err}\n{self.logs()}") from None
         return Ended(process.returncode, out, err)
 
     def done(self, *arguments: str) -> str:
         """What a command prints that has to work."""
         ended = self.cli(*arguments)
-        told = f"`taskyard {shlex.join(arguments)}` ended with {ended.code}"
-        assert ended.code == 0, f"{told}:\n{ended.out}{ended.err}\n{self.logs()}"
+        failure = f"`taskyard {shlex.join(arguments)}` ended with {ended.code}"
+        assert ended.code == 0, f"{failure}:\n{ended.out}{ended.err}\n{self.logs()}"
         return ended.out
 
 
 def until_open(gate: Path) -> tuple[str, ...]:
-    """A command that says before, runs until the file is there, and says after."""
+    """A command that prints "before", waits until the file exists, and prints "after"."""
     return ("sh", "-c", f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after")
 
 

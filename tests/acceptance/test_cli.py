@@ -42,8 +42,8 @@ def test_run_prints_the_output_of_a_real_task(suite: Suite) -> None:
 def test_run_keeps_output_and_errors_apart_and_passes_on_the_exit_code(suite: Suite) -> None:
     ended = suite.cli("run", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
     assert (ended.code, ended.out) == (3, "out\n")
-    said, verdict = ended.err.splitlines()
-    assert said == "err"
+    line, verdict = ended.err.splitlines()
+    assert line == "err"
     assert "FAILED" in verdict or "EXHAUSTED" in verdict
 
 
@@ -59,7 +59,7 @@ def test_run_keeps_the_lines_in_order(suite: Suite) -> None:
     assert suite.done("run", "--", "seq", "3000") == expected
 
 
-def test_a_program_that_does_not_exist_is_told(suite: Suite) -> None:
+def test_a_missing_program_is_reported(suite: Suite) -> None:
     ended = suite.cli("run", "--", "no-such-program-anywhere")
     assert ended.code not in (0, 2, 3)
     assert "no-such-program-anywhere" in ended.err
@@ -87,8 +87,8 @@ def test_submit_wait_get_logs_and_runs(suite: Suite) -> None:
     assert suite.done("wait", task) == f"{task}  SUCCEEDED\n"
     shown = suite.done("get", task)
     assert task in shown and "SUCCEEDED" in shown and "team=video" in shown and "exit code  0" in shown
-    told = json.loads(suite.done("get", task, "-o", "json"))
-    assert (told["status"]["phase"], told["status"]["attempt"]) == ("TASK_PHASE_SUCCEEDED", 1)
+    printed = json.loads(suite.done("get", task, "-o", "json"))
+    assert (printed["status"]["phase"], printed["status"]["attempt"]) == ("TASK_PHASE_SUCCEEDED", 1)
     assert suite.done("get", task, "-o", "name") == f"{task}\n"
     assert suite.done("logs", task) == "one\ntwo\n"
     assert suite.done("logs", "-n", "1", task) == "two\n"
@@ -158,7 +158,7 @@ def test_list_filters_by_phase_and_label(suite: Suite) -> None:
     assert len(names) == 2
 
 
-def test_a_bad_filter_is_told(suite: Suite) -> None:
+def test_an_invalid_filter_is_reported(suite: Suite) -> None:
     ended = suite.cli("list", "-f", "colour = red")
     assert ended.code == 1
     assert "colour" in ended.err and ended.err.count("\n") == 1
@@ -209,7 +209,7 @@ def test_delete_removes_an_ended_task_only(suite: Suite) -> None:
     assert suite.cli("delete", "--missing-ok", task).code == 0
 
 
-def test_wait_gives_up_in_time(suite: Suite) -> None:
+def test_wait_times_out(suite: Suite) -> None:
     task = submit(suite, "slow", "--", "sleep", "1000")
     ended = suite.cli("wait", "--timeout", "500ms", task)
     assert ended.code == 124 and task in ended.err
@@ -224,7 +224,7 @@ def test_the_same_request_id_makes_one_task(suite: Suite) -> None:
     assert "sent before" in again.err
 
 
-def test_status_tells_what_answers(suite: Suite) -> None:
+def test_status_lists_the_services(suite: Suite) -> None:
     shown = suite.done("status")
     assert [line.split()[0] for line in shown.splitlines()[1:3]] == ["taskdb", "scheduler"]
     assert shown.count("serving") == 2
@@ -234,13 +234,13 @@ def test_status_tells_what_answers(suite: Suite) -> None:
 @pytest.mark.parametrize(
     "command", ["get", "logs", "wait", "watch", "cancel", "pause", "resume", "retry", "runs"]
 )
-def test_an_unknown_task_is_one_line(suite: Suite, command: str) -> None:
+def test_an_unknown_task_is_a_one_line_error(suite: Suite, command: str) -> None:
     ended = suite.cli(command, "no-such-task")
     assert ended.code == 5
     assert ended.err.startswith('taskyard: no task "no-such-task"') and ended.err.count("\n") == 1
 
 
-def test_a_wrong_key_is_one_line(suite: Suite) -> None:
+def test_a_wrong_key_is_a_one_line_error(suite: Suite) -> None:
     for command in (["list"], ["watch"], ["run", "--", "true"], ["status"]):
         ended = suite.cli("--key", "ty_wrong_0123456789abcdef", *command)
         assert ended.code == 4, command
@@ -261,7 +261,7 @@ def test_the_shell_completes_commands(suite: Suite) -> None:
     assert suite.cli("completion", "no-such-shell").code == 2
 
 
-def test_without_a_command_there_is_help_and_no_complaint(suite: Suite) -> None:
+def test_without_a_command_help_is_printed(suite: Suite) -> None:
     ended = suite.cli()
     assert ended.code == 2 and ended.out == ""
     assert ended.err.startswith("Usage: taskyard") and "taskyard:" not in ended.err

@@ -39,15 +39,15 @@ def started(suite: Suite, gate: Path) -> str:
     return task
 
 
-def test_explain_tells_what_is_in_the_way_and_what_would_change_it(suite: Suite) -> None:
+def test_explain_names_the_obstacle_and_the_remedy(suite: Suite) -> None:
     task = new_id("moon")
     suite.done("submit", "--id", task, "--runner-label", "zone=moon", "--", "true")
     ended = suite.cli("explain", task)
     assert ended.code == 1
     assert "✓ phase" in ended.out and "✗ runner" in ended.out
     assert re.search(r"✗ local .*zone.*\n +→ .*zone.*moon", ended.out)
-    told = json.loads(suite.cli("explain", task, "-o", "json").out)
-    assert told["runners"][0]["obstacle"] == "RUNNER_OBSTACLE_REQUIRED"
+    printed = json.loads(suite.cli("explain", task, "-o", "json").out)
+    assert printed["runners"][0]["obstacle"] == "RUNNER_OBSTACLE_REQUIRED"
     suite.done("runners", "label", "local", "zone=moon")
     assert suite.done("wait", task) == f"{task}  SUCCEEDED\n"
     ended = suite.cli("explain", task)
@@ -56,7 +56,7 @@ def test_explain_tells_what_is_in_the_way_and_what_would_change_it(suite: Suite)
     suite.done("runners", "label", "local", "zone=")
 
 
-def test_a_dry_run_creates_nothing_and_tells_whether_it_would_run(suite: Suite) -> None:
+def test_a_dry_run_creates_nothing_and_shows_whether_the_task_could_run(suite: Suite) -> None:
     ended = suite.cli("submit", "--dry-run", "--id", "never", "--", "true")
     assert ended.code == 0 and "✓ runner" in ended.out
     assert suite.cli("submit", "--dry-run", "--runner-label", "zone=mars", "--", "true").code == 1
@@ -94,7 +94,7 @@ def test_a_drained_runner_finishes_and_takes_no_more_until_it_is_undrained(suite
     assert suite.cli("undrain", "nobody").code == 5
 
 
-def test_a_busy_runner_is_not_forgotten(suite: Suite, gate: Path) -> None:
+def test_a_busy_runner_is_not_deleted(suite: Suite, gate: Path) -> None:
     task = started(suite, gate)
     ended = suite.cli("runners", "delete", "local")
     assert ended.code == 1 and ended.err.count("\n") == 1
@@ -117,7 +117,7 @@ def test_stats_count_by_phase_and_group(suite: Suite) -> None:
     assert suite.cli("stats", "--filter", "colour = red").code == 1
 
 
-def test_audit_tells_who_did_what(suite: Suite) -> None:
+def test_audit_lists_actors_and_actions(suite: Suite) -> None:
     task = new_id("audited")
     suite.done("submit", "--id", task, "--runner-label", "zone=mars", "--", "true")
     suite.done("cancel", task)
@@ -144,7 +144,7 @@ def test_tenants_are_made_changed_and_deleted(suite: Suite) -> None:
     assert suite.cli("tenants", "update", tenant).code == 2
     assert suite.cli("tenants", "create", tenant, "--tier", "free").code == 1
     refused = suite.cli("tenants", "delete", tenant)
-    assert refused.code == 130, "without a terminal nobody can say yes"
+    assert refused.code == 130, "without a terminal nothing can be confirmed"
     assert suite.done("tenants", "delete", tenant, "--yes") == f"{tenant}  deleted\n"
     assert suite.cli("tenants", "show", tenant).code == 5
 
@@ -197,7 +197,7 @@ quota: {{max_concurrent_tasks: {most}}}
 """
 
 
-def test_a_whole_yard_is_applied_in_order_and_again_changes_nothing(suite: Suite) -> None:
+def test_a_file_of_all_resources_is_applied_in_order_and_is_idempotent(suite: Suite) -> None:
     m = new_id("yard")
     (suite.folder / "yard.yaml").write_text(YARD.format(mark=m, timeout="5m", most=5))
     dry = suite.cli("apply", "-f", "yard.yaml", "--dry-run")
@@ -238,9 +238,9 @@ def test_the_doctor_finds_nothing_wrong(suite: Suite) -> None:
     shown = suite.done("doctor")
     assert shown.splitlines()[0].split()[:3] == ["CHECK", "STATE", "FOUND"]
     assert "Healthy." in shown
-    told = json.loads(suite.done("doctor", "--repair", "-o", "json"))
-    assert told["healthy"] and told["findings"]
-    one = told["findings"][0]["check"]
+    printed = json.loads(suite.done("doctor", "--repair", "-o", "json"))
+    assert printed["healthy"] and printed["findings"]
+    one = printed["findings"][0]["check"]
     assert list(rows(suite.done("doctor", one))) == [one, "Healthy."]
     ended = suite.cli("doctor", "no-such-check")
     assert ended.code == 1 and "no-such-check" in ended.err and ended.err.count("\n") == 1
@@ -253,7 +253,7 @@ def test_quarantines_are_listed(suite: Suite) -> None:
     assert suite.cli("quarantines", "release", "tenants/default/quarantines/00ff").code in (0, 5)
 
 
-def test_top_draws_the_whole_screen_and_gives_the_terminal_back(suite: Suite) -> None:
+def test_top_draws_the_whole_screen_and_restores_the_terminal(suite: Suite) -> None:
     once = suite.done("top", "--once")
     assert "PENDING" in once and "local" in once and "\x1b" not in once
     with on_terminal(suite.folder, "top", "--interval", "200ms", columns=80, rows=20) as terminal:

@@ -1,4 +1,4 @@
-"""Many tasks by one command, and files that say what there should be, against the real suite."""
+"""Commands for many tasks, and files of resources, against the real suite."""
 
 import json
 import os
@@ -21,7 +21,7 @@ VOLUME = int(os.environ.get("TASKYARD_VOLUME", "3000"))
 # Longest time of 100,000 creates on two cores, with the start of the command and its bar.
 CREATE_SECONDS = 15.0
 IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What a list may need beyond one page of a thousand, whatever its length.
+# The memory that a list of any length may need beyond one page of a thousand.
 LIST_GROWTH_MB = 60
 
 
@@ -74,12 +74,12 @@ def test_a_refused_task_of_a_batch_does_not_stop_the_others(suite: Suite) -> Non
         "submit", "-f", write(suite, "mixed.yaml", "command: a\nslot: 'b c'\n---\ncommand: 'true'\n")
     )
     assert ended.code == 1 and len(ended.out.split()) == 1
-    told, count = ended.err.splitlines()
-    assert told.startswith("taskyard: task 1: ") and "slot" in told
+    refusal, count = ended.err.splitlines()
+    assert refusal.startswith("taskyard: task 1: ") and "slot" in refusal
     assert count == "Created 1 task; 1 refused."
 
 
-def test_a_mistake_in_a_file_is_told_with_line_and_column(suite: Suite) -> None:
+def test_a_mistake_in_a_file_is_reported_with_line_and_column(suite: Suite) -> None:
     for command in ("submit", "apply"):
         ended = suite.cli(command, "-f", write(suite, "bad.yaml", "kind: Task\nid: x\ncommand: [a\n"))
         assert ended.code == 2
@@ -87,13 +87,13 @@ def test_a_mistake_in_a_file_is_told_with_line_and_column(suite: Suite) -> None:
 
 
 @pytest.mark.parametrize("option", ["--file", "--each", "--script"])
-def test_what_is_no_text_is_told_in_one_line(suite: Suite, option: str) -> None:
+def test_a_file_that_is_not_text_is_a_one_line_error(suite: Suite, option: str) -> None:
     (suite.folder / "noise").write_bytes(b"ab\xff\xfe\n")
     ended = suite.cli("submit", option, "noise", *(("--", "echo") if option == "--each" else ()))
     assert ended.code == 2 and "not UTF-8" in ended.err and ended.err.count("\n") == 1
 
 
-def test_what_cannot_be_stored_or_named_is_told_in_one_line(suite: Suite) -> None:
+def test_values_that_cannot_be_stored_are_one_line_errors(suite: Suite) -> None:
     (suite.folder / "nul.txt").write_bytes(b"a\0b\n")
     ended = suite.cli("submit", "--each", "nul.txt", "--", "echo")
     assert ended.code == 1 and "args[0]: contains substring `NUL`" in ended.err
@@ -128,7 +128,7 @@ def test_wait_takes_a_filter_and_a_time(suite: Suite) -> None:
     assert ended.code in (0, 1)
 
 
-def test_apply_makes_what_a_file_says_and_again_changes_nothing(suite: Suite) -> None:
+def test_apply_creates_the_resources_of_a_file_and_is_idempotent(suite: Suite) -> None:
     name = f"applied-{mark()}"
     text = f"kind: Task\nid: {name}\ncommand: [sleep, 1000]\nlabels: {{a: b}}\n"
     file = write(suite, "apply.yaml", text)
@@ -156,7 +156,7 @@ def test_bench_measures_and_leaves_nothing_behind(suite: Suite) -> None:
     assert suite.done("list", "-f", "metadata.labels:taskyard-bench", "-o", "name") == ""
 
 
-def test_yaml_can_be_read_back(suite: Suite) -> None:
+def test_yaml_round_trips(suite: Suite) -> None:
     import yaml
 
     task = suite.done("submit", "--", "true").strip()
@@ -189,7 +189,7 @@ def test_many_tasks_are_created_with_a_bar_and_listed_without_growing_memory(sui
     assert some[1] - few[1] < LIST_GROWTH_MB
     with timed(f"cancelling {VOLUME:,}"):
         assert suite.cli("cancel", "--filter", of(m)).err == f"{VOLUME} tasks.\n"
-    # Asked for by name, the machine is there for nothing else.
+    # `make volume` runs alone on the machine.
     assert "TASKYARD_VOLUME" not in os.environ or creating.seconds < VOLUME * CREATE_SECONDS / 100_000
 
 
@@ -202,7 +202,7 @@ class Timed:
 
 @contextmanager
 def timed(what: str) -> Iterator[Timed]:
-    """Tells what is being done and how long it took; `make volume` shows it as it happens."""
+    """Prints a step and its duration; `make volume` shows the lines as they are printed."""
     print(f"{what} …", end=" ", flush=True)
     began = time.monotonic()
     timed = Timed()
@@ -227,7 +227,7 @@ def _listed(suite: Suite, m: str, *arguments: str) -> tuple[int, float]:
     return ended.stdout.count("\n"), float(ended.stderr.splitlines()[-1])
 
 
-def test_a_closed_terminal_ends_a_command_and_not_the_task(suite: Suite, tmp_path: Path) -> None:
+def test_a_closed_terminal_ends_the_command_but_not_the_task(suite: Suite, tmp_path: Path) -> None:
     task = f"orphan-{mark()}"
     go = ("sh", "-c", "echo started; sleep 3; echo finished")
     with on_terminal(suite.folder, "run", "--id", task, "--", *go) as terminal:

@@ -1,4 +1,4 @@
-"""No command without a test: each that the parser knows is run by a test here that looks at its outcome."""
+"""Every command of the parser is run by a test in this folder that checks its outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskyard.cli.group import taskyard
 HERE = Path(__file__).parent
 # Ways in which the tests here run the real program, and which of their arguments are not its own.
 RUNNERS = {"cli": 0, "done": 0, "start_cli": 0, "on_terminal": 1, "taskyard": 1}
-# Of these the exit code is asked for by itself.
+# The exit code of these is checked on its own.
 WITHOUT_CODE = {"start_cli", "on_terminal"}
 
 Words = tuple[str, ...]
@@ -62,7 +62,7 @@ def covered() -> set[Words]:
     return {words[:length] for words in found for length in (1, 2) if len(words) >= length}
 
 
-def test_each_command_is_run_by_a_test_that_looks_at_its_outcome() -> None:
+def test_each_command_is_run_by_a_test_that_checks_its_outcome() -> None:
     known = set(commands(taskyard))
     assert ("run",) in known and ("runners", "show") in known
     missing = sorted(" ".join(words) for words in known - covered())

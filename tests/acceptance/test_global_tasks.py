@@ -154,5 +154,5 @@ def test_tasks_of_runners_are_out_of_reach(suite: Suite, port: int) -> None:
 
 
 def test_up_says_who_can_use_it(suite: Suite, port: int) -> None:
-    assert f"Global tasks without a key: http://127.0.0.1:{port}" in suite.said()
-    assert "Everything that runs on this machine can use it" in suite.said()
+    assert f"Global tasks without a key: http://127.0.0.1:{port}" in suite.output()
+    assert "Everything that runs on this machine can use it" in suite.output()

@@ -4,6 +4,6 @@ from tests.acceptance.suite import Suite
 from tests.chaos import long_log
 
 
-def test_a_long_log_is_followed_and_listed_without_loss_and_kept_by_nobody(suite: Suite) -> None:
+def test_a_long_log_is_followed_and_listed_without_loss_in_bounded_memory(suite: Suite) -> None:
     growth = long_log.check(suite, 30_000)
     assert growth and max(growth.values()) < long_log.GROWTH_BYTES, growth

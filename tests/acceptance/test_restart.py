@@ -22,7 +22,7 @@ def suite() -> Iterator[Suite]:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
-    """A file that is not there yet; the task goes on once it is."""
+    """A file that does not exist yet; the task continues once it does."""
     return tmp_path / "open"
 
 
@@ -39,7 +39,7 @@ def read_lines(process: subprocess.Popen[str], count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("service", ["taskdb", "scheduler"])
-def test_followed_logs_are_whole(suite: Suite, gate: Path, service: str) -> None:
+def test_followed_logs_are_complete(suite: Suite, gate: Path, service: str) -> None:
     task = f"logged-{service}"
     suite.done("submit", "--id", task, "--", *counting(gate))
     process = suite.start_cli("logs", "-f", task)
@@ -70,7 +70,7 @@ def test_a_watch_sees_every_version_once(suite: Suite, gate: Path, service: str)
     assert process.returncode == 0
 
 
-def test_run_and_wait_sit_out_a_restart(suite: Suite, gate: Path) -> None:
+def test_run_and_wait_survive_a_restart(suite: Suite, gate: Path) -> None:
     running = suite.start_cli("run", "--id", "attended", "--", *counting(gate))
     read_lines(running, LINES // 2)
     waiting = suite.start_cli("wait", "attended")

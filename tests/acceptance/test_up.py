@@ -1,4 +1,4 @@
-"""`taskyard up` from the command line: detached, found again, stopped; and told in one line what is wrong."""
+"""`taskyard up` from the command line: detached, found again, stopped; its errors are one line."""
 
 import os
 import subprocess
@@ -65,7 +65,7 @@ def test_below_a_private_home_tasks_of_root_are_not_root_and_read_no_key(folder:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--host", "192.0.2.1"], "--host 192.0.2.1"),
         (["--database-url", "postgresql://nobody@127.0.0.1:1/x"], "127.0.0.1"),
@@ -73,13 +73,13 @@ def test_below_a_private_home_tasks_of_root_are_not_root_and_read_no_key(folder:
         (["--metrcs"], "--metrics"),
     ],
 )
-def test_what_up_cannot_do_is_one_line(folder: Path, arguments: list[str], told: str) -> None:
+def test_errors_of_up_are_one_line(folder: Path, arguments: list[str], message: str) -> None:
     ended = taskyard(folder, "up", "--data-dir", "data", *arguments)
     assert ended.code in (1, 2)
-    assert told in ended.err and ended.err.count("\n") == 1
+    assert message in ended.err and ended.err.count("\n") == 1
     assert "Traceback" not in ended.out + ended.err
 
 
-def test_down_without_up_says_so(folder: Path) -> None:
+def test_down_without_up_is_reported(folder: Path) -> None:
     ended = taskyard(folder, "down", "--data-dir", "data")
     assert ended.code == 5 and ended.err.count("\n") == 1

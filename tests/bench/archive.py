@@ -24,7 +24,7 @@ COUNT = 1_000_000
 # Beyond the retention of 90 days, so that all of them are due.
 AGE = timedelta(days=91)
 CLAIM = 20
-# Claims begin at these distances, however long each takes: with and without the archive they are the same.
+# Claims begin at these distances, independent of their duration: with and without the archive they are the same.
 PACE_SECONDS = 0.05
 # Recorded as a failed run to be repeated: the leader runs the job at its next poll.
 DUE = """INSERT INTO job_runs (job, start_time, end_time, error)
@@ -107,7 +107,7 @@ class Claims:
         self._claimed = 0
 
     async def make(self, seen: Seen, seconds: float, done: Callable[[], bool]) -> None:
-        """Claim for so long, or until it is done."""
+        """Claim for `seconds`, or until `done()`."""
         begin = due = time.perf_counter()
         while time.perf_counter() < begin + seconds and not done():
             claimed, _, latencies = await self._load.drain(

@@ -75,9 +75,9 @@ async def _alone(folder: Path, count: int) -> tuple[list[float], float]:
         taken = []
         for _ in range(count):
             start = time.perf_counter()
-            told = await peer.outcome(peer.assign(command("true")))
+            outcome = await peer.outcome(peer.assign(command("true")))
             taken.append(time.perf_counter() - start)
-            assert told.HasField("succeeded"), told
+            assert outcome.HasField("succeeded"), outcome
     # The first ones find nothing that was made ahead.
     return taken[5:], memory
 

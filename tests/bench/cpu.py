@@ -1,4 +1,4 @@
-"""CPU time of processes, which tells what a task costs even on a machine that others use as well."""
+"""CPU time of processes, which measures the cost of a task even on a shared machine."""
 
 import os
 from pathlib import Path

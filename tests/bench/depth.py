@@ -1,4 +1,4 @@
-"""The hot path of taskdb in a database that has lived long, and beside a snapshot that is held open."""
+"""The hot path of taskdb in an old database, and while a snapshot is held open."""
 
 import asyncio
 import time
@@ -43,9 +43,9 @@ async def compare(
             # The first of a pair is the other one each time, so that neither always follows the other's work.
             for url in (shallow, deep) if number % 2 == 0 else (deep, shallow):
                 rates[url].append(await _hot_path(url, directory, count, unmatched))
-                told = ", ".join(f"{rate:,.0f}" for rate in rates[url][-1])
-                print(f"  {'empty' if url == shallow else 'deep'}: {told} tasks/s", flush=True)
-        for index, name in enumerate(("batch create", "pop + report", "single create")):
+                line = ", ".join(f"{rate:,.0f}" for rate in rates[url][-1])
+                print(f"  {'empty' if url == shallow else 'deep'}: {line} tasks/s", flush=True)
+        for index, name in enumerate(("batch create", "claim + report", "single create")):
             before = median([run[index] for run in rates[shallow]])
             after = median([run[index] for run in rates[deep]])
             ratio = after / before
@@ -92,8 +92,8 @@ async def hold_snapshot(server: PostgresServer, directory: Path, report: Report,
             start = time.monotonic()
             for done in range(step, count + 1, step):
                 after = await work()
-                told = f"{1000 * median(after):.1f} ms a claim, {time.monotonic() - start:.0f} s"
-                print(f"  {done:,} completions beside a snapshot: {told}", flush=True)
+                latency = f"{1000 * median(after):.1f} ms a claim, {time.monotonic() - start:.0f} s"
+                print(f"  {done:,} completions beside a snapshot: {latency}", flush=True)
         ratio = median(after) / median(before)
         name = "claim of 500 with a snapshot held open"
         value, met = median(after) * 1000, ratio <= 2.0

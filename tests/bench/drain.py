@@ -62,8 +62,8 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
                 rates[name].append(await drain(server, template, task, tenants, count))
                 plains.append(await drain(server, template, plain, 1, count))
                 ratios[name].append(2 * rates[name][-1] / sum(plains[-2:]))
-            told = ", ".join(f"{found[-1]:.2f} x with {name}" for name, found in ratios.items())
-            print(f"  plain {plains[-1]:,.0f} tasks/s; {told}", flush=True)
+            compared = ", ".join(f"{found[-1]:.2f} x with {name}" for name, found in ratios.items())
+            print(f"  plain {plains[-1]:,.0f} tasks/s; {compared}", flush=True)
     report.add(Figure("drain, plain", median(plains), "tasks/s", tuple(plains)))
     for name, found in ratios.items():
         ratio = median(found)

@@ -1,7 +1,7 @@
-"""The whole way: create → taskdb → scheduler → stream → runner → completed, durable, with the change log.
+"""The whole path: create → taskdb → scheduler → stream → runner → completed, durable, with the change log.
 
-A process of its own plays the runner; the services are the real ones. Beside the rates it tells what a task
-costs in each process, from CPU time, which a busy machine changes little.
+The runner is a fake in its own process; the services are real. Besides the rates it reports the cost of a
+task in each process as CPU time, which varies little on a busy machine.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class FastRunnerProcess:
     process: asyncio.subprocess.Process
 
     async def seen(self) -> dict[str, Any]:
-        """What it saw, once it has completed all it was asked for."""
+        """Its observations, once it has completed the requested tasks."""
         assert self.process.stdout is not None
         line = await self.process.stdout.readline()
         found: dict[str, Any] = json.loads(line)
@@ -89,8 +89,8 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
                     costs[part].append(1e6 * seconds / count)
             # Before and after, because the machine's speed swings.
             limits.append(await _limit(server, count))
-            told = f"raw {limits[-1]:,.0f}, drain {drains[-1]:,.0f}, create + run {sustained[-1]:,.0f}"
-            print(f"  {told} tasks/s", flush=True)
+            line = f"raw {limits[-1]:,.0f}, drain {drains[-1]:,.0f}, create + run {sustained[-1]:,.0f}"
+            print(f"  {line} tasks/s", flush=True)
         limit = report.add(Figure("raw SQL lifecycle", median(limits), "tasks/s", tuple(limits)))
         for name, rates, goal in (
             ("drain, end to end", drains, 0.45),

@@ -1,4 +1,4 @@
-"""A runner that does nothing, fast: it speaks the link in a process of its own and says what it saw.
+"""A runner that does nothing, fast: it uses the link in a process of its own and prints its observations.
 
 It accepts every assignment and reports start and success at once. When as many tasks as asked for are
 acknowledged, it prints one line of JSON: the times of the first assignment and the last acknowledgement, and
@@ -20,7 +20,7 @@ from taskyard.v1 import runner_link_service_pb2 as link
 from taskyard.v1.runner_link_service_pb2_grpc import RunnerLinkServiceStub
 from tests.harness.link_runner import MAX_RECEIVE_BYTES, registration
 
-# Told apart from arguments of other kinds.
+# Distinguished from arguments of other kinds.
 STAMP = "created-at-ns="
 
 
@@ -43,7 +43,7 @@ class FastRunner:
         self._writing = asyncio.Lock()
 
     async def run(self, hello: link.Hello) -> dict[str, Any]:
-        """Say hello and work; returns what was seen."""
+        """Send hello and work; returns the observations."""
         await self._call.write(link.ConnectRequest(hello=hello))
         welcome = (await self._call.read()).welcome
         self._window = welcome.flow.max_unacked_reports

@@ -87,7 +87,7 @@ def _cpu(processes: list[psutil.Process]) -> float:
 
 
 class LightScheduler(RunnerLinkServiceServicer):
-    """Keeps a runner full of assignments that were made beforehand, and acknowledges what it says."""
+    """Keeps a runner full of prepared assignments, and acknowledges its reports."""
 
     def __init__(self, function: str) -> None:
         self._function = function
@@ -210,7 +210,7 @@ class _Raw:
         self._server = server
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
-        """Not used by servers that know registered methods."""
+        """Not used by servers that support registered methods."""
 
     def add_registered_method_handlers(self, service: str, handlers: Any) -> None:
         raw = {name: found._replace(response_serializer=None) for name, found in handlers.items()}

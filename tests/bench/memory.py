@@ -1,4 +1,4 @@
-"""Memory of a taskdb process under a steady load of creates, pops and reports: flat once it is warm."""
+"""Memory of a taskdb process under a steady load of creates, claims and reports: flat once it is warm."""
 
 import asyncio
 import time

@@ -33,8 +33,8 @@ FREED = 100
 # What a runner has, and what a task of every fifth class needs of it: more than is free on a busy runner, so
 # that such lanes are passed over and runners held back for them.
 CPUS, LARGE = 10_000, 4_000
-# Every so many ticks taskdb tells the use of tenants, which are ranked anew then.
-TELLS, TOLD = 40, 1000
+# The number of ticks between two messages of taskdb with the usage of tenants, which are then ranked anew.
+TICKS_PER_USAGE, USAGE_TENANTS = 40, 1000
 
 
 def resident_mb() -> float:
@@ -44,17 +44,17 @@ def resident_mb() -> float:
 
 
 def fill(board: LaneBoard, tenants: int, classes: int) -> None:
-    """Every tenant has work in every class, as WatchQueue tells it; a tenth of the classes match nobody."""
+    """Queue every class for every tenant, as WatchQueue does; a tenth of the classes match no runner."""
     rng = random.Random(1)
     step = lease_service_pb2.WatchQueueResponse(full=True)
     for class_id in range(classes):
-        told = step.classes.add(
+        added = step.classes.add(
             tenant="t", class_id=(class_id + 1) << 40, kind=runner_pb2.EXECUTION_KIND_COMMAND
         )
         zone = "nowhere" if class_id % 10 == 0 else f"z{class_id % 3}"
-        told.placement.required.selector.match_labels["zone"] = zone
-        told.placement.required.selector.match_expressions.add(key=f"no-{class_id}", operator=4)
-        told.resources.cpu_millis = LARGE if class_id % 5 == 1 else 1000
+        added.placement.required.selector.match_labels["zone"] = zone
+        added.placement.required.selector.match_expressions.add(key=f"no-{class_id}", operator=4)
+        added.resources.cpu_millis = LARGE if class_id % 5 == 1 else 1000
     for number in range(tenants):
         step.tenants.add(tenant=f"tenant-{number}", weight=WEIGHTS[number % 4], claimable_count=-1)
     board.apply(step)
@@ -68,12 +68,12 @@ def fill(board: LaneBoard, tenants: int, classes: int) -> None:
         board.apply(step)
 
 
-def tell_uses(board: LaneBoard, rng: random.Random, tenants: int) -> None:
-    """What tenants use, as taskdb tells it of those that hold something."""
+def add_usage(board: LaneBoard, rng: random.Random, tenants: int) -> None:
+    """The usage of tenants that hold leases, as taskdb publishes it."""
     step = lease_service_pb2.WatchQueueResponse()
-    for number in rng.sample(range(tenants), min(TOLD, tenants)):
-        told = step.tenants.add(tenant=f"tenant-{number}", weight=WEIGHTS[number % 4], claimable_count=-1)
-        told.usage = 100 * rng.random()
+    for number in rng.sample(range(tenants), min(USAGE_TENANTS, tenants)):
+        added = step.tenants.add(tenant=f"tenant-{number}", weight=WEIGHTS[number % 4], claimable_count=-1)
+        added.usage = 100 * rng.random()
     board.apply(step)
 
 
@@ -143,9 +143,9 @@ async def run(server: PostgresServer, directory: Path, report: Report, *, quick:
     size = ("--tenants", "200", "--classes", "10") if quick else ()
     argv = (sys.executable, "-m", "tests.bench.planning", "--json", *size)
     process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
-    told, _ = await process.communicate()
+    output, _ = await process.communicate()
     assert process.returncode == 0, process.returncode
-    for figure in json.loads(told):
+    for figure in json.loads(output):
         report.add(Figure(**figure))
 
 
@@ -158,8 +158,8 @@ def measure(tenants: int, classes: int) -> list[Figure]:
     ticks = []
     for n in range(TICKS):
         yard.free(FREED)
-        if n % TELLS == 0:
-            tell_uses(board, random.Random(n), tenants)
+        if n % TICKS_PER_USAGE == 0:
+            add_usage(board, random.Random(n), tenants)
         # A tick a second: lanes that are passed over become due within this.
         ticks.append(yard.tick(1.0 * n))
     middle, late, memory = statistics.median(ticks), sorted(ticks)[int(0.99 * TICKS)], resident_mb()

@@ -17,7 +17,7 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import PoolOptions, connect_arguments
 
 BATCH = 1000
-# Batches that do not count: of catalogues and pages that nobody has touched yet.
+# Warm-up batches that do not count, while catalogues and pages are cold.
 WARM_UP = 2
 RUNNER = "INSERT INTO runners (runner_id, key_id, registration) VALUES ('bench', 'k', '')"
 TASKS = """

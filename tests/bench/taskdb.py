@@ -154,7 +154,7 @@ class Load:
         async def work() -> None:
             nonlocal done
             while done < limit:
-                pop = lease_service_pb2.ClaimForRunnersRequest(
+                request = lease_service_pb2.ClaimForRunnersRequest(
                     scheduler_id="bench",
                     request_id=str(uuid.uuid4()),
                     runners=[
@@ -164,9 +164,9 @@ class Load:
                     ],
                 )
                 before = time.perf_counter()
-                popped = await self.leases.ClaimForRunners(pop, metadata=self._scheduler)
+                response = await self.leases.ClaimForRunners(request, metadata=self._scheduler)
                 latencies.append(time.perf_counter() - before)
-                claimed = popped.results[0].assignments
+                claimed = response.results[0].assignments
                 if not claimed:
                     return
                 await self.leases.ReportRuns(_outcomes(claimed), metadata=self._scheduler)

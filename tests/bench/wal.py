@@ -26,7 +26,7 @@ WHERE c.relkind IN ('r', 'i', 't', 'S', 'm')
 
 
 async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
-    """Create and run tasks, then tell what each relation wrote and how much of it was page images."""
+    """Create and run tasks, then print the WAL of each relation and the share of page images."""
     count = 2000 if quick else 20_000
     with migrated(server) as url, taskdb_process(url, directory) as taskdb:
         load = Load(taskdb.address, url)

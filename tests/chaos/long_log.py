@@ -67,7 +67,7 @@ class Memory:
 
 
 def check(suite: Suite, lines: int) -> dict[str, int]:
-    """Follow and list a log of so many lines; returns by how much each process has grown."""
+    """Follow and list a log of `lines` lines; returns the growth of each process."""
     memory = Memory(suite.process.pid)
     output = Path(suite.folder) / "followed"
     with memory.watched():

@@ -183,7 +183,7 @@ async def _follow(url: str, replicas: Sequence[BaseProcess]) -> list[OrderReport
 
 
 async def _read(hubs: list[Hub], index: int, verdict: OrderReport) -> None:
-    """Read, and every now and then go on at the other replica, from the token or from a little before it."""
+    """Read, and sometimes resume at the other replica, from the token or from a little before it."""
     rng = random.Random(index)
     for hub in hubs:
         await hub.ready()

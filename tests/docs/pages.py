@@ -11,7 +11,7 @@ from textwrap import dedent
 ROOT = Path(__file__).parents[2]
 # Records of decisions and generated pages hold no steps.
 _WITHOUT_STEPS = ("docs/decisions", "docs/reference")
-# What the fixture stands for, and what other tests and CI do.
+# Commands that the fixture replaces, and those of other tests and CI.
 ELSEWHERE = {"make up", "make test", "make verify", "make demo", "make help"}
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 
@@ -26,7 +26,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Step:
-    """A command as it is typed, and what it prints, in which … stands for anything."""
+    """A command as it is typed, and what it prints, in which … matches anything."""
 
     command: str
     shown: str = ""
@@ -52,7 +52,7 @@ def is_picture(text: str) -> bool:
 
 
 def steps(page: str) -> Iterator[Step]:
-    """What somebody does who follows the page from top to bottom."""
+    """The steps of a reader who follows the page from top to bottom."""
     for block in blocks(page):
         if block.language == "console":
             yield from _console_steps(block.text)

@@ -46,7 +46,7 @@ def free_port() -> str:
 
 def database_url(suite: Suite) -> str:
     """Where the suite's PostgreSQL is."""
-    found = re.search(r"psql '(.*)'", suite.said())
+    found = re.search(r"psql '(.*)'", suite.output())
     assert found is not None
     return found[1]
 
@@ -112,7 +112,7 @@ def test_every_step_does_what_the_page_shows(suite: Suite, folder: Path, page: s
 
 
 @pytest.mark.parametrize("page", pages())
-def test_every_block_is_executed_or_is_no_program(page: str) -> None:
+def test_every_block_is_executed_or_is_not_a_program(page: str) -> None:
     for block in blocks(page):
         shown = f"{page}: {block.text[:60]!r}"
         if block.language in ("", "text"):
@@ -126,7 +126,7 @@ def test_every_block_is_executed_or_is_no_program(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if any(b.language == "sql" for b in blocks(page))])
-def test_every_statement_is_taken_by_postgresql(suite: Suite, page: str) -> None:
+def test_every_statement_is_accepted_by_postgresql(suite: Suite, page: str) -> None:
     # Names that the suite's own database does not use.
     own = "docs_" + re.sub(r"\W+", "_", page.lower())
     with psycopg.connect(owner_url(suite), autocommit=True) as connection:
@@ -161,7 +161,7 @@ def test_every_target_of_make_on_a_page_exists() -> None:
 
 
 @pytest.mark.parametrize("page", pages())
-def test_every_link_leads_somewhere(page: str) -> None:
+def test_every_link_has_a_target(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}, which does not exist"

@@ -15,7 +15,7 @@ from tests.executors.kinds import Kind
 
 @pytest.mark.asyncio(loop_scope="module")
 class ExecutorCases:
-    """Subclassed once per kind, which says what to run; the cases have their names in the table."""
+    """Subclassed once per kind, which provides the tasks; the table has a column per case."""
 
     kind: ClassVar[Kind]
 
@@ -65,7 +65,7 @@ class ExecutorCases:
         assert second.id in [found.runner async for found in own.client.runs(done)]
 
     async def test_progress(self, bench: Bench) -> None:
-        task = await bench.run(self.kind.tells_progress())
+        task = await bench.run(self.kind.reports_progress())
         assert task.phase is Phase.SUCCEEDED, task.proto
         progress = task.proto.status.progress
         assert (progress.percent, progress.message) == (60, "half")

@@ -63,7 +63,7 @@ class Containers:
     def counts(self, **options: Unpack[Options]) -> NewTask:
         return self.shell(_COUNT, **options)
 
-    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
+    def reports_progress(self, **options: Unpack[Options]) -> NewTask:
         return self.shell(_PROGRESS, **options)
 
     def returns(self, **options: Unpack[Options]) -> NewTask:

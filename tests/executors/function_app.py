@@ -78,13 +78,13 @@ async def counts_async(ctx: AsyncContext) -> None:
         await ctx.save_checkpoint(number + 1)
 
 
-@app.task("tells-progress")
-def tells_progress(ctx: Context) -> None:
+@app.task("reports-progress")
+def reports_progress(ctx: Context) -> None:
     ctx.progress(60, "half")
 
 
-@app.task("tells-progress.async")
-async def tells_progress_async(ctx: AsyncContext) -> None:
+@app.task("reports-progress.async")
+async def reports_progress_async(ctx: AsyncContext) -> None:
     ctx.progress(60, "half")
 
 

@@ -36,8 +36,8 @@ class Functions:
     def counts(self, **options: Unpack[Options]) -> NewTask:
         return self._call("counts", options)
 
-    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
-        return self._call("tells-progress", options)
+    def reports_progress(self, **options: Unpack[Options]) -> NewTask:
+        return self._call("reports-progress", options)
 
     def returns(self, **options: Unpack[Options]) -> NewTask:
         return self._call("returns", options)

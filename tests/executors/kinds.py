@@ -1,4 +1,4 @@
-"""A kind of execution as the table sees it: the same behaviours, each told as a task of that kind."""
+"""A kind of executor in the table: the same behaviours, each as a task of that kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Kind(Protocol):
         ...
 
     def hangs(self, **options: Unpack[Options]) -> NewTask:
-        """Prints "ready", then goes on for ever."""
+        """Prints "ready", then runs forever."""
         ...
 
     def counts(self, **options: Unpack[Options]) -> NewTask:
@@ -42,8 +42,8 @@ class Kind(Protocol):
         """
         ...
 
-    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
-        """Tells 60 percent, "half", and succeeds."""
+    def reports_progress(self, **options: Unpack[Options]) -> NewTask:
+        """Reports 60 percent, "half", and succeeds."""
         ...
 
     def returns(self, **options: Unpack[Options]) -> NewTask:
@@ -55,5 +55,5 @@ class Kind(Protocol):
         ...
 
     def lingers(self, **options: Unpack[Options]) -> NewTask:
-        """Prints "before", goes on for about two seconds, prints "after" and succeeds."""
+        """Prints "before", runs for about two seconds, prints "after" and succeeds."""
         ...

@@ -28,7 +28,7 @@ class Commands:
     def counts(self, **options: Unpack[Options]) -> NewTask:
         return _shell(COUNT, options)
 
-    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
+    def reports_progress(self, **options: Unpack[Options]) -> NewTask:
         return _shell(PROGRESS, options)
 
     def returns(self, **options: Unpack[Options]) -> NewTask:

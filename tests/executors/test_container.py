@@ -35,7 +35,7 @@ def containers(runner: RunnerProcess) -> list[str]:
 class TestContainer(ExecutorCases):
     kind = podman
 
-    async def test_inside_there_is_no_network_no_capability_and_no_file_of_the_host(
+    async def test_a_container_has_no_network_no_capability_and_no_file_of_the_host(
         self, bench: Bench
     ) -> None:
         body = """
@@ -47,8 +47,8 @@ class TestContainer(ExecutorCases):
         echo "$TASKYARD_KEY$CANARY"
         """
         task = await bench.run(podman.shell(body))
-        told = set(await bench.lines(task))
-        assert told == {"lo", "lo:", "CapEff: 0000000000000000", "NoNewPrivs: 1", ""}
+        lines = set(await bench.lines(task))
+        assert lines == {"lo", "lo:", "CapEff: 0000000000000000", "NoNewPrivs: 1", ""}
 
     async def test_processes_are_limited(self, bench: Bench) -> None:
         own = bench.elsewhere()
@@ -72,23 +72,23 @@ class TestContainer(ExecutorCases):
         task = await bench.run(new)
         assert await bench.lines(task) == ["good day = 'x'", "/tmp", '{"a":1}']
 
-    async def test_what_the_pipe_does_not_understand_is_said_in_the_log(self, bench: Bench) -> None:
+    async def test_invalid_lines_of_the_pipe_are_reported_in_the_log(self, bench: Bench) -> None:
         task = await bench.run(podman.shell('echo garbage > "$TASKYARD_PIPE"; sleep 0.1'))
         assert task.phase is Phase.SUCCEEDED
         assert any("garbage" in line and "refused" in line for line in await bench.lines(task))
 
-    async def test_what_the_page_types_inside_is_understood(self, bench: Bench) -> None:
+    async def test_the_commands_of_the_page_work_inside_a_container(self, bench: Bench) -> None:
         (lines,) = (block.text for block in blocks(PAGE) if block.language == "sh")
         again = '[ -n "$TASKYARD_CHECKPOINT_FILE" ] && exec cat "$TASKYARD_CHECKPOINT_FILE"'
         body = f"{again}\ncd /run/taskyard/work; echo 7 > state\n{lines}\nsleep 1; exit 1"
         task = await bench.run(podman.shell(body, retry={"max_retries": 1, "initial": 0.1}))
         assert task.phase is Phase.SUCCEEDED, task.proto
         assert await bench.lines(task) == ["7"], "the next run starts with the checkpoint"
-        told = await bench.run(podman.shell(f"{lines.splitlines()[0]}\nsleep 0.2"))
-        assert told.proto.status.progress.percent == 40
+        task = await bench.run(podman.shell(f"{lines.splitlines()[0]}\nsleep 0.2"))
+        assert task.proto.status.progress.percent == 40
 
     @pytest.mark.parametrize(
-        ("image", "told"),
+        ("image", "reason"),
         [
             ("localhost/taskyard-no-such-image:1", "is not on this host"),
             ("oci:/etc", "is no image reference"),
@@ -97,14 +97,14 @@ class TestContainer(ExecutorCases):
         ],
     )
     async def test_a_bad_image_is_a_permanent_error_that_names_it(
-        self, bench: Bench, image: str, told: str
+        self, bench: Bench, image: str, reason: str
     ) -> None:
         task = await bench.run(container(image, "true", retry=3))
         assert (task.phase, task.attempt) == (Phase.FAILED, 1)
         assert task.error is not None and task.error.code == "START_FAILED"
-        assert image in task.error.message and told in task.error.message
+        assert image in task.error.message and reason in task.error.message
 
-    async def test_the_network_is_the_runners_to_give(self, bench: Bench) -> None:
+    async def test_the_runner_decides_whether_a_container_has_network(self, bench: Bench) -> None:
         refused = await bench.run(container(podman.image, "true", network=True))
         assert refused.error is not None and "container.network" in refused.error.message
         own = bench.elsewhere()
@@ -112,7 +112,7 @@ class TestContainer(ExecutorCases):
         allowed = await own.run(container(podman.image, "cat", "/proc/net/dev", network=True))
         assert allowed.phase is Phase.SUCCEEDED, allowed.proto
 
-    async def test_a_container_that_ignores_its_end_is_killed_and_removed(self, bench: Bench) -> None:
+    async def test_a_container_that_ignores_sigterm_is_killed_and_removed(self, bench: Bench) -> None:
         body = "trap '' TERM; echo ready; while true; do sleep 1; done"
         task = await bench.create(podman.shell(body, stop_grace_period=0.5))
         await bench.written(task, "ready")

@@ -31,7 +31,7 @@ async def test_children_belong_to_their_parent_and_a_key_makes_one_of_them(bench
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_child_that_is_refused_tells_the_parent_why(bench: Bench) -> None:
+async def test_the_parent_receives_the_reason_why_a_child_was_refused(bench: Bench) -> None:
     task = await bench.run(function("has-a-bad-child.async", retry=0))
     assert task.error is not None and task.error.code == "FIELD_INVALID"
     assert "priority" in task.error.message

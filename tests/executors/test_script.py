@@ -28,7 +28,7 @@ class Scripts:
     def counts(self, **options: Unpack[Options]) -> NewTask:
         return script.bash(COUNT, **options)
 
-    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
+    def reports_progress(self, **options: Unpack[Options]) -> NewTask:
         return script.bash(PROGRESS, **options)
 
     def returns(self, **options: Unpack[Options]) -> NewTask:

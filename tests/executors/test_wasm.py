@@ -50,7 +50,7 @@ class Modules:
         program.print("ready").do("(loop $again (br_if $again (i32.eqz (call $stopping))))")
         return wasm(program.build(), **options)
 
-    def tells_progress(self, **options: Unpack[Options]) -> NewTask:
+    def reports_progress(self, **options: Unpack[Options]) -> NewTask:
         program = Program(PROGRESS)
         program.do(f"(call $exit (call $progress (i32.const 60) {program.text('half')}))")
         return wasm(program.build(), **options)
@@ -110,7 +110,7 @@ class TestWasm(ExecutorCases):
         assert kept.stat().st_ino == compiled
 
     @pytest.mark.parametrize("module", [b"", b"#!/bin/sh", b"\0asm\1\0\0\0garbage"])
-    async def test_what_is_no_module_is_a_permanent_error(self, bench: Bench, module: bytes) -> None:
+    async def test_an_invalid_module_is_a_permanent_error(self, bench: Bench, module: bytes) -> None:
         task = await bench.run(wasm(module, retry=3))
         assert (task.phase, task.attempt) == (Phase.FAILED, 1)
         assert task.error is not None and task.error.code == "START_FAILED", task.proto

@@ -73,7 +73,7 @@ def main() -> int:
             ]
         finally:
             gateway.stop()
-        print(gateway.told() if any(codes) else "")
+        print(gateway.log_text() if any(codes) else "")
         return max(codes)
 
 

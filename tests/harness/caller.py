@@ -60,12 +60,13 @@ class _Stub:
         def call(request: Any, **options: Any) -> Any:
             options = {"wait_for_ready": True, "timeout": _TIMEOUT, **options}
             made = method(request, metadata=self._metadata, **options)
-            return _translated(made) if isinstance(made, Awaitable) else made
+            return translated(made) if isinstance(made, Awaitable) else made
 
         return call
 
 
-async def _translated(call: Any) -> Any:
+async def translated(call: Any) -> Any:
+    """The response of a call; raises taskyard.errors."""
     try:
         return await call
     except grpc.RpcError as error:

@@ -69,7 +69,7 @@ class ControlPlane:
 
     def logs(self) -> str:
         """What every service has printed."""
-        return "\n".join(service.told() for service in (*self.taskdbs, *self.schedulers))
+        return "\n".join(service.log_text() for service in (*self.taskdbs, *self.schedulers))
 
     def stop(self) -> None:
         for service in (*self.schedulers, *self.taskdbs):

@@ -25,7 +25,7 @@ _SHOWN = {"passed": "yes", "failed": "FAILED", "error": "FAILED", "skipped": "sk
 
 
 def outcomes(stats: Mapping[str, Iterable[Any]]) -> dict[str, dict[str, str]]:
-    """Kind to case to what became of it; what failed in set-up or tear-down counts as failed."""
+    """Kind to case to outcome; a failure in set-up or tear-down counts as failed."""
     found: dict[str, dict[str, str]] = {}
     for outcome in ("passed", "skipped", "failed", "error"):
         for report in stats.get(outcome, ()):

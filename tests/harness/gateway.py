@@ -24,14 +24,14 @@ class GatewayService(Service):
         """Return once this path is answered with 200."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            assert self.process is not None and self.process.poll() is None, self.told()
+            assert self.process is not None and self.process.poll() is None, self.log_text()
             try:
                 if call(self, "GET", path).status == 200:
                     return
             except OSError:
                 pass
             time.sleep(0.02)
-        raise AssertionError(f"{self.module} does not serve\n{self.told()}")
+        raise AssertionError(f"{self.module} does not serve\n{self.log_text()}")
 
 
 @dataclass(frozen=True)

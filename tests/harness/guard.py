@@ -20,19 +20,19 @@ TOO_LARGE = 97
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A worker whose controller is gone has nobody to report to.
+    # A worker without a controller cannot report results.
     if hasattr(config, "workerinput"):
         end_with_parent()
     threading.Thread(target=_guard, args=(os.dup(2),), daemon=True).start()
 
 
-def _guard(told: int) -> None:
+def _guard(output: int) -> None:
     while True:
         time.sleep(LOOK_SECONDS)
         if (size := resident_mb()) > LIMIT_MB:
             where = os.environ.get("PYTEST_CURRENT_TEST", "no test")
-            os.write(told, f"\nthis test process takes {size:.0f} MB, in {where}\n".encode())
-            faulthandler.dump_traceback(told, all_threads=True)
+            os.write(output, f"\nthis test process takes {size:.0f} MB, in {where}\n".encode())
+            faulthandler.dump_traceback(output, all_threads=True)
             os._exit(TOO_LARGE)
 
 

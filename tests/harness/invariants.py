@@ -1,4 +1,4 @@
-"""What must be true of a database of taskdb at any moment, whatever was killed: asked of the tables.
+"""Invariants of a taskdb database at any moment and after any kill, as queries of the tables.
 
 Each rule is a sentence and a query for the rows that break it. They hold between transactions, so a test may
 ask while services run.
@@ -79,7 +79,7 @@ RULES = (
         WHERE t.task_id IS NULL OR t.end_time IS NOT NULL""",
     ),
     Rule(
-        "whoever is claimable or claimed of a slot is its head, and a waiter waits for a head",
+        "a claimable or claimed task of a slot is its head, and a waiter waits for a head",
         """SELECT e.tenant_id, e.task_id, e.phase, e.reason, s.head_task_id FROM effective e
         LEFT JOIN slots s USING (tenant_id, slot)
         WHERE e.slot IS NOT NULL AND e.kind <> 6 AND (

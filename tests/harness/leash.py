@@ -1,6 +1,6 @@
 """Nothing outlives a test that was killed: programs on a leash, or tied to the process that starts them.
 
-A leash is a process of its own. The kernel tells it of the end of the test process, and gives it whatever
+A leash is a process of its own. The kernel signals it when the test process ends, and gives it whatever
 lost its parent below; so what a program leaves running ends with the program.
 """
 
@@ -38,7 +38,7 @@ import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGTERM)}, 0, 0, 0)
 for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
     signal.signal(number, signal.SIG_DFL)
-os.getppid() == int(sys.argv[1]) or sys.exit("whoever started this is gone")
+os.getppid() == int(sys.argv[1]) or sys.exit("the parent of this process is gone")
 os.execvp(sys.argv[2], sys.argv[2:])
 """
 
@@ -49,7 +49,7 @@ def end_with_parent() -> None:
 
 
 def main(parent: int, argv: list[str]) -> int:
-    """Runs `argv` to its end; the exit code as a shell tells it."""
+    """Runs `argv` to its end; the exit code as a shell reports it."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -42,7 +42,7 @@ PATIENCE = 10.0
 def registration(
     capacity: int = 4, prefetch: int = 0, *, task_types: Sequence[str] = ("*",), **fields: Any
 ) -> runner_pb2.RunnerRegistration:
-    """What a runner says about itself; a plain runner of commands, scripts and functions by default."""
+    """The registration of a runner; by default one of commands, scripts and functions."""
     fields.setdefault("execution_kinds", KINDS)
     return runner_pb2.RunnerRegistration(
         capacity=capacity, prefetch=prefetch, task_types=task_types, version="test", **fields
@@ -74,7 +74,7 @@ class LinkRunner:
         self.heartbeats = heartbeats
         self.welcome: link.Welcome | None = None
         self.draining = False
-        # What it has, by run, and what the scheduler was told of it.
+        # The leases it holds, by run, and those it has listed to the scheduler.
         self.held: dict[RunKey, link.HeldTask] = {}
         self.spool: dict[int, lease_pb2.RunReport] = {}
         self.held_back: dict[int, lease_pb2.RunReport] = {}
@@ -134,7 +134,7 @@ class LinkRunner:
         self._reading.set()
 
     async def connect(self, hello: link.Hello | None = None, *, takeover: bool = False) -> link.Welcome:
-        """Say hello, wait for welcome, resend the spool; raises taskyard.errors if it is refused."""
+        """Send hello, wait for welcome, resend the spool; raises taskyard.errors if it is refused."""
         await self.vanish()
         self.open()
         self.heartbeat_sent = {0: time.monotonic()}
@@ -160,7 +160,7 @@ class LinkRunner:
             self._call.cancel()
             self._call = None
 
-    async def say_goodbye(self, *, keep_leases: bool = False) -> None:
+    async def send_goodbye(self, *, keep_leases: bool = False) -> None:
         """Goodbye of the agent, then the orderly end of the stream."""
         reason = link.RUNNER_GOODBYE_REASON_RESTART if keep_leases else link.RUNNER_GOODBYE_REASON_SHUTDOWN
         await self.send(goodbye=link.RunnerGoodbye(reason=reason, keep_leases=keep_leases))
@@ -186,7 +186,7 @@ class LinkRunner:
     # ---- sending
 
     async def send(self, **message: Any) -> None:
-        """Write one message as it is, whatever the rules say."""
+        """Write one message unchecked."""
         async with self._write_lock:
             await self._call.write(link.ConnectRequest(**message))
 

@@ -1,4 +1,4 @@
-"""A failpoint that holds a process until the test lets it go on: `pause:FIFO` of taskyard_kit.failpoint."""
+"""A failpoint that pauses a process until the test resumes it: `pause:FIFO` of taskyard_kit.failpoint."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Pause:
         return await asyncio.to_thread(self._read)
 
     async def release(self) -> None:
-        """Lets the process go on."""
+        """Resumes the process."""
         await asyncio.to_thread(self._write)
 
     def _read(self) -> str:
         reader = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             ready, _, _ = select.select([reader], [], [], PATIENCE)
-            assert ready, f"nobody reached {self.setting}"
+            assert ready, f"no process reached {self.setting}"
             return os.read(reader, 200).decode()
         finally:
             os.close(reader)
@@ -46,7 +46,7 @@ class Pause:
             except OSError as error:
                 # The process has not opened its end yet.
                 waits = error.errno == errno.ENXIO and time.monotonic() < deadline
-                assert waits, f"nobody is at {self.setting}"
+                assert waits, f"no process is at {self.setting}"
                 time.sleep(0.01)
         os.write(writer, b"go on")
         os.close(writer)

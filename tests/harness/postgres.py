@@ -44,7 +44,7 @@ class PostgresServer:
         return name
 
     def drop(self, name: str) -> None:
-        """Drops a database, ending whoever is still connected to it, autovacuum included."""
+        """Drops a database, ending all its connections, autovacuum included."""
         statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
         with psycopg.connect(self.admin_url, autocommit=True) as connection:
             connection.execute(statement)

@@ -20,7 +20,7 @@ START_SECONDS = 90.0
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
+    """A loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -44,7 +44,7 @@ class Service:
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, wait: bool = True, **environment: str) -> Service:
-        """Start it and wait until it says SERVING; `environment` is added for this start only."""
+        """Start it and wait until its health is SERVING; `environment` is added for this start only."""
         assert self.process is None or self.process.poll() is not None, f"{self.module} runs already"
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("TASKYARD_", "OTEL_"))}
         with self.log.open("ab") as log:
@@ -65,16 +65,16 @@ class Service:
         with grpc.insecure_channel(self.address) as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)
             while time.monotonic() < deadline:
-                assert self.process is not None and self.process.poll() is None, self.told()
+                assert self.process is not None and self.process.poll() is None, self.log_text()
                 try:
                     answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True)
                 except grpc.RpcError:
                     continue
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
                     return
-        raise AssertionError(f"{self.module} does not serve\n{self.told()}")
+        raise AssertionError(f"{self.module} does not serve\n{self.log_text()}")
 
-    def told(self) -> str:
+    def log_text(self) -> str:
         """The end of its log, for a failure's message."""
         return f"--- log of {self.module}\n{self.log.read_text(errors='replace')[-4000:]}"
 
@@ -99,11 +99,11 @@ class Service:
         """Return once it is frozen, by its own failpoint or from outside."""
         deadline = time.monotonic() + seconds
         while os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT | os.WNOHANG) is None:
-            assert time.monotonic() < deadline, f"{self.module} is not stopped\n{self.told()}"
+            assert time.monotonic() < deadline, f"{self.module} is not stopped\n{self.log_text()}"
             time.sleep(0.01)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         os.kill(self.pid, signal.SIGCONT)
 
     def terminate(self, seconds: float = 30.0) -> int:
@@ -115,7 +115,7 @@ class Service:
     def wait_killed(self, seconds: float = 30.0) -> None:
         """Return once it has killed itself, as a failpoint does."""
         assert self.process is not None
-        assert self.process.wait(seconds) == -signal.SIGKILL, self.told()
+        assert self.process.wait(seconds) == -signal.SIGKILL, self.log_text()
 
     def stop(self) -> None:
         """End it if it still runs."""

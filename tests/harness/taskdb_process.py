@@ -18,7 +18,7 @@ from tests.harness.keys import insert_key
 from tests.harness.processes import Service, free_port
 
 MODULE = "taskyard_taskdb"
-# For what another process does to the database or says in its log: half a minute of short waits.
+# Waits for changes of the database or log by another process: half a minute of short waits.
 POLL_SECONDS = 0.05
 POLLS = 600
 
@@ -75,20 +75,20 @@ class CrashingTaskDb:
         return found
 
     async def until(self, sql: str, *params: Any) -> None:
-        """Returns once the query, which asks a yes-or-no question of the database, says yes."""
+        """Returns once the query, a boolean one, is true."""
         for _ in range(POLLS):
             if await self.value(sql, *params):
                 return
             await asyncio.sleep(POLL_SECONDS)
-        raise AssertionError(f"never true: {sql} {params}\n{self.service.told()}")
+        raise AssertionError(f"never true: {sql} {params}\n{self.service.log_text()}")
 
-    async def until_told(self, words: str) -> None:
+    async def wait_for_log(self, words: str) -> None:
         """Returns once its log has these words."""
         for _ in range(POLLS):
             if words in self.service.log.read_text(errors="replace"):
                 return
             await asyncio.sleep(POLL_SECONDS)
-        raise AssertionError(f"it never said {words!r}\n{self.service.told()}")
+        raise AssertionError(f"the log never had {words!r}\n{self.service.log_text()}")
 
     async def close(self) -> None:
         """Ends process and channels."""

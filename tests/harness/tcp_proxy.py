@@ -42,7 +42,7 @@ class TcpProxy:
             self.back.clear()
 
     def lose_answers_to(self, words: bytes) -> None:
-        """Carry nothing back from the moment at which a client has said these words."""
+        """Drop all responses once a client has sent these bytes."""
         self._fatal_words = words
 
     def heal(self) -> None:
@@ -83,8 +83,8 @@ class TcpProxy:
         finally:
             self._writers -= {writer, far_writer}
 
-    def _listen(self, said: bytes) -> None:
-        if self._fatal_words is not None and self._fatal_words in said:
+    def _listen(self, data: bytes) -> None:
+        if self._fatal_words is not None and self._fatal_words in data:
             self.blackhole(forth=False)
 
     async def _reach_target(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -94,8 +94,8 @@ class TcpProxy:
         return await asyncio.open_connection(host, int(port))
 
 
-def _ignore(said: bytes) -> None:
-    """What is said in this direction has no consequence."""
+def _ignore(data: bytes) -> None:
+    """Data in this direction is not inspected."""
 
 
 async def _carry(

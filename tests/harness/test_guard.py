@@ -21,7 +21,7 @@ import os, signal, time
 def test_waiting():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with open(os.environ["TOLD"], "w") as file:
+    with open(os.environ["OUTPUT"], "w") as file:
         file.write(str(os.getpid()))
     time.sleep(600)
 """
@@ -39,17 +39,17 @@ def start(folder: Path, body: str, *arguments: str, **environment: str) -> subpr
     )
 
 
-def test_a_process_that_grows_says_where_and_ends(tmp_path: Path) -> None:
+def test_a_process_that_grows_prints_its_traceback_and_ends(tmp_path: Path) -> None:
     process = start(tmp_path, GROWING, TASKYARD_TEST_MEMORY_MB="300")
-    told, _ = process.communicate(timeout=60)
-    assert process.returncode == TOO_LARGE, told
-    assert "test_growing" in told and "Current thread" in told
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == TOO_LARGE, output
+    assert "test_growing" in output and "Current thread" in output
 
 
 def test_a_worker_ends_with_its_controller_whatever_it_does(tmp_path: Path) -> None:
-    fifo = tmp_path / "told"
+    fifo = tmp_path / "output"
     os.mkfifo(fifo)
-    controller = start(tmp_path, WAITING, "-n", "1", TOLD=str(fifo))
+    controller = start(tmp_path, WAITING, "-n", "1", OUTPUT=str(fifo))
     worker = psutil.Process(int(fifo.read_text()))
     assert worker.pid != controller.pid
     controller.kill()

@@ -7,7 +7,7 @@ import psutil
 
 from tests.harness.leash import LEFT_SOMETHING, leashed, tied
 
-# Says the ids of a child that lost its parent and its session, and of itself.
+# Prints the ids of a child that lost its parent and its session, and of itself.
 STRAYS = "setsid sleep 600 & echo $!; echo $$; "
 
 
@@ -21,13 +21,13 @@ def test_the_exit_code_is_passed_on() -> None:
     assert subprocess.run(leashed("sh", "-c", "kill -9 $$")).returncode == 137
 
 
-def test_what_a_program_leaves_running_is_ended_and_named() -> None:
+def test_processes_left_running_are_ended_and_named() -> None:
     held = subprocess.run(leashed("sh", "-c", STRAYS), capture_output=True, text=True, timeout=60)
     assert held.returncode == LEFT_SOMETHING and "sleep 600" in held.stderr
     assert ended(*map(int, held.stdout.split()))
 
 
-def test_everything_ends_with_whoever_was_killed() -> None:
+def test_all_descendants_end_when_the_leash_or_its_parent_is_killed() -> None:
     program = (
         "import subprocess, sys; from tests.harness.leash import leashed;"
         "subprocess.run(leashed('sh', '-c', sys.argv[1]))"
@@ -42,7 +42,7 @@ def test_everything_ends_with_whoever_was_killed() -> None:
     holder.stdout.close()
 
 
-def test_what_is_tied_keeps_its_id_and_ends_with_whoever_was_killed() -> None:
+def test_a_tied_process_keeps_its_id_and_ends_when_its_parent_is_killed() -> None:
     program = "import subprocess, sys; from tests.harness.leash import tied;" + (
         "child = subprocess.Popen(tied('sleep', '600')); print(child.pid, flush=True); child.wait()"
     )

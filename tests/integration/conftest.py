@@ -1,4 +1,4 @@
-"""Real runners under the control plane of a test module, whose fixture `plane` it is."""
+"""A taskdb to be killed, and real runners under the control plane of a module, its fixture `plane`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from services.runner.tests.runner_process import RunnerProcess
 from taskyard import Client
 from taskyard_runner.warden.cgroup import find_hierarchy
 from tests.harness.control_plane import ControlPlane
+from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
 
 StartRunner = Callable[..., Awaitable[RunnerProcess]]
 
@@ -20,6 +21,21 @@ _hierarchy, _why = find_hierarchy(f"integration-{os.getpid()}")
 if _hierarchy is not None:
     _hierarchy.close()
 needs_cgroups = pytest.mark.skipif(_hierarchy is None, reason=f"no control groups: {_why}")
+
+
+@pytest.fixture
+def taskdb_flags() -> tuple[str, ...]:
+    """Flags of the taskdb of a module."""
+    return ()
+
+
+@pytest.fixture
+async def taskdb(
+    database_url: str, tmp_path: Path, taskdb_flags: tuple[str, ...]
+) -> AsyncIterator[CrashingTaskDb]:
+    """A taskdb process that failpoints may kill."""
+    async with crashing_taskdb(database_url, tmp_path, *taskdb_flags) as made:
+        yield made
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ OBSTACLES = explain_service_pb2.RunnerObstacle
 
 
 class Tenancy:
-    """A tenant of its own with a client, and runners that serve nobody else."""
+    """A tenant of its own with a client, and runners that serve this tenant only."""
 
     def __init__(self, plane: ControlPlane, tenant: str, key: str, runner_key: str) -> None:
         self.plane = plane
@@ -74,11 +74,11 @@ class Tenancy:
         return await ask(self.plane, key or self.key, request)
 
     async def change(self, sql: str, *params: Any) -> None:
-        """Change the tenant behind taskdb's back, and let schedulers hear of it."""
+        """Change the tenant directly in the database, and notify the schedulers."""
         async with await psycopg.AsyncConnection.connect(self.plane.url, autocommit=True) as connection:
             await connection.execute(sql, params)
-            told = json.dumps({"from": "test", "everything": True})
-            await connection.execute("SELECT pg_notify('taskyard_queue', %s)", (told,))
+            notification = json.dumps({"from": "test", "everything": True})
+            await connection.execute("SELECT pg_notify('taskyard_queue', %s)", (notification,))
 
     async def limit(self, **limits: int) -> None:
         """Put limits in force."""
@@ -162,7 +162,7 @@ def closed(response: Response) -> list[str]:
 
 
 def gate(response: Response) -> explain_service_pb2.GateVerdict:
-    """The only closed gate, which has all it needs to be told."""
+    """The only closed gate, with all of its required fields set."""
     (found,) = [gate for gate in response.gates if not gate.passed]
     assert not response.runnable
     assert response.summary == found.message

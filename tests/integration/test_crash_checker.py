@@ -73,7 +73,7 @@ async def populate(taskdb: CrashingTaskDb) -> None:
     await create(taskdb, "delayed", not_before={"seconds": 4_000_000_000})
 
 
-async def test_the_checker_notices_each_damage(database_url: str, tmp_path: Path) -> None:
+async def test_the_checker_detects_each_damage(database_url: str, tmp_path: Path) -> None:
     async with crashing_taskdb(database_url, tmp_path) as taskdb:
         await taskdb.start()
         await populate(taskdb)

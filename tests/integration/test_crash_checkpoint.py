@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,12 @@ import pytest
 from services.taskdb.tests.yard import failed, started
 from taskyard.errors import CheckpointSequenceConflict, Unavailable
 from taskyard.v1 import checkpoint_pb2, common_pb2, lease_pb2, lease_service_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 PIECE = 256 * 1024
 AT_ONCE = common_pb2.RetryPolicy(max_retries=3)
 AT_ONCE.backoff.initial.nanos = 1_000_000
 AT_ONCE.backoff.max.nanos = 1_000_000
-
-
-@pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path) as made:
-        yield made
 
 
 async def write(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef, sequence: int, data: bytes) -> Any:
@@ -54,7 +47,7 @@ async def write(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef, sequence: int
 
 
 async def read(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef) -> tuple[int, bytes]:
-    """The checkpoint from which the holder of this lease goes on."""
+    """The checkpoint from which the holder of this lease resumes."""
     request = lease_service_pb2.ReadLeasedCheckpointRequest(runner_id="runner-1", lease=lease)
     answers = [answer async for answer in taskdb.leases.ReadLeasedCheckpoint(request)]
     return answers[0].checkpoint.sequence, b"".join(answer.data for answer in answers)
@@ -63,7 +56,7 @@ async def read(taskdb: CrashingTaskDb, lease: lease_pb2.LeaseRef) -> tuple[int, 
 @pytest.mark.parametrize(
     ("failpoint", "stored"), [("checkpoint.before_commit", 1), ("checkpoint.after_commit", 2)]
 )
-async def test_a_checkpoint_that_a_crash_cut_off_is_stored_as_a_whole_or_not_at_all(
+async def test_a_checkpoint_interrupted_by_a_crash_is_stored_completely_or_not_at_all(
     taskdb: CrashingTaskDb, failpoint: str, stored: int
 ) -> None:
     await taskdb.start(f"{failpoint}=kill@2")
@@ -90,7 +83,7 @@ async def test_a_checkpoint_that_a_crash_cut_off_is_stored_as_a_whole_or_not_at_
     assert await taskdb.value(noted) == 2, "each is in the log once"
 
 
-async def test_an_attempt_whose_last_checkpoint_was_cut_off_is_followed_by_one_from_the_acknowledged(
+async def test_the_attempt_after_an_interrupted_checkpoint_starts_from_the_acknowledged_one(
     taskdb: CrashingTaskDb,
 ) -> None:
     await taskdb.start("checkpoint.before_commit=kill@2")
@@ -106,7 +99,7 @@ async def test_an_attempt_whose_last_checkpoint_was_cut_off_is_followed_by_one_f
     await taskdb.killed()
     await taskdb.expire_leadership()
     await taskdb.start()
-    # The workload has not survived either: nobody repeats the checkpoint.
+    # The workload was killed too: no one repeats the checkpoint.
     await yard.report(runner, failed(claimed))
     await taskdb.until("SELECT count(*) = 1 FROM queue")
     (second,) = (await yard.claim(runner)).assignments

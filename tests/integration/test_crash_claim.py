@@ -1,35 +1,31 @@
-"""taskdb killed after a claim was committed: its repeat finds it, or the first lease gives it back."""
+"""taskdb killed after a claim was committed: its repeat returns it, or its first lease expires."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from services.taskdb.tests.yard import duration, started, succeeded
 from taskyard.errors import Unavailable
 from taskyard.v1 import lease_service_pb2, task_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 
 @pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path, "--reap-grace", "0s") as made:
-        yield made
+def taskdb_flags() -> tuple[str, ...]:
+    return ("--reap-grace", "0s")
 
 
-async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_attempt_is_charged(
+async def test_tasks_claimed_just_before_a_crash_are_claimed_again_and_no_attempt_is_charged(
     taskdb: CrashingTaskDb,
 ) -> None:
-    await taskdb.start("pop.after_commit=kill")
+    await taskdb.start("claim.after_commit=kill")
     yard = taskdb.yard
     names = await yard.create(4)
     patient, hasty = [(await yard.hello(name))[0] for name in ("patient", "hasty")]
     lanes = [lease_service_pb2.LaneClaim(lane=lane.key) for lane in await yard.lanes()]
-    pop = lease_service_pb2.ClaimForRunnersRequest(scheduler_id=yard.scheduler_id, request_id="pop-1")
+    request = lease_service_pb2.ClaimForRunnersRequest(scheduler_id=yard.scheduler_id, request_id="claim-1")
     for runner, seconds in ((patient, 60), (hasty, 1)):
-        wanted = pop.runners.add(
+        wanted = request.runners.add(
             runner_id=runner.id,
             session_epoch=runner.epoch,
             max_tasks=2,
@@ -37,7 +33,7 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
         )
         wanted.tenants.add(tenant="default", max_tasks=2, lanes=lanes)
     with pytest.raises(Unavailable):
-        await taskdb.leases.ClaimForRunners(pop)
+        await taskdb.leases.ClaimForRunners(request)
     await taskdb.killed()
     leased = dict(await taskdb.rows("SELECT task_id, lease_id FROM leases WHERE runner_id = 'patient'"))
     assert len(leased) == 2 and await taskdb.value("SELECT count(*) FROM leases") == 4
@@ -46,10 +42,12 @@ async def test_tasks_claimed_just_before_a_crash_are_handed_out_again_and_no_att
 
     # The scheduler repeats the call for the runner that it still has.
     for _ in range(2):
-        again = (await yard.claim(patient, 2, lanes=lanes, request_id="pop-1", lease_seconds=60)).assignments
+        again = (
+            await yard.claim(patient, 2, lanes=lanes, request_id="claim-1", lease_seconds=60)
+        ).assignments
         assert {a.lease.task.rpartition("/")[2]: a.lease.lease_id for a in again} == leased
         assert {(a.lease.generation, a.attempt) for a in again} == {(1, 1)}
-    # Nobody asks for the other's: their first lease ends and they come back.
+    # The other runner does not repeat its claim: the first leases expire and the tasks are requeued.
     await taskdb.until("SELECT count(*) = 2 FROM queue")
     other, _ = await yard.hello("other")
     returned = (await yard.claim(other)).assignments

@@ -5,28 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from taskyard.errors import RequestIdReused, Unavailable
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 PARENT = "tenants/default"
 Request = task_service_pb2.CreateTaskRequest
 STORED = {"create.before_commit": 0, "create.after_commit": 1, "create.after_reply": 1}
 
 
-@pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path) as made:
-        yield made
-
-
 def request(request_id: str, slot: str = "") -> Request:
-    """A create whose payload nobody could make up."""
+    """A create with a random payload."""
     execution = task_pb2.Execution(command=task_pb2.CommandExecution(program="true"))
     payload = common_pb2.Payload(raw=os.urandom(2000), content_type="application/octet-stream")
     spec = task_pb2.TaskSpec(execution=execution, payload=payload, slot=slot)
@@ -62,7 +54,7 @@ async def is_as_sent(taskdb: CrashingTaskDb, name: str, sent: Request) -> bool:
 
 
 @pytest.mark.parametrize("failpoint", STORED)
-async def test_a_create_that_a_crash_cut_off_is_found_or_made_once_by_its_repeat(
+async def test_repeating_a_create_interrupted_by_a_crash_leaves_one_task(
     taskdb: CrashingTaskDb, failpoint: str
 ) -> None:
     await taskdb.start(f"{failpoint}=kill@3")
@@ -85,7 +77,7 @@ async def test_a_create_that_a_crash_cut_off_is_found_or_made_once_by_its_repeat
 
 
 @pytest.mark.parametrize("failpoint", ["create.before_commit", "create.after_commit"])
-async def test_an_atomic_batch_that_a_crash_cut_off_is_there_as_a_whole_or_not_at_all(
+async def test_an_atomic_batch_interrupted_by_a_crash_is_stored_completely_or_not_at_all(
     taskdb: CrashingTaskDb, failpoint: str
 ) -> None:
     await taskdb.start(f"{failpoint}=kill")
@@ -106,7 +98,7 @@ async def test_an_atomic_batch_that_a_crash_cut_off_is_there_as_a_whole_or_not_a
     assert await taskdb.value(count) == len(items)
 
 
-async def test_of_many_callers_nobody_loses_an_acknowledged_task_or_gets_two(taskdb: CrashingTaskDb) -> None:
+async def test_no_caller_loses_an_acknowledged_task_or_gets_two(taskdb: CrashingTaskDb) -> None:
     await taskdb.start("create.after_commit=kill@15")
     sent: dict[str, Request] = {}
     answers: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""A leader frozen for longer than its term: another replica goes on, and it writes nothing more."""
+"""A leader frozen for longer than its term: another replica takes over, and it writes nothing more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READIED = "SELECT count(*) FROM changes WHERE event = 24"
 
 
 @asynccontextmanager
-async def nobody_asks_who_leads(taskdb: CrashingTaskDb) -> AsyncIterator[None]:
+async def no_leadership_checks(taskdb: CrashingTaskDb) -> AsyncIterator[None]:
     """Terms cannot be taken or renewed inside the block, which does not keep a leader from proving its own.
 
     So a leader that resumes here does not learn of its successor before it writes.
@@ -75,10 +75,10 @@ async def test_a_leader_that_resumes_after_its_term_writes_nothing(
     await latter.start(pauses[1].setting)
     await pauses[1].reached()
     assert await latter.value(EPOCH) == 2
-    async with nobody_asks_who_leads(latter):
+    async with no_leadership_checks(latter):
         former.service.resume()
         await pauses[0].release()
-        await former.until_told("sweep timers ended: term 1 of ")
+        await former.wait_for_log("sweep timers ended: term 1 of ")
     assert await latter.value(READIED) == 0, "a superseded leader has written"
     assert (await latter.yard.task(name)).status.phase == task_pb2.TASK_PHASE_PENDING
     assert await latter.value("SELECT count(*) FROM timers") == 1
@@ -106,6 +106,6 @@ async def test_a_leader_frozen_during_a_write_is_rolled_back_and_replaced(
     await latter.until("SELECT count(*) = 1 FROM queue")
     assert await latter.value(EPOCH) == 2
     former.service.resume()
-    await former.until_told("sweep timers failed")
+    await former.wait_for_log("sweep timers failed")
     await runs_once(latter, name)
     assert await latter.value(EPOCH) == 2

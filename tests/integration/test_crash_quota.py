@@ -35,7 +35,7 @@ async def replicas(database_url: str, tmp_path: Path) -> AsyncIterator[list[Cras
 
 
 async def recount_equals(taskdb: CrashingTaskDb) -> tuple[int, int]:
-    """The counters, which equal what a count of the rows says."""
+    """The counters, checked against a count of the rows."""
     [(pending, leased, waiting, held)] = await taskdb.rows(
         "SELECT c.pending, c.leased, (SELECT count(*) FROM tasks t WHERE t.phase = 1 AND t.end_time IS NULL "
         "AND NOT EXISTS (SELECT FROM leases l WHERE l.task_id = t.task_id)), (SELECT count(*) FROM leases) "

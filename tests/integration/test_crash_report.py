@@ -1,26 +1,17 @@
-"""taskdb killed around reports: an outcome is stored once, whatever its reporter got to know."""
+"""taskdb killed around reports: an outcome is stored once, whatever response its reporter got."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from services.taskdb.tests.yard import failed, released, started, succeeded
 from taskyard.errors import Unavailable
 from taskyard.v1 import common_pb2, task_pb2
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 PATIENT = common_pb2.RetryPolicy(max_retries=3)
 PATIENT.backoff.initial.seconds = 3600
 PATIENT.backoff.max.seconds = 3600
-
-
-@pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path) as made:
-        yield made
 
 
 # The batch below is stored by two transactions: plain successes, then what Python decides. An earlier report
@@ -34,7 +25,7 @@ CRASHES = [
 
 
 @pytest.mark.parametrize(("failpoint", "kept"), CRASHES)
-async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repeated(
+async def test_reports_interrupted_by_a_crash_are_applied_once_when_repeated(
     taskdb: CrashingTaskDb, failpoint: str, kept: str
 ) -> None:
     await taskdb.start(failpoint)
@@ -78,20 +69,20 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     assert [r.duplicate for r in results] == [n in known for n in range(len(reports))]
     again = await yard.report(runner, *reports)
     assert [r.duplicate for r in again] == [True] * len(reports)
-    # A repeated start is answered with the phase that the task has by now.
+    # A repeated start is answered with the current phase of the task.
     assert [r.phase for r in again[1:]] == phases[1:]
     assert [r.phase for r in results[1:]] == phases[1:]
 
     runs = await taskdb.rows("SELECT task_id, generation, attempt, state FROM ended_runs")
     states = {f"tenants/default/tasks/{task_id}": tuple(rest) for task_id, *rest in runs}
     assert len(runs) == len(states) == len(names), "every run is recorded once"
-    # Generation, attempt, and the state: 3 succeeded, 4 failed, 8 given back.
+    # Generation, attempt, and the state: 3 succeeded, 4 failed, 8 released.
     ended = [(1, 1, 3), (1, 1, 3), (1, 1, 4), (1, 1, 4), (1, 0, 8), (1, 1, 3)]
     assert [states[name] for name in names] == ended
     assert (await yard.task(names[0])).status.result.output.raw == b"42"
     flaked = await yard.task(names[2])
     assert (flaked.status.attempt, flaked.status.retry_count) == (1, 1)
-    # The slot went to the waiter once, and what was given back is claimable again; nothing else is.
+    # The slot went to the waiter once, and the released task is claimable again; no other is.
     waiter_id = waiter.rpartition("/")[2]
     assert await taskdb.rows("SELECT head_task_id FROM slots") == [(waiter_id,)]
     promoted = await taskdb.rows(f"SELECT version FROM changes WHERE resource_id = '{waiter_id}' ORDER BY id")
@@ -100,7 +91,7 @@ async def test_reports_that_a_crash_cut_off_are_applied_once_when_they_are_repea
     assert sorted(left) == sorted([names[4], waiter])
 
 
-async def test_a_start_that_a_crash_cut_off_charges_one_attempt(taskdb: CrashingTaskDb) -> None:
+async def test_a_start_interrupted_by_a_crash_charges_one_attempt(taskdb: CrashingTaskDb) -> None:
     await taskdb.start("report.after_commit=kill")
     yard = taskdb.yard
     (name,) = await yard.create()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.taskdb.tests.yard import failed, started, succeeded
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from tests.harness.pause import Pause
-from tests.harness.taskdb_process import CrashingTaskDb, crashing_taskdb
+from tests.harness.taskdb_process import CrashingTaskDb
 
 SWEEP = "sweep.between_select_and_update"
 
 
 @pytest.fixture
-async def taskdb(database_url: str, tmp_path: Path) -> AsyncIterator[CrashingTaskDb]:
-    async with crashing_taskdb(database_url, tmp_path, "--reap-grace", "0s") as made:
-        yield made
+def taskdb_flags() -> tuple[str, ...]:
+    return ("--reap-grace", "0s")
 
 
 def retries(count: int, delay: timedelta) -> common_pb2.RetryPolicy:

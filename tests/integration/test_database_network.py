@@ -51,7 +51,7 @@ def request(request_id: str) -> task_service_pb2.CreateTaskRequest:
 
 
 async def create(taskdb: CrashingTaskDb, request_id: str, timeout: float) -> str | TaskyardError:
-    """The name of the task, or what the caller was told instead."""
+    """The name of the task, or the error that the caller got."""
     try:
         answer = await taskdb.tasks.CreateTask(request(request_id), timeout=timeout)
     except TaskyardError as error:
@@ -71,10 +71,10 @@ async def repeat(taskdb: CrashingTaskDb, request_id: str) -> str:
 
 
 async def call_in_vain(taskdb: CrashingTaskDb) -> None:
-    """Twenty creates of which each caller hears that it cannot be known what became of them."""
+    """Twenty creates whose callers all get an error with undetermined outcome."""
     calls = [asyncio.create_task(create(taskdb, f"cut-{n}", OUTAGE_SECONDS / 2)) for n in range(20)]
-    told = await asyncio.gather(*calls)
-    assert all(isinstance(one, TaskyardError) and one.code in UNKNOWN for one in told), told
+    responses = await asyncio.gather(*calls)
+    assert all(isinstance(one, TaskyardError) and one.code in UNKNOWN for one in responses), responses
 
 
 async def assert_converges(taskdb: CrashingTaskDb) -> None:
@@ -87,7 +87,7 @@ async def assert_converges(taskdb: CrashingTaskDb) -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("forth", [True, False], ids=["both", "back"])
-async def test_fault_22_what_a_blackhole_cuts_off_is_told_as_unknown_and_its_repeat_converges(
+async def test_fault_22_calls_cut_off_by_a_blackhole_are_undetermined_and_their_repeats_converge(
     database_url: str, tmp_path: Path, forth: bool
 ) -> None:
     async with taskdb_behind_a_proxy(database_url, tmp_path) as (taskdb, proxy):
@@ -102,7 +102,7 @@ async def test_fault_22_what_a_blackhole_cuts_off_is_told_as_unknown_and_its_rep
 
 
 @pytest.mark.timeout(240)
-async def test_fault_22_a_commit_whose_answer_is_lost_is_found_by_its_repeat(
+async def test_fault_22_repeating_a_commit_whose_response_was_lost_finds_its_result(
     database_url: str, tmp_path: Path
 ) -> None:
     async with taskdb_behind_a_proxy(database_url, tmp_path) as (taskdb, proxy):

@@ -38,7 +38,7 @@ async def place(plane: ControlPlane) -> AsyncIterator[Tenancy]:
 # ---- the task itself
 
 
-async def test_nothing_in_its_way(place: Tenancy) -> None:
+async def test_no_gate_is_closed(place: Tenancy) -> None:
     runner = await place.runner()
     response = await place.explain(command("true"))
     assert response.runnable and closed(response) == []
@@ -137,8 +137,8 @@ async def test_delay_not_before(place: Tenancy) -> None:
     task = await place.create(command("true", not_before=due))
     response = await place.explain(task)
     assert closed(response) == ["DELAY"]
-    told = gate(response).open_time.ToDatetime(UTC)
-    assert abs((told - due).total_seconds()) < 1
+    open_time = gate(response).open_time.ToDatetime(UTC)
+    assert abs((open_time - due).total_seconds()) < 1
     assert response.earliest_time == gate(response).open_time
     await place.runs(runner, task)
 
@@ -210,7 +210,7 @@ async def test_slot_whose_head_waits_itself(place: Tenancy) -> None:
     response = await place.explain(task)
     assert closed(response) == ["SLOT"]
     assert "has not started" in response.summary and "see what" in gate(response).remedy
-    assert closed(await place.explain(head)) == ["RUNNER"], "which tells what the head waits for"
+    assert closed(await place.explain(head)) == ["RUNNER"], "the explanation of the head names its gate"
     await place.client.cancel(head)
     await place.runs(runner, task)
 

@@ -86,9 +86,9 @@ async def test_runner_that_lacks(
     task = await place.create(placed(change))
     response = await place.explain(task)
     assert closed(response) == ["RUNNER"]
-    (said,) = response.runners
-    assert said.obstacle == OBSTACLES.Value(f"RUNNER_OBSTACLE_{obstacle}")
-    assert said.message and said.remedy == gate(response).remedy
+    (explained,) = response.runners
+    assert explained.obstacle == OBSTACLES.Value(f"RUNNER_OBSTACLE_{obstacle}")
+    assert explained.message and explained.remedy == gate(response).remedy
     await place.reconnect(runner, **after)
     await place.runs(runner, task)
 
@@ -112,9 +112,9 @@ async def test_runner_that_the_type_does_not_let_in(place: Tenancy) -> None:
     task = await place.create(command("true", task_type="render"))
     response = await place.explain(task)
     assert closed(response) == ["RUNNER"]
-    (said,) = response.runners
-    assert said.obstacle == OBSTACLES.RUNNER_OBSTACLE_SCOPE
-    assert said.message and said.remedy == gate(response).remedy
+    (explained,) = response.runners
+    assert explained.obstacle == OBSTACLES.RUNNER_OBSTACLE_SCOPE
+    assert explained.message and explained.remedy == gate(response).remedy
     await place.runs(await place.runner(f"worker-{place.tenant}"), task)
     assert runner.waiting_assignments == 0
 
@@ -129,7 +129,7 @@ async def test_no_runner_at_all(place: Tenancy) -> None:
 
 async def test_offline_runner(place: Tenancy) -> None:
     runner = await place.runner()
-    await runner.say_goodbye()
+    await runner.send_goodbye()
     await runner.ended()
     task = await place.create(command("true"))
     response = await place.explain(task)
@@ -159,7 +159,7 @@ async def test_runner_that_refused(place: Tenancy) -> None:
     await runner.acked(await runner.released(assignment, lease_pb2.RELEASE_REASON_UNSUPPORTED))
     await runner.connect()
     response = await place.explain(task)
-    assert closed(response) == ["RUNNER"], "a reconnect makes nobody forget what it refused"
+    assert closed(response) == ["RUNNER"], "refusals outlive a reconnect"
     assert response.runners[0].obstacle == OBSTACLES.RUNNER_OBSTACLE_REFUSED
     assert "restart its agent" in gate(response).remedy
     assert response.earliest_time == gate(response).open_time
@@ -175,9 +175,9 @@ async def test_runner_without_the_function(place: Tenancy) -> None:
     task = await place.create(function("send"))
     response = await place.explain(task)
     assert closed(response) == ["RUNNER"]
-    (said,) = response.runners
-    assert said.obstacle == OBSTACLES.RUNNER_OBSTACLE_TASK_TYPE
-    assert said.message == 'it has no function "send"' and "register" in said.remedy
+    (explained,) = response.runners
+    assert explained.obstacle == OBSTACLES.RUNNER_OBSTACLE_TASK_TYPE
+    assert explained.message == 'it has no function "send"' and "register" in explained.remedy
     await place.reconnect(runner, functions=["receive", "send"])
     await place.runs(runner, task)
 
@@ -188,7 +188,7 @@ def memory_free(runner: LinkRunner, memory_mb: int) -> link.Capacity:
 
 @pytest.mark.parametrize("scheduler", [0, 1], ids=["connected here", "connected at another scheduler"])
 async def test_runner_without_free_memory(place: Tenancy, scheduler: int) -> None:
-    """It has free places; its own word on what is free counts, whoever is asked."""
+    """It has free places; the memory it reports as free counts at every replica."""
     described = registration(4, resources=LARGE)
     runner = await place.agent(scheduler=scheduler, described=described, heartbeats=False)
     await runner.connect()
@@ -196,9 +196,9 @@ async def test_runner_without_free_memory(place: Tenancy, scheduler: int) -> Non
     task = await place.create(placed(_heavy))
     response = await place.explain(task)
     assert closed(response) == ["TURN"]
-    (said,) = response.runners
-    assert said.obstacle == OBSTACLES.RUNNER_OBSTACLE_CAPACITY
-    assert said.message == "the task needs 4096 memory_mb and it has free 1024"
+    (explained,) = response.runners
+    assert explained.obstacle == OBSTACLES.RUNNER_OBSTACLE_CAPACITY
+    assert explained.message == "the task needs 4096 memory_mb and it has free 1024"
     await runner.heartbeat_acked(await runner.heartbeat(free=memory_free(runner, 8192)))
     await place.runs(runner, task)
 
@@ -218,7 +218,7 @@ async def test_turn(place: Tenancy) -> None:
         await place.runs(runner, task)
 
 
-async def test_company_on_a_runner(place: Tenancy) -> None:
+async def test_anti_affinity_on_a_runner(place: Tenancy) -> None:
     runner = await place.runner()
     await place.create(command("true", task_type="heavy"))
     assignment = await runner.next_assignment()
@@ -232,7 +232,9 @@ async def test_company_on_a_runner(place: Tenancy) -> None:
     assert closed(response) == ["RUNNER"]
     assert response.runners[0].obstacle == OBSTACLES.RUNNER_OBSTACLE_AVOID
     await runner.connect()
-    assert closed(await place.explain(task)) == ["RUNNER"], "a reconnect makes nobody forget what runs there"
+    assert closed(await place.explain(task)) == ["RUNNER"], (
+        "running tasks are still counted after a reconnect"
+    )
     await runner.acked(await runner.succeeded(assignment))
     await place.runs(runner, task)
 
@@ -247,7 +249,7 @@ async def test_scores_and_order_of_runners(place: Tenancy) -> None:
         wish.runners.runner_ids.append(f"c-{place.tenant}")
 
     response = await place.explain(placed(prefer))
-    assert [(said.runner.split("/")[1][0], said.score) for said in response.runners] == [
+    assert [(explained.runner.split("/")[1][0], explained.score) for explained in response.runners] == [
         ("c", 100),
         ("b", 55),
         ("a", 50),
@@ -268,7 +270,7 @@ async def test_another_tenants_task_and_runners_do_not_exist(plane: ControlPlane
     with pytest.raises(NotFound):
         await place.explain(command("true"), key=stranger)
     seen = await place.explain(command("true"), key=stranger, parent="tenants/default")
-    assert [said.runner for said in seen.runners] == [], "it serves another tenant only"
+    assert [explained.runner for explained in seen.runners] == [], "it serves another tenant only"
     assert (await place.explain(task, key=plane.keys["admin"])).gates
     with pytest.raises(NotFound):
         missing = explain_service_pb2.ExplainTaskRequest(
@@ -277,7 +279,7 @@ async def test_another_tenants_task_and_runners_do_not_exist(plane: ControlPlane
         await ask(plane, place.key, missing)
 
 
-async def test_bad_questions_are_told_which_field(plane: ControlPlane, place: Tenancy) -> None:
+async def test_invalid_requests_name_their_field(plane: ControlPlane, place: Tenancy) -> None:
     bad = command("true")
     bad.request.task.spec.priority = 5000
     with pytest.raises(FieldInvalid) as refused:

@@ -1,4 +1,4 @@
-"""Capacity between tenants with full queues, on real services: by weight, whatever else cannot run."""
+"""Capacity between tenants with full queues, on real services: by weight, despite work that cannot run."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ TASK_SECONDS = 0.5
 START_SECONDS = 3.0
 SECONDS = 15.0
 UNMATCHED = 100_000
-# A tenant that comes later, with a few tasks; and how often schedulers are told of use and new tenants.
+# A tenant that comes later, with a few tasks; and how often schedulers receive usage and new tenants.
 LATE_WEIGHT, LATE_TASKS, LATE_AFTER = 10, 5, 5.0
-TOLD_SECONDS = 2.0
+USAGE_SECONDS = 2.0
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def add_tenant(plane: ControlPlane, tenant: str, weight: int, *, concurren
 
 
 async def multiply(url: str, tenant: str, count: int) -> None:
-    """Make a tenant's one waiting task into so many."""
+    """Multiply a tenant's one waiting task to `count`."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         for table in ("tasks", "queue"):
             rows = await connection.execute(
@@ -109,7 +109,7 @@ class Meter:
 
 
 async def fill(plane: ControlPlane) -> None:
-    """Tenants with more work than can run, one of them at its quota and one whose work nobody can take."""
+    """Tenants with more work than can run, one of them at its quota and one whose work matches no runner."""
     for tenant, weight in WEIGHTS.items():
         async with await add_tenant(plane, tenant, weight) as client:
             count = int(3 * weight * (START_SECONDS + SECONDS) / TASK_SECONDS) if weight < 100 else 6000
@@ -156,5 +156,5 @@ def check_start_bound(meter: Meter, submitted: float, tasks: list[str]) -> None:
     """Decision 0010, of a tenant that has nothing held against it: so many of its own tasks are ahead."""
     weights = sum(WEIGHTS.values()) + 100 + LATE_WEIGHT
     for ahead, task in enumerate(tasks):
-        bound = TOLD_SECONDS + meter.longest * (2 + ahead * weights / (LATE_WEIGHT * PLACES))
+        bound = USAGE_SECONDS + meter.longest * (2 + ahead * weights / (LATE_WEIGHT * PLACES))
         assert meter.starts[task] - submitted <= bound, (ahead, meter.longest)

@@ -42,7 +42,7 @@ async def served(url: str, folder: Path, *flags: str) -> AsyncIterator[tuple[Ser
     finally:
         await asyncio.to_thread(gateway.stop)
         await asyncio.to_thread(taskdb.stop)
-        print(gateway.told())
+        print(gateway.log_text())
 
 
 async def committed(url: str) -> Counter[tuple[str, int]]:

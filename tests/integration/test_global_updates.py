@@ -133,7 +133,7 @@ async def test_no_update_is_lost_and_none_overtakes_another_when_writers_are_kil
             await channel.close()
         for service in services:
             await asyncio.to_thread(service.stop)
-            print(service.told())
+            print(service.log_text())
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -1,4 +1,4 @@
-"""A task that needs a whole runner, on real services beside a stream of small ones: room is made for it."""
+"""A task that needs a whole runner, on real services with many small ones: capacity is reserved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 
 class AccountingRunner(LinkRunner):
-    """Says with every heartbeat how much of its memory is free."""
+    """Reports its free memory with every heartbeat."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -65,7 +65,7 @@ async def runner(plane: ControlPlane) -> AsyncIterator[AccountingRunner]:
 
 
 @pytest.mark.timeout(120)
-async def test_a_task_for_a_whole_runner_starts_though_small_ones_never_cease(
+async def test_a_task_for_a_whole_runner_starts_under_a_steady_flow_of_small_ones(
     plane: ControlPlane, runner: AccountingRunner
 ) -> None:
     async with plane.client() as client:

@@ -149,7 +149,7 @@ async def test_the_tasks_of_a_killed_runner_run_again_after_its_restart(
         assert states == {RunState.LOST, RunState.SUCCEEDED}
 
 
-async def test_work_outlives_a_control_plane_that_is_away_for_four_leases(
+async def test_work_survives_a_control_plane_outage_of_four_leases(
     plane: ControlPlane, client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
 ) -> None:
     await start_runner()
@@ -213,7 +213,7 @@ async def test_forbid_work_of_a_frozen_agent_is_killed_before_another_runner_beg
 ) -> None:
     first = await start_runner()
     effects = Effects(tmp_path)
-    # Each run says who it is, and who else of this task is alive at that moment.
+    # Each run prints its id and the other runs of its task that are alive at that moment.
     body = """
     [ -e "$MARK" ] && kill -0 "$(cat "$MARK")" 2> /dev/null && echo overlap >> "$EFFECTS"
     echo $$ > "$MARK.part"; first=$([ -e "$MARK" ] && echo no || echo yes); mv "$MARK.part" "$MARK"
@@ -255,7 +255,7 @@ async def test_a_whole_runner_that_was_frozen_is_rejected_when_it_thaws(
     assert (done.phase, done.output) == (Phase.SUCCEEDED, second.id)
     for process in reversed(frozen):
         process.resume()
-    # Its report comes too late, or the scheduler has told it before that the lease is gone.
-    await first.printed(lambda told: "report_rejected" in told or "run_aborted" in told)
+    # Its report comes too late, or the scheduler has already revoked the lease.
+    await first.printed(lambda log: "report_rejected" in log or "run_aborted" in log)
     assert (await client.get(task)).output == second.id
     assert effects.count() == {first.id: 1, second.id: 1}

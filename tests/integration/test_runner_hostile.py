@@ -1,4 +1,4 @@
-"""Tasks that misbehave on a real runner under real services: only they suffer, and they say why."""
+"""Tasks that misbehave on a real runner under real services: only they fail, with the reason."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
         yield running
 
 
-class Told:
+class Notes:
     """A pipe into which tasks write, read as it fills."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "told"
+        self.path = folder / "notes"
         os.mkfifo(self.path)
         # Also for writing, so that it does not end between two tasks.
         self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
@@ -111,8 +111,8 @@ async def test_a_flood_without_a_newline(
     flood = script.bash(f"head -c {FLOOD_MB}000000 /dev/zero; echo; echo last", runner_labels=own)
     ended = await beside(client, own, flood)
     assert ended.phase is Phase.SUCCEEDED
-    told = [entry.message async for entry in client.logs(ended, follow=True)]
-    assert any("bytes after this were dropped" in message for message in told)
+    messages = [entry.message async for entry in client.logs(ended, follow=True)]
+    assert any("bytes after this were dropped" in message for message in messages)
     grown = [peak_memory(pid) - then for pid, then in zip(pids, before, strict=True)]
     assert max(grown) < 24 << 20, f"warden and agent have grown by {grown} bytes"
 
@@ -121,12 +121,12 @@ async def test_two_hundred_commands_at_once(
     client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
 ) -> None:
     await start_runner("--capacity", "200")
-    gate, told = Gate(tmp_path), Told(tmp_path)
-    body = 'echo "$TASKYARD_TASK_ID" > "$TOLD"; exec flock -s "$GATE" true'
-    env = {"GATE": str(gate), "TOLD": str(told.path)}
+    gate, notes = Gate(tmp_path), Notes(tmp_path)
+    body = 'echo "$TASKYARD_TASK_ID" > "$NOTES"; exec flock -s "$GATE" true'
+    env = {"GATE": str(gate), "NOTES": str(notes.path)}
     new = command("bash", "-c", body, runner_labels=own, env=env, retry=0)
     tasks = [made async for made in client.create_many([new] * 200)]
-    started = await told.lines(200)
+    started = await notes.lines(200)
     gate.open()
     ids = set()
     for task in tasks:
@@ -144,7 +144,7 @@ async def test_the_result_of_a_child_that_ended_before_its_agent_was_killed_arri
     task = await client.create(script.bash('echo 42 > "$TASKYARD_RESULT_FILE"', runner_labels=own))
     await pause.reached()
     os.kill(runner.agent_pid, signal.SIGKILL)
-    # The next agent comes to the same step.
+    # The next agent reaches the same step.
     await pause.reached()
     await pause.proceed()
     done = await client.wait(task, timeout=PATIENCE)
@@ -152,25 +152,25 @@ async def test_the_result_of_a_child_that_ended_before_its_agent_was_killed_arri
     assert [run.state async for run in client.runs(task)] == [RunState.SUCCEEDED]
 
 
-async def test_a_killed_runner_takes_its_children_along_and_its_tasks_go_elsewhere(
+async def test_children_end_with_their_killed_runner_and_its_tasks_run_elsewhere(
     client: Client, start_runner: StartRunner, own: dict[str, str], tmp_path: Path
 ) -> None:
     first = await start_runner()
-    told, mark = Told(tmp_path), tmp_path / "mark"
+    notes, mark = Notes(tmp_path), tmp_path / "mark"
     body = """
     [ -e "$MARK" ] && exit 0
-    touch "$MARK"; setsid bash -c 'echo $$ $PPID > "$TOLD"; exec sleep 600' & exec sleep 600
+    touch "$MARK"; setsid bash -c 'echo $$ $PPID > "$NOTES"; exec sleep 600' & exec sleep 600
     """
-    env = {"TOLD": str(told.path), "MARK": str(mark)}
+    env = {"NOTES": str(notes.path), "MARK": str(mark)}
     task = await client.create(script.bash(body, runner_labels=own, env=env))
-    (line,) = await told.lines(1)
+    (line,) = await notes.lines(1)
     escaped, child = (int(word) for word in line.split())
     await first.kill()
     await wait_gone(child)
     assert psutil.pid_exists(escaped)
     second = await start_runner()
     await start_runner(id=first.id)
-    # It has said hello, and by then the process is gone.
+    # It has sent hello; the process is gone before that.
     assert not psutil.pid_exists(escaped) or psutil.Process(escaped).status() == psutil.STATUS_ZOMBIE
     done = await client.wait(task, timeout=PATIENCE)
     assert done.phase is Phase.SUCCEEDED

@@ -140,8 +140,8 @@ async def test_progress_and_levels_reach_the_client(
     """
     task = await run(client, script.bash(body, runner_labels=own))
     assert (task.proto.status.progress.percent, task.proto.status.progress.message) == (60, "half")
-    told = {entry.message: entry.level.name async for entry in client.logs(task)}
-    assert told == {"bad": "ERROR", "w": "WARNING"}
+    levels = {entry.message: entry.level.name async for entry in client.logs(task)}
+    assert levels == {"bad": "ERROR", "w": "WARNING"}
 
 
 async def test_environment_and_isolation(
@@ -163,7 +163,7 @@ async def test_environment_and_isolation(
     assert len(descriptors) <= 4
 
 
-async def test_a_drained_runner_gives_its_task_to_another(
+async def test_a_drained_runner_releases_its_task_to_another(
     client: Client, start_runner: StartRunner, own: dict[str, str]
 ) -> None:
     first = await start_runner("--drain-timeout", "0s")

@@ -36,7 +36,7 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 @asynccontextmanager
 async def crowd_of(plane: ControlPlane, count: int) -> AsyncIterator[list[LinkRunner]]:
-    """Runners that share a few connections, as the limit of open files asks for."""
+    """Runners that share a few connections, because open files are limited."""
     options = (*client_channel_options(MAX_RECEIVE_BYTES), ("grpc.use_local_subchannel_pool", 1))
     address, key = plane.schedulers[0].address, plane.keys["runner"]
     async with AsyncExitStack() as stack:
@@ -85,7 +85,7 @@ async def test_fault_26_a_crowd_reconnects_at_once_and_its_heartbeats_stay_on_ti
             assert (await client.wait(task, timeout=20)).phase is Phase.SUCCEEDED
 
 
-async def test_an_idle_suite_asks_the_database_little(plane: ControlPlane) -> None:
+async def test_an_idle_suite_sends_few_queries(plane: ControlPlane) -> None:
     async with crowd_of(plane, 100) as crowd:
         await asyncio.gather(*(runner.connect() for runner in crowd))
         await asyncio.gather(*(heartbeat_seconds(runner) for runner in crowd))

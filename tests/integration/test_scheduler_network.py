@@ -66,7 +66,7 @@ async def test_fault_20_a_blackhole_shorter_than_the_lease_costs_no_run(
             assert (await client.wait(after, timeout=20)).phase is Phase.SUCCEEDED
 
 
-async def test_fault_20_after_a_long_blackhole_another_runner_has_the_task_and_the_late_report_is_refused(
+async def test_fault_20_after_a_long_blackhole_another_runner_has_the_task_and_the_late_report_is_rejected(
     plane: ControlPlane,
 ) -> None:
     async with plane.client() as client, proxy_to(plane.schedulers[0].address) as proxy:
@@ -88,7 +88,7 @@ async def test_fault_20_after_a_long_blackhole_another_runner_has_the_task_and_t
             assert [run.generation for run in runs] in ([1, 2], [2, 1])
 
 
-async def test_fault_21_without_taskdb_nothing_is_granted_and_pull_workers_are_told_in_time(
+async def test_fault_21_without_taskdb_nothing_is_claimed_and_pull_workers_get_an_error_in_time(
     postgres_server: PostgresServer, migrated_template: str
 ) -> None:
     with control_plane(postgres_server, migrated_template, schedulers=0) as plane:

@@ -38,14 +38,14 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 @asynccontextmanager
 async def held_rows(url: str, runner_id: str) -> AsyncIterator[psycopg.AsyncConnection]:
-    """The barrier: whoever opens a session of this runner waits until the block ends."""
+    """The barrier: opening a session of this runner waits until the block ends."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute("SELECT FROM runners WHERE runner_id = %s FOR UPDATE", (runner_id,))
         yield connection
 
 
 async def waiting(url: str, count: int) -> None:
-    """Return once so many transactions of taskdb wait for a lock."""
+    """Return once `count` transactions of taskdb wait for a lock."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         async with asyncio.timeout(20):
             while True:
@@ -80,11 +80,11 @@ async def live_sessions(url: str) -> list[tuple[int, str]]:
 async def register(plane: ControlPlane, runner_id: str) -> None:
     async with plane.runner(runner_id) as runner:
         await runner.connect()
-        await runner.say_goodbye()
+        await runner.send_goodbye()
         await runner.ended()
 
 
-async def test_of_two_agents_with_one_id_that_say_hello_at_once_one_is_welcome(plane: ControlPlane) -> None:
+async def test_one_of_two_simultaneous_hellos_with_the_same_id_is_accepted(plane: ControlPlane) -> None:
     first, second = plane.add_scheduler("", *QUICK), plane.add_scheduler("", *QUICK)
     await register(plane, "runner-1")
     async with plane.runner("runner-1", first.address) as a, plane.runner("runner-1", second.address) as b:
@@ -98,7 +98,9 @@ async def test_of_two_agents_with_one_id_that_say_hello_at_once_one_is_welcome(p
         assert [epoch for epoch, _ in await live_sessions(plane.url)] == [welcome[0].session_epoch]
 
 
-async def test_of_two_takeovers_at_once_the_later_stands_and_work_is_done_once(plane: ControlPlane) -> None:
+async def test_the_later_of_two_simultaneous_takeovers_wins_and_work_is_done_once(
+    plane: ControlPlane,
+) -> None:
     first, second = plane.add_scheduler("", *QUICK), plane.add_scheduler("", *QUICK)
     await register(plane, "runner-1")
     async with (
@@ -128,7 +130,7 @@ async def test_a_claim_whose_runner_went_to_another_scheduler_before_dispatch_ru
     async with plane.client() as client, plane.runner("runner-1", first.address) as there:
         await there.connect()
         task = await client.create(command("true", slot="only"))
-        # The claim is committed, the answer is in the first scheduler, and that stands still.
+        # The claim is committed, and the first scheduler, which has the response, is suspended.
         await asyncio.to_thread(first.wait_suspended)
         async with plane.runner("runner-1", second.address) as here:
             here.instance_id = there.instance_id
@@ -153,12 +155,12 @@ async def reconnect(runner: LinkRunner) -> None:
 
 
 async def only_one_outcome(client: Client, task_id: str) -> None:
-    """I3: at most one terminal transition, whatever was said how often."""
+    """I3: at most one terminal transition, for any number of reports."""
     runs = [run async for run in client.runs(task_id)]
     assert sum(run.state.name == "SUCCEEDED" for run in runs) == 1, runs
 
 
-async def test_fault_25_reports_that_come_twice_and_late_change_nothing(plane: ControlPlane) -> None:
+async def test_fault_25_repeated_and_late_reports_change_nothing(plane: ControlPlane) -> None:
     scheduler = plane.add_scheduler("", *QUICK)
     async with plane.client() as client, proxy_to(scheduler.address) as proxy:
         async with plane.runner("runner-1", proxy.address) as runner:

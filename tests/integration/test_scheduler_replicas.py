@@ -40,7 +40,7 @@ def plane(postgres_server: PostgresServer, migrated_template: str) -> Iterator[C
 
 @asynccontextmanager
 async def agents_of(plane: ControlPlane) -> AsyncIterator[list[HonestAgent]]:
-    """Agents that know both schedulers and use whichever answers."""
+    """Agents with the addresses of both schedulers, which use one that answers."""
     async with AsyncExitStack() as stack:
         agents = []
         for n in range(RUNNERS):
@@ -123,7 +123,7 @@ async def test_a_scheduler_killed_between_claim_and_dispatch_strands_nothing(
             assert (await client.wait(created, timeout=10)).phase is Phase.SUCCEEDED
 
 
-async def test_two_schedulers_race_for_one_runner_id_and_one_session_stands(plane: ControlPlane) -> None:
+async def test_two_schedulers_race_for_one_runner_id_and_one_session_remains(plane: ControlPlane) -> None:
     here, there = (service.address for service in plane.schedulers)
     async with plane.runner("contested", here) as one, plane.runner("contested", there) as two:
         two.instance_id = one.instance_id

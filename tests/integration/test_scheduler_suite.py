@@ -86,8 +86,8 @@ async def test_a_cancel_reaches_the_holder(plane: ControlPlane, own: dict[str, s
         assignment = await runner.next_assignment()
         await runner.started(assignment)
         await client.cancel(created)
-        told = (await runner.message("command")).command.leases.verdicts[0]
-        assert (told.lease, told.action) == (assignment.lease, lease_pb2.LEASE_ACTION_CANCEL)
+        verdict = (await runner.message("command")).command.leases.verdicts[0]
+        assert (verdict.lease, verdict.action) == (assignment.lease, lease_pb2.LEASE_ACTION_CANCEL)
         await runner.acked(await runner.report(assignment.lease, cancelled=lease_pb2.RunCancelled()))
         assert (await client.wait(created, timeout=10)).phase is Phase.CANCELLED
 
@@ -137,14 +137,14 @@ async def test_reconnecting_runners_keep_their_leases_and_their_spool(
         assert (await client.wait(created, timeout=10)).phase is Phase.SUCCEEDED
 
 
-async def test_goodbye_gives_unstarted_work_to_another_runner(
+async def test_goodbye_releases_unstarted_work_to_another_runner(
     plane: ControlPlane, own: dict[str, str]
 ) -> None:
     async with plane.client() as client, runner_for(plane, own) as first:
         await first.connect()
         created = await client.create(command("true", runner_labels=own))
         await first.next_assignment()
-        await first.say_goodbye()
+        await first.send_goodbye()
         assert await first.ended() is None
         async with runner_for(plane, own) as second:
             await second.connect()

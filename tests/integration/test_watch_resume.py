@@ -1,4 +1,4 @@
-"""A watch goes on where it was: after kills of taskdb, at another replica, after a crash of PostgreSQL."""
+"""A watch resumes exactly: after kills of taskdb, at another replica, after a crash of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Watcher:
 
 
 class Writer:
-    """Creates and cancels tasks, and repeats what was cut off, until it is told to stop."""
+    """Creates and cancels tasks, and repeats interrupted calls, until it is stopped."""
 
     def __init__(self, choose: Callable[[], Caller]) -> None:
         self._choose = choose
@@ -169,7 +169,7 @@ async def test_a_watch_resumes_exactly_after_taskdb_was_killed(database_url: str
         assert watcher.ends >= 2
 
 
-async def test_a_watch_goes_on_at_another_replica(database_url: str, tmp_path: Path) -> None:
+async def test_a_watch_resumes_at_another_replica(database_url: str, tmp_path: Path) -> None:
     async with replicas(database_url, tmp_path, 2) as (services, callers):
         current = [0]
         async with working(lambda: callers[current[0]]) as (writer, watcher):

@@ -48,6 +48,6 @@ def test_a_stop_leaves_time_for_the_drain(service: dict[str, str]) -> None:
     assert int(service["TimeoutStopSec"]) > drain.total_seconds() + SHUTDOWN_MARGIN
 
 
-def test_signals_and_groups_are_the_wardens(service: dict[str, str]) -> None:
+def test_the_unit_leaves_signals_and_groups_to_the_warden(service: dict[str, str]) -> None:
     assert (service["KillMode"], service["Delegate"], service["ExecStart"]) == ("mixed", "yes", PROGRAM)
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"

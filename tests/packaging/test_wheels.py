@@ -39,7 +39,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runner_host(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment into which nothing but the runner's wheel was asked for."""
+    """An environment into which only the runner's wheel was installed."""
     folder = tmp_path_factory.mktemp("host")
     venv.create(folder)
     pins = folder / "pins.txt"

@@ -248,7 +248,7 @@ class SimAgent:
             await asyncio.sleep(max(1e-4, min(done, held.until if forbid else done, now + 0.25) - now))
 
     def _give_up(self, held: Held) -> None:
-        """The lease ended before the work did: the runner says so, as it says every outcome."""
+        """The lease ended before the work did: the runner reports that like every outcome."""
         held.change(link.HELD_STATE_ENDED)
         lost = lease_pb2.RunReleased(reason=lease_pb2.RELEASE_REASON_LOST)
         self._report(held, released=lost)

@@ -18,7 +18,7 @@ from taskyard.v1 import session_service_pb2 as sessions
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.effect import EndRun
 from taskyard_taskdb.domain.event import (
-    Claim,
+    Claimed,
     Created,
     Event,
     HolderEvent,
@@ -51,12 +51,12 @@ class SessionRow:
     expire_time: datetime
     closed: bool = False
 
-    def stands(self, now: datetime) -> bool:
+    def is_current(self, now: datetime) -> bool:
         return not self.closed and self.expire_time > now
 
 
 class Store:
-    """The state and every call on it, each as one transaction at the time that `clock` says."""
+    """The state and every call on it, each as one transaction at the time of `clock`."""
 
     # The first lease ends by itself; a mutation lets it follow the session from the claim on.
     short_first_lease = True
@@ -87,7 +87,7 @@ class Store:
         spec.execution.command.program = "true"
         spec.execution.command.args.extend(args)
         self.specs[key] = spec
-        self._tell()
+        self._notify()
         return self.tasks[key].name
 
     def load(self, key: Key) -> TaskState:
@@ -136,54 +136,54 @@ class Store:
         share = leases.TenantShare(tenant="default", weight=1, claimable_count=-1)
         return leases.WatchQueueResponse(full=True, lanes=[self.lane()], classes=[wanted], tenants=[share])
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for watcher in self.watchers:
             watcher(leases.WatchQueueResponse(lanes=[self.lane()]))
 
     def claim_for_runners(self, request: leases.ClaimForRunnersRequest) -> leases.ClaimForRunnersResponse:
-        results = [self._pop(pop, request.request_id) for pop in request.runners]
-        self._tell()
+        results = [self._claim_for_runner(claim, request.request_id) for claim in request.runners]
+        self._notify()
         return leases.ClaimForRunnersResponse(results=results)
 
-    def _pop(self, pop: leases.RunnerClaim, request_id: str) -> leases.RunnerClaimResult:
-        session = self.sessions.get(pop.runner_id)
-        if pop.session_epoch and not (
-            session and session.epoch == pop.session_epoch and session.stands(self.now)
+    def _claim_for_runner(self, claim: leases.RunnerClaim, request_id: str) -> leases.RunnerClaimResult:
+        session = self.sessions.get(claim.runner_id)
+        if claim.session_epoch and not (
+            session and session.epoch == claim.session_epoch and session.is_current(self.now)
         ):
-            return leases.RunnerClaimResult(error=to_status(SessionSuperseded(pop.runner_id)))
-        standing = [
+            return leases.RunnerClaimResult(error=to_status(SessionSuperseded(claim.runner_id)))
+        repeated = [
             key
             for key, task in self.tasks.items()
             if task.lease
-            and (task.lease.runner_id, task.lease.claim_request_id) == (pop.runner_id, request_id)
+            and (task.lease.runner_id, task.lease.claim_request_id) == (claim.runner_id, request_id)
         ]
-        if standing:
-            return leases.RunnerClaimResult(assignments=[self._assignment(key) for key in standing])
+        if repeated:
+            return leases.RunnerClaimResult(assignments=[self._assignment(key) for key in repeated])
         claimable = sorted(
             (key for key in self.tasks if self.load(key).claimable),
             key=lambda key: (self.tasks[key].ready_time, key),
         )
-        duration = pop.lease_duration.ToTimedelta()
+        duration = claim.lease_duration.ToTimedelta()
         taken: list[Key] = []
-        for key in claimable if pop.tenants else ():
-            if len(taken) < pop.max_tasks:
-                self._claim(key, pop, request_id, duration)
+        for key in claimable if claim.tenants else ():
+            if len(taken) < claim.max_tasks:
+                self._claim(key, claim, request_id, duration)
                 taken.append(key)
         drained = [self.lane().key] if len(taken) == len(claimable) else []
         return leases.RunnerClaimResult(
             assignments=[self._assignment(key) for key in taken], drained_lanes=drained
         )
 
-    def _claim(self, key: Key, pop: leases.RunnerClaim, request_id: str, duration: timedelta) -> None:
-        event = Claim(
-            runner_id=pop.runner_id,
+    def _claim(self, key: Key, claim: leases.RunnerClaim, request_id: str, duration: timedelta) -> None:
+        event = Claimed(
+            runner_id=claim.runner_id,
             lease_id=self._rng.getrandbits(62),
-            session_epoch=pop.session_epoch,
+            session_epoch=claim.session_epoch,
             expire_time=self.now + duration,
             claim_request_id=request_id,
         )
         task = self._apply(key, event).task
-        if not self.short_first_lease and pop.session_epoch:
+        if not self.short_first_lease and claim.session_epoch:
             assert task.lease is not None
             self.tasks[key] = evolve(task, {"lease": evolve(task.lease, {"follows_session": True})})
 
@@ -199,7 +199,7 @@ class Store:
 
     def report_runs(self, request: leases.ReportRunsRequest) -> leases.ReportRunsResponse:
         results = [self._report(item.runner_id, item.report) for item in request.reports]
-        self._tell()
+        self._notify()
         return leases.ReportRunsResponse(results=results)
 
     def _report(self, runner_id: str, report: lease_pb2.RunReport) -> lease_pb2.ReportResult:
@@ -220,7 +220,7 @@ class Store:
 
     def open_session(self, request: sessions.OpenSessionRequest) -> sessions.OpenSessionResponse:
         former = self.sessions.get(request.runner_id)
-        other = former and former.stands(self.now) and former.instance_id != request.instance_id
+        other = former and former.is_current(self.now) and former.instance_id != request.instance_id
         if other and not request.takeover:
             raise RunnerIdInUse.named(request.runner_id)
         epoch = former.epoch + 1 if former else 1
@@ -240,7 +240,7 @@ class Store:
             if (task.name, task.generation, lease.lease_id) not in listed:
                 self._apply(key, RunnerLost(generation=task.generation, cause=LossCause.NOT_LISTED))
         self.sessions[request.runner_id] = SessionRow(epoch, request.instance_id, expire_time)
-        self._tell()
+        self._notify()
         return sessions.OpenSessionResponse(
             session_id=f"{request.runner_id}/{epoch}",
             session_epoch=epoch,
@@ -265,16 +265,16 @@ class Store:
 
     def _renew(self, renewal: sessions.SessionRenewal) -> sessions.SessionRenewalResult:
         session = self.sessions.get(renewal.runner_id)
-        if session is None or session.epoch != renewal.session_epoch or not session.stands(self.now):
+        if session is None or session.epoch != renewal.session_epoch or not session.is_current(self.now):
             return sessions.SessionRenewalResult(lost=True)
         expire_time = self.now + renewal.lease_duration.ToTimedelta()
         self.sessions[renewal.runner_id] = replace(session, expire_time=expire_time)
-        told = []
+        verdicts = []
         for ref in renewal.listed:
             event = _returned(renewal.runner_id, ref, renewal.session_epoch, expire_time)
             if verdict := self._return(parse_task_name(ref.task, "task"), ref, event):
-                told.append(verdict)
-        return sessions.SessionRenewalResult(verdicts=told)
+                verdicts.append(verdict)
+        return sessions.SessionRenewalResult(verdicts=verdicts)
 
     def close_session(self, request: sessions.CloseSessionRequest) -> sessions.CloseSessionResponse:
         session = self.sessions.get(request.runner_id)
@@ -293,7 +293,7 @@ class Store:
             task = self.load(key)
             if task.lease is not None and task.lease.expire_time <= now and task.phase in LEASED:
                 self._apply(key, LeaseExpired(generation=task.generation))
-        self._tell()
+        self._notify()
 
 
 LEASED = (Phase.SCHEDULED, Phase.RUNNING)

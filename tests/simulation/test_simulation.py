@@ -137,7 +137,7 @@ def test_a_seed_always_gives_the_same_history() -> None:
     assert len(first[1]) >= 12
 
 
-def test_storms_reach_the_work() -> None:
+def test_storms_interrupt_running_work() -> None:
     """The faults fire: some seeds have runs that were lost and made again."""
     generations = [
         task.generation for seed in range(10) for task in virtual_time.run(simulate(seed))[0].tasks.values()

@@ -92,9 +92,9 @@ class SqlSide(Side):
 async def step(side: Side, rng: random.Random, names: list[str]) -> object:
     """One random call; what came of it, in words that are the same on both sides."""
     runner = rng.choice(RUNNERS)
-    kind = rng.choices(["hello", "pop", "report", "renew", "close"], [2, 6, 12, 3, 1])[0]
+    kind = rng.choices(["hello", "claim", "report", "renew", "close"], [2, 6, 12, 3, 1])[0]
     try:
-        return await {"hello": hello, "pop": pop, "report": report, "renew": renew, "close": close}[kind](
+        return await {"hello": hello, "claim": claim, "report": report, "renew": renew, "close": close}[kind](
             side, rng, runner, names
         )
     except TaskyardError as error:
@@ -125,7 +125,7 @@ async def hello(side: Side, rng: random.Random, runner: str, names: list[str]) -
     return "hello", response.session_epoch, verdict_words(response.verdicts)
 
 
-async def pop(side: Side, rng: random.Random, runner: str, names: list[str]) -> object:
+async def claim(side: Side, rng: random.Random, runner: str, names: list[str]) -> object:
     count = rng.randint(1, 3)
     lane = lease_service_pb2.LaneClaim(lane=side.lane)
     tenant = lease_service_pb2.TenantClaim(tenant="default", max_tasks=count, lanes=[lane])
@@ -143,7 +143,7 @@ async def pop(side: Side, rng: random.Random, runner: str, names: list[str]) -> 
     for assignment in result.assignments:
         side.leases[(assignment.lease.task, assignment.lease.generation)] = assignment.lease
     given = [(a.lease.task, a.lease.generation, a.attempt) for a in result.assignments]
-    return "pop", sorted(given), from_status(result.error).reason if result.error.code else ""
+    return "claim", sorted(given), from_status(result.error).reason if result.error.code else ""
 
 
 async def report(side: Side, rng: random.Random, runner: str, names: list[str]) -> object:
@@ -180,8 +180,8 @@ async def renew(side: Side, rng: random.Random, runner: str, names: list[str]) -
     )
     request = session_service_pb2.RenewSessionsRequest(scheduler_id="s", sessions=[renewal])
     (result,) = (await side.call("renew_sessions", request)).results
-    told = [v for v in result.verdicts if any(v.lease == ref for ref in renewal.listed)]
-    return "renew", result.lost, sorted(set(verdict_words(told)))
+    listed = [v for v in result.verdicts if any(v.lease == ref for ref in renewal.listed)]
+    return "renew", result.lost, sorted(set(verdict_words(listed)))
 
 
 async def close(side: Side, rng: random.Random, runner: str, names: list[str]) -> object:
@@ -203,7 +203,7 @@ async def sql_sides(server: PostgresServer, template: str) -> AsyncIterator[Any]
 
 
 @pytest.mark.timeout(300)
-async def test_the_store_answers_as_the_sql_does(
+async def test_the_store_returns_the_same_responses_as_sql(
     postgres_server: PostgresServer, migrated_template: str
 ) -> None:
     async with sql_sides(postgres_server, migrated_template) as make_sql:

@@ -1,4 +1,4 @@
-"""The loop in virtual time ends with its work, whatever that leaves running."""
+"""The loop in virtual time ends with its main task, even if others are left running."""
 
 import asyncio
 
@@ -26,12 +26,12 @@ async def leave_running(left: list[asyncio.Task[None]], count: int) -> float:
     return asyncio.get_running_loop().time()
 
 
-def test_an_hour_passes_in_a_moment_and_what_loses_a_cancellation_ends() -> None:
+def test_an_hour_passes_at_once_and_tasks_that_ignore_cancellation_end() -> None:
     left: list[asyncio.Task[None]] = []
     assert virtual_time.run(leave_running(left, 3)) == pytest.approx(1_003_600.0)
     assert left[0].done()
 
 
-def test_what_never_ends_is_told() -> None:
+def test_a_loop_that_never_ends_is_reported() -> None:
     with pytest.raises(virtual_time.Deadlock, match="lose_cancellations"):
         virtual_time.run(leave_running([], 1000))

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-# How often a task that is left over is told to end.
+# How often a leftover task is cancelled.
 CANCELLATIONS = 20
 
 
@@ -59,9 +59,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _end_tasks(loop: VirtualLoop) -> None:
-    """Cancels what is left, again and again: whoever loses a cancellation would go on for ever otherwise, at
-    the speed of the processor.
-    """
+    """Cancels leftover tasks repeatedly: one that ignores a cancellation would otherwise run forever."""
     for _ in range(CANCELLATIONS):
         tasks = asyncio.all_tasks(loop)
         if not tasks:

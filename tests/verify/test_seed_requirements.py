@@ -44,7 +44,7 @@ def required() -> set[str]:
 
 
 def spelled_out(text: str) -> set[str]:
-    """The lines that a text names; S2.12-15 stands for four of them."""
+    """The lines that a text names; S2.12-15 means four of them."""
     return {
         line
         for system, first, last in _LINE.findall(text)
@@ -66,7 +66,7 @@ def in_order(found: set[str]) -> list[str]:
     return sorted(found, key=lambda line: (line[:2], int(line[3:])))
 
 
-def test_marks_are_understood() -> None:
+def test_marks_are_parsed() -> None:
     assert spelled_out('"S2.12-14", "S0.4"') == {"S2.12", "S2.13", "S2.14", "S0.4"}
 
 

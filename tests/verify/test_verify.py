@@ -1,4 +1,4 @@
-"""`make verify` turns red for each kind of damage it is there to find, and says how to repair it."""
+"""`make verify` fails for each kind of damage that it checks, and names the fix."""
 
 import re
 import shutil
@@ -68,7 +68,7 @@ def test_breaking_change_is_found(checkout: Path) -> None:
 
 def test_stale_stub_is_found(checkout: Path) -> None:
     def damage() -> None:
-        new = "\n// A message whose stubs nobody has generated.\nmessage Unheard {}\n"
+        new = "\n// A message without generated stubs.\nmessage Stale {}\n"
         edit(checkout / TASK_PROTO, lambda text: text + new)
 
     stale = "stale: clients/python/src/taskyard/v1/task_pb2.py"
@@ -140,13 +140,13 @@ def test_a_page_of_the_reference_that_is_stale_is_found(checkout: Path) -> None:
 
 @pytest.fixture
 def tested(checkout: Path) -> Path:
-    """A copy with the tests of taskdb, whose marks say what they compare."""
+    """A copy with the tests of taskdb, whose marks name the compared statements."""
     tests = "services/taskdb/tests"
     shutil.copytree(ROOT / tests, checkout / tests, ignore=shutil.ignore_patterns("__pycache__"))
     return checkout
 
 
-def test_sql_without_a_test_that_compares_it_is_found(tested: Path) -> None:
+def test_sql_without_an_equivalence_test_is_found(tested: Path) -> None:
     def damage() -> None:
         path = tested / "services/taskdb/tests/storage/test_sql_equivalence.py"
         edit(

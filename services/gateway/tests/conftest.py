@@ -27,4 +27,4 @@ def gateway(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
         yield service
     finally:
         service.stop()
-        print(service.told())
+        print(service.log_text())

@@ -19,4 +19,4 @@ def mirror_of(echo: Echo, folder: Path, *flags: str) -> Iterator[GatewayService]
         yield service
     finally:
         service.stop()
-        print(service.told())
+        print(service.log_text())

@@ -242,6 +242,6 @@ def https(service: GatewayService, context: ssl.SSLContext) -> Any:
                 f"https://localhost:{service.port}/healthz", context=context, timeout=30
             )
         except OSError:
-            assert service.process is not None and service.process.poll() is None, service.told()
+            assert service.process is not None and service.process.poll() is None, service.log_text()
             time.sleep(0.02)
-    raise AssertionError(service.told())
+    raise AssertionError(service.log_text())

@@ -71,7 +71,7 @@ async def test_rule_03_a_reconnect_does_not_make_a_refusal_forgotten_and_another
     runner = await site.runner()
     (refused_task,) = site.taskdb.add_tasks()
     await refuse(runner)
-    await runner.say_goodbye(keep_leases=True)
+    await runner.send_goodbye(keep_leases=True)
     await runner.ended()
     await runner.connect()
     # The runner gets the other task; the plan that assigned it considered the refused one as well.
@@ -80,7 +80,7 @@ async def test_rule_03_a_reconnect_does_not_make_a_refusal_forgotten_and_another
     assert (await runner.next_assignment()).lease.task == plain
     await runner.heartbeat_acked(await runner.heartbeat())
     assert runner.waiting_assignments == 0
-    await runner.say_goodbye(keep_leases=True)
+    await runner.send_goodbye(keep_leases=True)
     await runner.ended()
     runner.instance_id = str(uuid.uuid4())
     await runner.connect()

@@ -165,7 +165,7 @@ async def test_rule_14_goodbye_of_the_agent_ends_the_session_and_releases_its_le
     site.taskdb.add_tasks()
     assignment = await runner.next_assignment()
     await runner.started(assignment)
-    await runner.say_goodbye()
+    await runner.send_goodbye()
     assert await runner.ended() is None
     closed = await site.taskdb.called("CloseSession")
     assert closed.release and not closed.disconnected
@@ -174,7 +174,7 @@ async def test_rule_14_goodbye_of_the_agent_ends_the_session_and_releases_its_le
 
 async def test_rule_14_goodbye_with_keep_leases_lets_them_live_on(site: Site) -> None:
     runner = await site.runner()
-    await runner.say_goodbye(keep_leases=True)
+    await runner.send_goodbye(keep_leases=True)
     assert await runner.ended() is None
     closed = await site.taskdb.called("CloseSession")
     assert not closed.release and not closed.disconnected
@@ -186,7 +186,7 @@ async def test_rule_14_reports_before_an_agents_goodbye_are_acknowledged_before_
     assignment = await runner.next_assignment()
     with site.taskdb.held_back("ReportRuns"):
         seq = await runner.succeeded(assignment)
-        await runner.say_goodbye()
+        await runner.send_goodbye()
         await site.taskdb.called("ReportRuns")
         assert site.taskdb.requests("CloseSession") == []
     assert await runner.ended() is None

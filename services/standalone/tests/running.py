@@ -92,7 +92,7 @@ class Up:
         """The next line that contains `text`; fails the test if `up` ends or stays silent first."""
         while True:
             line = self._arriving.get(timeout=_PATIENCE)
-            assert line is not None, f"up ended before it said {text!r}: {self.lines} {self._complaints()}"
+            assert line is not None, f"up ended without {text!r}: {self.lines} {self._complaints()}"
             self.lines.append(line)
             if text in line:
                 return line

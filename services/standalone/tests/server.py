@@ -14,11 +14,11 @@ FAST = PostgresOptions(server_arguments=("-c", "fsync=off", "-c", "shared_buffer
 
 @contextlib.asynccontextmanager
 async def running(
-    path: Path, options: PostgresOptions = FAST, said: list[str] | None = None
+    path: Path, options: PostgresOptions = FAST, announced: list[str] | None = None
 ) -> AsyncIterator[EmbeddedPostgres]:
     """A started server on the data directory `path`."""
     with DataDirectory(path) as data:
-        postgres = EmbeddedPostgres(data, options, (said if said is not None else []).append)
+        postgres = EmbeddedPostgres(data, options, (announced if announced is not None else []).append)
         try:
             await postgres.start()
             yield postgres

@@ -1,4 +1,4 @@
-"""A data directory is ours, private, locked, and never somebody else's folder."""
+"""A data directory is ours, private, locked, and never the folder of another program."""
 
 import os
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_a_newer_layout_is_refused(tmp_path: Path) -> None:
         DataDirectory(tmp_path).__enter__()
 
 
-def test_the_lock_names_its_holder_and_is_given_back(tmp_path: Path) -> None:
+def test_the_lock_names_its_holder_and_is_released(tmp_path: Path) -> None:
     with (
         DataDirectory(tmp_path),
         pytest.raises(DataDirectoryError, match=rf"up \(pid {os.getpid()}\) is using"),
@@ -56,7 +56,7 @@ def test_the_lock_names_its_holder_and_is_given_back(tmp_path: Path) -> None:
         pass
 
 
-def test_a_directory_without_permission_is_one_line(tmp_path: Path) -> None:
+def test_a_directory_without_permission_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(DataDirectoryError, match=r"cannot use the data directory /proc/x: .*--data-dir"):
         DataDirectory(Path("/proc/x")).__enter__()
 

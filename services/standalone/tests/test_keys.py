@@ -46,7 +46,7 @@ async def test_a_start_that_failed_while_it_made_keys_can_be_repeated(tmp_path: 
         assert (await ensure_keys(data, "1/1", make)).runner.startswith("ty_uprunner")
 
 
-async def test_a_damaged_key_file_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+async def test_a_damaged_key_file_is_a_one_line_error_with_the_remedy(tmp_path: Path) -> None:
     with DataDirectory(tmp_path / "data") as data:
         data.keys.write_text("tenant = ")
         with pytest.raises(DataDirectoryError, match=r"keys\.toml is damaged: remove it"):

@@ -225,7 +225,7 @@ async def test_a_socket_held_by_another_server_is_refused(data_dir: Path, made: 
         assert "another PostgreSQL server uses" in await complaint(data_dir)
 
 
-async def test_a_lock_left_by_a_killed_server_does_not_matter(data_dir: Path) -> None:
+async def test_a_lock_left_by_a_killed_server_is_removed(data_dir: Path) -> None:
     cluster = data_dir / "postgres"
     owner = cluster.stat()
     # The recorded number now belongs to a living process of the server's user that is something else.
@@ -237,13 +237,13 @@ async def test_a_lock_left_by_a_killed_server_does_not_matter(data_dir: Path) ->
             assert await value(postgres.url(), "SELECT 1") == 1
 
 
-async def test_a_server_that_outlived_its_supervisor_is_told_to_end(data_dir: Path) -> None:
+async def test_a_server_that_outlived_its_supervisor_is_terminated(data_dir: Path) -> None:
     async with running(data_dir) as orphan:
         await value(orphan.url(), "CREATE TABLE note AS SELECT 'kept' AS text")
-        said: list[str] = []
+        announced: list[str] = []
         with DataDirectory(data_dir.parent / "elsewhere") as data:
             # The lock lies in another directory, as if the first supervisor had lost it.
-            successor = EmbeddedPostgres(data, PostgresOptions(predecessor_seconds=0.6), said.append)
+            successor = EmbeddedPostgres(data, PostgresOptions(predecessor_seconds=0.6), announced.append)
             successor._cluster_path = data_dir / "postgres"
             successor._socket = orphan._socket
             try:
@@ -251,17 +251,17 @@ async def test_a_server_that_outlived_its_supervisor_is_told_to_end(data_dir: Pa
                 assert await value(successor.url(), "SELECT text FROM note") == "kept"
             finally:
                 await successor.stop(asyncio.Event())
-        assert said == [f"waiting for PostgreSQL of an earlier run to end (pid {orphan.pid})"]
+        assert announced == [f"waiting for PostgreSQL of an earlier run to end (pid {orphan.pid})"]
 
 
 async def test_a_long_start_is_reported_and_awaited(data_dir: Path) -> None:
-    def say(line: str) -> None:
-        said.append(line)
+    def announce(line: str) -> None:
+        announced.append(line)
         os.kill(postmaster, signal.SIGCONT)
 
-    said: list[str] = []
+    announced: list[str] = []
     with DataDirectory(data_dir) as data:
-        postgres = EmbeddedPostgres(data, PostgresOptions(progress_seconds=0.2), say)
+        postgres = EmbeddedPostgres(data, PostgresOptions(progress_seconds=0.2), announce)
         starting = asyncio.ensure_future(postgres.start())
         await until(lambda: postgres.pid)
         assert postgres.pid is not None
@@ -269,7 +269,7 @@ async def test_a_long_start_is_reported_and_awaited(data_dir: Path) -> None:
         os.kill(postmaster, signal.SIGSTOP)
         await starting
         await postgres.stop(asyncio.Event())
-    assert "PostgreSQL is still starting after" in said[0]
+    assert "PostgreSQL is still starting after" in announced[0]
 
 
 async def test_an_interrupted_first_start_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ async def test_a_cluster_that_belongs_to_root_is_refused_with_the_remedy(husk: P
 
 
 @needs_root
-async def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+async def test_a_full_disk_is_a_one_line_error(tmp_path: Path) -> None:
     mounted = tmp_path / "small"
     mounted.mkdir()
     if run("mount", "-t", "tmpfs", "-o", "size=12m", "none", str(mounted), check=False).returncode != 0:

@@ -53,12 +53,12 @@ async def test_port_zero_is_a_free_port() -> None:
         (UpSettings(taskdb_port=7421), "both 7421: they must differ"),
     ],
 )
-def test_a_setting_that_cannot_work_is_named(settings: UpSettings, complaint: str) -> None:
+def test_an_invalid_setting_is_named(settings: UpSettings, complaint: str) -> None:
     with pytest.raises(SettingError, match=complaint):
         settings.check()
 
 
-def test_a_user_without_a_home_is_told_to_name_a_directory() -> None:
+def test_a_missing_home_is_an_error_that_asks_for_data_dir() -> None:
     with pytest.raises(SettingError, match="no home for ~nosuchuser/x: set --data-dir"):
         UpSettings(data_dir=Path("~nosuchuser/x")).data_path()
 

@@ -1,4 +1,4 @@
-"""`taskyard up` starts, keeps, restarts and ends everything, whoever runs it and however it is killed."""
+"""`taskyard up` starts, supervises and stops every service, for every user and after every kill."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ def assert_nothing_is_left(up: Up, children: dict[int, str]) -> None:
         wait_gone(pid)
 
 
-def test_a_first_up_serves_and_ends_cleanly_on_ctrl_c_with_its_data_kept(up_as: UpFactory) -> None:
+def test_the_first_up_serves_and_stops_cleanly_on_ctrl_c_and_keeps_its_data(up_as: UpFactory) -> None:
     new = str(up_as.base / "new")
     up = up_as(data_dir=new).ready()
     up.sql("CREATE TABLE note AS SELECT 'kept' AS text")
@@ -70,7 +70,7 @@ def test_up_restarts_a_killed_postmaster_and_comes_back_after_everything_was_kil
     assert up_as().ready().sql("SELECT text FROM note") == [("kept",)]
 
 
-def test_a_user_without_a_name_is_told_what_to_do(public_directory: Path) -> None:
+def test_a_user_without_a_name_gets_an_error_with_the_remedy(public_directory: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become a user without a name")
     os.chown(public_directory, NAMELESS.uid, NAMELESS.gid)
@@ -91,7 +91,9 @@ def test_up_restarts_killed_services(up: UpFactory, empty_database_url: str) -> 
     assert running.answer().code == 0
 
 
-def test_a_service_that_keeps_ending_ends_up_with_one_line(up: UpFactory, empty_database_url: str) -> None:
+def test_a_service_that_keeps_failing_stops_up_with_a_one_line_error(
+    up: UpFactory, empty_database_url: str
+) -> None:
     running = up(database_url=empty_database_url, restart_limit=3).ready()
     children = running.children()
     up.fault("scheduler.crash")
@@ -104,7 +106,7 @@ def test_a_service_that_keeps_ending_ends_up_with_one_line(up: UpFactory, empty_
     assert_nothing_is_left(running, children)
 
 
-def test_a_service_that_cannot_start_is_one_line_with_its_reason(
+def test_a_service_that_cannot_start_is_a_one_line_error_with_its_reason(
     up: UpFactory, empty_database_url: str
 ) -> None:
     up.fault("runner.crash")
@@ -150,7 +152,9 @@ def test_up_restarts_a_part_that_is_killed_while_a_later_one_starts(
     assert running.answer().code == 0
 
 
-def test_a_failed_migration_is_one_line_with_its_reason(up: UpFactory, empty_database_url: str) -> None:
+def test_a_failed_migration_is_a_one_line_error_with_its_reason(
+    up: UpFactory, empty_database_url: str
+) -> None:
     up.fault("taskdb.migrate")
     answer = up(database_url=empty_database_url).answer()
     assert answer.code == 1
@@ -174,7 +178,7 @@ def test_a_second_signal_hurries_a_service_that_does_not_drain(
     assert_nothing_is_left(running, children)
 
 
-def test_a_signal_during_the_start_ends_up_cleanly(up: UpFactory) -> None:
+def test_a_signal_during_startup_stops_up_cleanly(up: UpFactory) -> None:
     new = str(up.base / "new")
     running = up(data_dir=new)
     running.until("Starting")
@@ -196,7 +200,7 @@ def test_a_second_up_on_the_same_directory_is_refused(up: UpFactory, empty_datab
     assert first.process.poll() is None
 
 
-def test_a_port_in_use_is_one_line_that_says_what_to_do(up: UpFactory) -> None:
+def test_a_port_in_use_is_a_one_line_error_with_the_remedy(up: UpFactory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         answer = up(scheduler_port=port).answer()
@@ -218,7 +222,7 @@ def test_a_port_in_use_is_one_line_that_says_what_to_do(up: UpFactory) -> None:
         ),
     ],
 )
-def test_a_database_that_cannot_be_used_is_one_line_without_its_password(
+def test_an_unusable_database_is_a_one_line_error_without_its_password(
     up: UpFactory, url: str, reason: str
 ) -> None:
     answer = up(database_url=url).answer()

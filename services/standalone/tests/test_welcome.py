@@ -24,7 +24,7 @@ def suggestion(data_dir: Path, here: Path) -> str:
     return welcome(UpSettings(), data_dir, here).splitlines()[1].strip()
 
 
-def test_the_program_is_named_as_it_can_be_called(
+def test_the_program_is_named_by_a_path_that_can_be_executed(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkout = tmp_path / "checkout"
@@ -37,7 +37,7 @@ def test_the_program_is_named_as_it_can_be_called(
     assert suggestion(checkout / ".taskyard", checkout / "src") == "taskyard run -- echo hello"
 
 
-def test_a_data_directory_elsewhere_is_led_to(
+def test_the_context_of_another_data_directory_is_shown(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(installed))
@@ -49,5 +49,5 @@ def test_a_data_directory_elsewhere_is_led_to(
     )
 
 
-def test_without_a_runner_nobody_expects_output(tmp_path: Path) -> None:
+def test_without_a_runner_no_task_output_is_suggested(tmp_path: Path) -> None:
     assert "no runner on this machine" in welcome(UpSettings(runner=False), tmp_path, tmp_path)

@@ -13,7 +13,6 @@ import grpc.aio
 import pytest
 
 from services.taskdb.tests.yard import Yard
-from taskyard.status import from_rpc_error
 from taskyard.v1 import (
     admin_service_pb2_grpc,
     api_key_service_pb2_grpc,
@@ -27,7 +26,7 @@ from taskyard.v1 import (
     tenant_service_pb2_grpc,
 )
 from taskyard_kit.keys import ApiKey
-from taskyard_taskdb.domain.event import Claim, Event, Failed, Started, Succeeded
+from taskyard_taskdb.domain.event import Claimed, Event, Failed, Started, Succeeded
 from taskyard_taskdb.domain.lifecycle import apply
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import RunError, TaskState
@@ -38,6 +37,7 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.write import write
+from tests.harness.caller import translated
 
 
 class Caller:
@@ -109,16 +109,9 @@ class _Translating:
 
         def call(request: Any, *, metadata: tuple[tuple[str, str], ...] = (), **options: Any) -> Any:
             made = method(request, metadata=self._metadata + metadata, **options)
-            return _translated(made) if isinstance(made, Awaitable) else made
+            return translated(made) if isinstance(made, Awaitable) else made
 
         return call
-
-
-async def _translated(call: Any) -> Any:
-    try:
-        return await call
-    except grpc.RpcError as error:
-        raise from_rpc_error(error) from error
 
 
 async def make_key(pool: Pool, kind: int, tenant_id: str | None = None, **fields: Any) -> str:
@@ -180,12 +173,12 @@ class RunningTaskDb:
         """A runner takes the task."""
 
         def event(task: TaskState, now: datetime) -> Event:
-            return Claim(
+            return Claimed(
                 runner_id=runner_id,
                 lease_id=random.getrandbits(62),
                 session_epoch=0,
                 expire_time=now + timedelta(minutes=1),
-                request_id="pop",
+                request_id="claim",
             )
 
         return await self.apply(name, event)
@@ -207,7 +200,7 @@ class RunningTaskDb:
         return await self.end(name)
 
     async def end(self, name: str) -> TaskState:
-        """The runner of a task says that it succeeded."""
+        """Reports the success of a task by its runner."""
         return await self.apply(name, lambda task, now: Succeeded(**_holder(task)))
 
     async def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
@@ -248,6 +241,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def make_task() -> Callable[..., task_service_pb2.CreateTaskRequest]:
     """The factory of requests."""
     return new_task
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    """Connections to a database without a server."""
+    pool = Pool(database_url)
+    await pool.open()
+    yield pool
+    await pool.close()
 
 
 @pytest.fixture

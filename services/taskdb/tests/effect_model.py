@@ -1,4 +1,4 @@
-"""A tiny model of the tables beside `tasks`: replays effects and says whether they fit the task's state."""
+"""A model of the tables besides `tasks`: replays effects and checks them against the task's state."""
 
 from __future__ import annotations
 

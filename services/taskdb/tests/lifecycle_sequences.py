@@ -131,7 +131,7 @@ def begin(rng: Random, task_id: str = "t1", start: datetime = EPOCH) -> Life:
 
 
 def live(rng: Random, length: int = 40, task_id: str = "t1", start: datetime = EPOCH) -> Life:
-    """A life of at most so many events; little happens after a success, so it soon ends there."""
+    """A lifecycle of at most `length` events; it usually ends soon after a success."""
     life = begin(rng, task_id, start)
     while len(life.steps) < length and not life.deleted:
         if life.task.phase is Phase.SUCCEEDED and rng.random() < 0.4:
@@ -209,9 +209,9 @@ def likely(task: TaskState) -> tuple[Draw, ...]:
 
 def _claim(life: Life, rng: Random) -> Event:
     life.claims += 1
-    return events.Claim(
+    return events.Claimed(
         actor=SCHEDULER,
-        claim_request_id=f"pop-{life.claims}",
+        claim_request_id=f"claim-{life.claims}",
         runner_id=life.task.pinned_runner or rng.choice(RUNNERS),
         lease_id=rng.randrange(-(2**63), 2**63),
         session_epoch=rng.choice((0, 1, 1, 1)),
@@ -232,18 +232,18 @@ def _report(kind: Callable[..., Event], life: Life, rng: Random, **fields: objec
     return kind(actor=events.runner(ref["runner_id"]), **ref, **fields)
 
 
-def _told(life: Life, rng: Random) -> datetime | None:
+def _reported_time(life: Life, rng: Random) -> datetime | None:
     return None if rng.random() < 0.5 else life.now - timedelta(seconds=rng.choice((-5, 0, 0.5, 3600)))
 
 
 def _started(life: Life, rng: Random) -> Event:
     checkpoint = life.task.checkpoint_sequence
-    return _report(events.Started, life, rng, time=_told(life, rng), checkpoint_sequence=checkpoint)
+    return _report(events.Started, life, rng, time=_reported_time(life, rng), checkpoint_sequence=checkpoint)
 
 
 def _progress(life: Life, rng: Random) -> Event:
     progress = rng.choice((b"10", b"20"))
-    return _report(events.ProgressReported, life, rng, time=_told(life, rng), progress=progress)
+    return _report(events.ProgressReported, life, rng, time=_reported_time(life, rng), progress=progress)
 
 
 def _checkpoint(life: Life, rng: Random) -> Event:
@@ -257,7 +257,9 @@ def _checkpoint(life: Life, rng: Random) -> Event:
 
 def _succeeded(life: Life, rng: Random) -> Event:
     exit_code = rng.choice((None, 0))
-    return _report(events.Succeeded, life, rng, time=_told(life, rng), result=b"42", exit_code=exit_code)
+    return _report(
+        events.Succeeded, life, rng, time=_reported_time(life, rng), result=b"42", exit_code=exit_code
+    )
 
 
 def _failed(life: Life, rng: Random) -> Event:
@@ -270,12 +272,17 @@ def _failed(life: Life, rng: Random) -> Event:
 def _timed_out(life: Life, rng: Random) -> Event:
     code = rng.choice(("ATTEMPT_TIMEOUT", "SILENCE_TIMEOUT", "TOTAL_TIMEOUT"))
     return _report(
-        events.TimedOut, life, rng, time=_told(life, rng), code=code, exit_code=rng.choice((None, 137))
+        events.TimedOut,
+        life,
+        rng,
+        time=_reported_time(life, rng),
+        code=code,
+        exit_code=rng.choice((None, 137)),
     )
 
 
 def _cancelled(life: Life, rng: Random) -> Event:
-    return _report(events.CancelledByHolder, life, rng, time=_told(life, rng), exit_code=143)
+    return _report(events.CancelledByHolder, life, rng, time=_reported_time(life, rng), exit_code=143)
 
 
 def _released(life: Life, rng: Random) -> Event:
@@ -419,6 +426,6 @@ EVERYTHING: tuple[Draw, ...] = (
 
 
 def lives(count: int, length: int = 40, first_seed: int = 0) -> Iterator[Life]:
-    """So many lives, the same ones every time."""
+    """`count` lifecycles, the same ones every time."""
     for seed in range(first_seed, first_seed + count):
         yield live(Random(seed), length)

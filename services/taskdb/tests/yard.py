@@ -1,4 +1,4 @@
-"""A scheduler and its runners as tests play them: sessions, pops and reports through the internal API."""
+"""A scheduler and its runners as tests play them: sessions, claims and reports through the internal API."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def binaries_for(account: Account | None, caches: tuple[Path, ...] | None = None
 
 
 def _trusted_cache(cache: Path, account: Account) -> bool:
-    """Whether `cache` is a directory of ours that nobody else can write and `account` can execute from."""
+    """Whether `cache` is our directory, writable by no other user, from which `account` can execute."""
     try:
         cache.mkdir(mode=0o755, exist_ok=True)
         status = cache.lstat()

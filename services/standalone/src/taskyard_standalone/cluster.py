@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster on disk: made by initdb, recognised, and asked which processes use it."""
+"""A PostgreSQL cluster on disk: creation by initdb, detection, and the processes that use it."""
 
 import os
 import re
@@ -60,7 +60,7 @@ class Cluster:
         return int(identifier)
 
     def processes(self) -> list[int]:
-        """The PostgreSQL processes that work in this directory, whoever started them."""
+        """The PostgreSQL processes that run in this directory, independent of who started them."""
         here = self.path.stat()
         return [pid for pid in _postgres_pids() if _works_in(pid, here)]
 
@@ -71,7 +71,7 @@ class Cluster:
         which after a restart of the machine or container may be anything.
         """
         (self.path / "postmaster.pid").unlink(missing_ok=True)
-        # A server of another cluster may have been told to put its socket here; that one stays.
+        # A server of another cluster may be configured to put its socket here; its lock stays.
         socket_lock = self.path / f"{SOCKET_NAME}.lock"
         if (pid := _recorded_pid(socket_lock)) and not _is_postgres(pid):
             socket_lock.unlink(missing_ok=True)
@@ -147,7 +147,7 @@ def explain(lines: list[str], cluster: Path, otherwise: str) -> str:
         return f"another PostgreSQL server uses {cluster}: stop it first"
     complaints = [line for line in lines if re.search(r"\b(FATAL|PANIC|error):", line)] or lines[-1:]
     reason = (
-        re.sub(r"^.*?\b(FATAL|PANIC|error):\s*", "", complaints[-1]) if complaints else "it did not say why"
+        re.sub(r"^.*?\b(FATAL|PANIC|error):\s*", "", complaints[-1]) if complaints else "no reason was logged"
     )
     return f"{otherwise}: {reason}"
 

@@ -26,7 +26,7 @@ class DataDirectory:
 
     @property
     def cluster(self) -> Path:
-        """PostgreSQL's own directory; its socket lies there too, since nobody else can enter it."""
+        """PostgreSQL's own directory; it holds the socket too, since no other user can enter it."""
         return self.path / "postgres"
 
     @property
@@ -127,7 +127,7 @@ class DataDirectory:
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def _unlock(self) -> None:
-        # Closing gives the lock back, and so does the end of the process, however it ends.
+        # Closing releases the lock, and so does any exit of the process.
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -143,7 +143,7 @@ class DataDirectory:
 
 
 def _owner_of(path: Path) -> str:
-    """The owner's name if `path` exists and belongs to somebody else."""
+    """The owner's name if `path` exists and belongs to another user."""
     try:
         uid = path.stat().st_uid
     except OSError:

@@ -1,4 +1,4 @@
-"""The development keys: made on the first start, kept in the data directory, so that nobody has to enrol."""
+"""The development keys: created on the first start and kept in the data directory."""
 
 import secrets
 import tomllib
@@ -14,7 +14,7 @@ MakeKeys = Callable[[str], Awaitable[Mapping[str, str]]]
 
 @dataclass(frozen=True)
 class DevelopmentKeys:
-    """One key per kind of principal, and the identity of the database that knows them."""
+    """One key per kind of principal, and the identity of the database that stores their hashes."""
 
     database: str
     admin: str = field(repr=False)

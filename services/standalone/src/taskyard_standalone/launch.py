@@ -16,7 +16,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 
 def main(arguments: list[str]) -> None:
-    """Executes `arguments[1:]` as `arguments[0]`, a JSON object, says; returns only by an exception."""
+    """Executes `arguments[1:]` with the options of `arguments[0]`, a JSON object; never returns."""
     _restore_signals()
     how: dict[str, Any] = json.loads(arguments[0])
     libc = ctypes.CDLL(None, use_errno=True)

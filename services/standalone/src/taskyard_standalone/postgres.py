@@ -24,7 +24,7 @@ from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import Killed, PostgresError
 from taskyard_standalone.process import Child, Program, describe_end
 from taskyard_standalone.socket_path import PORT, SocketDirectory
-from taskyard_standalone.supervision import Say, wait_unless_hurried
+from taskyard_standalone.supervision import Announce, wait_unless_hurried
 
 DATABASE = "taskyard"
 ROLE = "taskyard"
@@ -40,7 +40,7 @@ class PostgresOptions:
     user: str | None = None
     server_arguments: tuple[str, ...] = ()
     caches: tuple[Path, ...] | None = None
-    # How long a server that outlived its supervisor may take to end by itself before it is told to.
+    # How long a server that outlived its supervisor may take to end by itself before it gets SIGINT.
     predecessor_seconds: float = 30.0
     progress_seconds: float = 5.0
 
@@ -50,9 +50,9 @@ class EmbeddedPostgres:
 
     name = "postgresql"
 
-    def __init__(self, data: DataDirectory, options: PostgresOptions, say: Say) -> None:
+    def __init__(self, data: DataDirectory, options: PostgresOptions, announce: Announce) -> None:
         self._options = options
-        self._say = say
+        self._announce = announce
         self._cluster_path = data.cluster
         self._log = data.log(self.name)
         self._socket = SocketDirectory(data.cluster, data.path / "socket-link")
@@ -143,23 +143,23 @@ class EmbeddedPostgres:
         return cluster, program
 
     async def _wait_for_predecessor(self, cluster: Cluster) -> None:
-        """Waits for servers that lost their supervisor; PDEATHSIG has told them to end already.
+        """Waits for servers that lost their supervisor; PDEATHSIG has already signalled them.
 
-        Nobody else may own such a server, because the data directory is locked by us. It is told once more,
-        and never killed: a shutdown that takes long is writing data.
+        Such a server has no other owner, because we hold the lock of the data directory. It is signalled once
+        more, and never killed: a shutdown that takes long is writing data.
         """
         began = time.monotonic()
-        told = said = False
+        terminated = announced = False
         while processes := cluster.processes():
             waited = time.monotonic() - began
-            if waited > 0.5 and not said:
-                self._say(f"waiting for PostgreSQL of an earlier run to end (pid {processes[0]})")
-                said = True
-            if waited > self._options.predecessor_seconds and not told:
+            if waited > 0.5 and not announced:
+                self._announce(f"waiting for PostgreSQL of an earlier run to end (pid {processes[0]})")
+                announced = True
+            if waited > self._options.predecessor_seconds and not terminated:
                 postmaster, _ = cluster.status()
                 if postmaster in processes:
                     os.kill(postmaster, signal.SIGINT)
-                told = True
+                terminated = True
             if waited > 2 * self._options.predecessor_seconds:
                 raise PostgresError(
                     f"PostgreSQL process {processes[0]} still uses {cluster.path}: end it and start again"
@@ -177,7 +177,7 @@ class EmbeddedPostgres:
             now = time.monotonic()
             if now - reported > self._options.progress_seconds:
                 reported = now
-                self._say(
+                self._announce(
                     f"PostgreSQL is still starting after {now - began:.0f} s: {self._last_event(written)}"
                 )
             await asyncio.sleep(_POLL_SECONDS)
@@ -190,7 +190,7 @@ class EmbeddedPostgres:
 async def _verify_own(connection: psycopg.AsyncConnection, cluster: Cluster, pid: int | None) -> None:
     """Raises PostgresError unless the server behind `connection` is process `pid`, serving `cluster`.
 
-    The kernel tells which process listens; the identifier tells which data it serves.
+    The kernel names the process that listens; the identifier names the data it serves.
     """
     listener = _listener(connection.fileno())
     if listener != pid:

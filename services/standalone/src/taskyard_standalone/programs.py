@@ -23,7 +23,7 @@ _WITHHELD = frozenset(
 )
 
 
-# Somebody waits at the terminal: shorter than the services' own default.
+# Shorter than the services' own default, because a user waits at the terminal.
 _DRAIN = ("--drain-timeout", "10s")
 
 

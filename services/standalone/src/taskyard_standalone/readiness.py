@@ -1,4 +1,4 @@
-"""Whether a service serves yet: asked by the gRPC health protocol or by HTTP, or read from its log."""
+"""Whether a service serves yet: checked by the gRPC health protocol or by HTTP, or read from its log."""
 
 import asyncio
 

@@ -92,5 +92,5 @@ class Service:
     def _describe_end(self, code: int) -> str:
         """The exit code, and the last plain line that it wrote; log events are no explanation."""
         lines = [line.strip() for line in self._log.lines(self._written) if not line.startswith("{")]
-        said = f": {lines[-1]}" if lines else ""
-        return f"{describe_end(code)}{said} (log {self._log.path})"
+        reason = f": {lines[-1]}" if lines else ""
+        return f"{describe_end(code)}{reason} (log {self._log.path})"

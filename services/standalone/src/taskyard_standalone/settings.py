@@ -1,4 +1,4 @@
-"""What `taskyard up` can be told."""
+"""The settings of `taskyard up`."""
 
 import ipaddress
 import os
@@ -18,7 +18,7 @@ GLOBAL_TASKS_PORT = 5000
 
 
 def default_data_dir() -> Path:
-    """Where `taskyard up` keeps its data unless told otherwise: the user's XDG data directory."""
+    """The default data directory of `taskyard up`, below the user's XDG data directory."""
     return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "taskyard")
 
 

@@ -1,4 +1,4 @@
-"""The wish to stop: the first signal asks for an orderly end, the second for a fast one."""
+"""Stop requests: the first signal requests an orderly stop, the second a fast one."""
 
 import asyncio
 import signal
@@ -23,7 +23,7 @@ class StopRequests:
             loop.add_signal_handler(signal.SIGHUP, self.request)
 
     def request(self) -> None:
-        """Asks for an orderly end, or a fast one if that was asked for already."""
+        """Requests an orderly stop, or a fast one if an orderly stop was already requested."""
         (self.hurry if self.wanted.is_set() else self.wanted).set()
 
     async def unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:

@@ -33,7 +33,7 @@ class SocketDirectory:
             self._discard_recorded()
             return self._cluster
         folder = self._recorded() or self._create()
-        # systemd-tmpfiles leaves directories alone that somebody holds a lock on.
+        # systemd-tmpfiles leaves locked directories alone.
         if self._held is None:
             self._held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(self._held, fcntl.LOCK_SH | fcntl.LOCK_NB)

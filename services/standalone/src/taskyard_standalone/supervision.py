@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from taskyard_standalone.errors import Killed, ServiceError, StandaloneError
 from taskyard_standalone.process import Child
 
-Say = Callable[[str], None]
+Announce = Callable[[str], None]
 T = TypeVar("T")
 
 
@@ -40,29 +40,29 @@ class RestartBudget:
     _ends: list[float] = field(default_factory=list)
 
     def delay(self, now: float) -> float | None:
-        """Notes an end at `now`; answers the seconds to wait before the restart, or None to give up."""
+        """Records an exit at `now`; returns the delay before the restart, or None beyond the limit."""
         self._ends = [*(end for end in self._ends if end > now - self.window), now]
         if len(self._ends) > self.limit:
             return None
         return float(self.first_delay * 2 ** (len(self._ends) - 1))
 
 
-async def keep_alive(part: Part, budget: RestartBudget, say: Say) -> None:
+async def keep_alive(part: Part, budget: RestartBudget, announce: Announce) -> None:
     """Restarts `part` whenever it ends; raises ServiceError when it ends too often."""
     while True:
         how: str | None = await part.ended()
         while how is not None:
-            how = await _restart(part, how, budget, say)
+            how = await _restart(part, how, budget, announce)
 
 
-async def start(part: Part, budget: RestartBudget, say: Say) -> None:
+async def start(part: Part, budget: RestartBudget, announce: Announce) -> None:
     """Starts `part`, and restarts it if it is killed meanwhile; raises StandaloneError if that fails."""
     try:
         await part.start()
     except Killed as error:
         how: str | None = str(error)
         while how is not None:
-            how = await _restart(part, how, budget, say)
+            how = await _restart(part, how, budget, announce)
 
 
 async def repeat_if_killed(work: Callable[[], Awaitable[T]], budget: RestartBudget) -> T:
@@ -77,18 +77,18 @@ async def repeat_if_killed(work: Callable[[], Awaitable[T]], budget: RestartBudg
             await asyncio.sleep(delay)
 
 
-async def _restart(part: Part, how: str, budget: RestartBudget, say: Say) -> str | None:
+async def _restart(part: Part, how: str, budget: RestartBudget, announce: Announce) -> str | None:
     """Starts `part`, which ended as `how` says, once more; returns why that failed, or None."""
     delay = budget.delay(time.monotonic())
     if delay is None:
         raise ServiceError(f"{part.name} keeps ending, {budget.limit} restarts did not help: {how}")
-    say(f"{part.name} ended unexpectedly ({how}), starting it again in {delay:.1f} s")
+    announce(f"{part.name} ended unexpectedly ({how}), starting it again in {delay:.1f} s")
     await asyncio.sleep(delay)
     try:
         await part.start()
     except StandaloneError as error:
         return str(error)
-    say(f"{part.name} is back")
+    announce(f"{part.name} is back")
     return None
 
 

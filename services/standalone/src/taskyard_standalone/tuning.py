@@ -10,7 +10,7 @@ _MIB = 1024 * 1024
 
 
 def cluster_settings(memory: int) -> dict[str, str]:
-    """postgresql.conf for one machine of `memory` bytes that runs Taskyard beside its database."""
+    """postgresql.conf for one machine of `memory` bytes that runs Taskyard and its database."""
     buffers = min(max(memory // 16, 64 * _MIB), 512 * _MIB) // _MIB
     return {
         # Durability is the product: an acknowledged task survives a power failure.

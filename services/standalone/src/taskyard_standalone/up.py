@@ -8,7 +8,7 @@ from taskyard_standalone.datadir import DataDirectory
 from taskyard_standalone.errors import StandaloneError
 from taskyard_standalone.settings import UpSettings
 from taskyard_standalone.signals import StopRequests
-from taskyard_standalone.supervision import Say
+from taskyard_standalone.supervision import Announce
 from taskyard_standalone.welcome import welcome
 from taskyard_standalone.yard import Yard
 
@@ -16,18 +16,18 @@ __all__ = ["UpSettings", "run_up", "up"]
 
 
 def run_up(settings: UpSettings) -> int:
-    """Runs Taskyard until it is told to stop; returns the exit code. Must be called on the main thread."""
+    """Runs Taskyard until it is stopped; returns the exit code. Must be called on the main thread."""
     return asyncio.run(up(settings))
 
 
-async def up(settings: UpSettings, say: Say | None = None) -> int:
+async def up(settings: UpSettings, announce: Announce | None = None) -> int:
     """0 after a stop by SIGINT, SIGTERM or SIGHUP; 1 after an error, of which one line goes to stderr."""
     requests = StopRequests()
     requests.install()
     try:
         settings.check()
         with DataDirectory(settings.data_path()) as data:
-            await _run(settings, data, requests, say or _print)
+            await _run(settings, data, requests, announce or _print)
     except StandaloneError as error:
         return _fail(str(error))
     except OSError as error:
@@ -35,20 +35,20 @@ async def up(settings: UpSettings, say: Say | None = None) -> int:
     return 0
 
 
-async def _run(settings: UpSettings, data: DataDirectory, requests: StopRequests, say: Say) -> None:
-    yard = Yard(settings, data, say)
-    say(f"Starting Taskyard in {data.path}")
+async def _run(settings: UpSettings, data: DataDirectory, requests: StopRequests, announce: Announce) -> None:
+    yard = Yard(settings, data, announce)
+    announce(f"Starting Taskyard in {data.path}")
     try:
         if await requests.unless_stopped(yard.start()):
             served = yard.addresses
             assert served is not None
-            say(welcome(settings, data.path, Path.cwd(), served.gateway, served.global_tasks))
+            announce(welcome(settings, data.path, Path.cwd(), served.gateway, served.global_tasks))
             await requests.unless_stopped(yard.keep())
     finally:
         if yard.parts:
-            say("Stopping (once more to hurry)")
+            announce("Stopping (once more to hurry)")
         await yard.stop(requests.hurry)
-    say("Stopped. The data is kept; start again to go on.")
+    announce("Stopped. The data is kept; start again to go on.")
 
 
 def _fail(line: str) -> int:

@@ -25,7 +25,14 @@ from taskyard_standalone.settings import (
     TASKDB_METRICS_PORT,
     UpSettings,
 )
-from taskyard_standalone.supervision import Part, RestartBudget, Say, keep_alive, repeat_if_killed, start
+from taskyard_standalone.supervision import (
+    Announce,
+    Part,
+    RestartBudget,
+    keep_alive,
+    repeat_if_killed,
+    start,
+)
 
 _ROTATE_SECONDS = 30.0
 
@@ -43,10 +50,10 @@ class Addresses:
 class Yard:
     """Starts the parts in order, keeps them alive, and stops them in the reverse order."""
 
-    def __init__(self, settings: UpSettings, data: DataDirectory, say: Say) -> None:
+    def __init__(self, settings: UpSettings, data: DataDirectory, announce: Announce) -> None:
         self._settings = settings
         self._data = data
-        self._say = say
+        self._announce = announce
         self._database_ready = asyncio.Event()
         self.parts: list[Part] = []
         # Each restarts its part whenever the part ends.
@@ -78,7 +85,7 @@ class Yard:
         while self.parts:
             part = self.parts.pop()
             await part.stop(hurry)
-            self._say(f"  {part.name} stopped")
+            self._announce(f"  {part.name} stopped")
 
     async def _claim_addresses(self) -> Addresses:
         host = self._settings.host
@@ -98,7 +105,7 @@ class Yard:
             self._database_ready.set()
             return self._settings.database_url, database
         options = PostgresOptions(user=self._settings.postgres_user)
-        postgres = EmbeddedPostgres(self._data, options, self._say)
+        postgres = EmbeddedPostgres(self._data, options, self._announce)
         self._database_ready = postgres.ready
         seconds = await self._start_part(postgres)
         self._report("postgresql", f"{postgres.version}, psql '{postgres.url()}' ({seconds:.1f} s)")
@@ -139,7 +146,7 @@ class Yard:
             runner = programs.serve_runner(
                 addresses.scheduler, self._data.runner, keys.runner, metrics(RUNNER_METRICS_PORT)
             )
-            # The runner has no port to ask; its log tells when the scheduler has welcomed it.
+            # The runner has no port; its log shows when the scheduler has accepted it.
             connected = partial(until_logged, "session_opened")
             last.append(ServiceSpec("runner", runner, connected, stop_seconds=30.0))
         return [
@@ -170,15 +177,15 @@ class Yard:
         # Noted first: a start that is interrupted leaves something to stop.
         self.parts.append(part)
         budget = self._budget()
-        await start(part, budget, self._say)
-        self._keepers.append(asyncio.ensure_future(keep_alive(part, budget, self._say)))
+        await start(part, budget, self._announce)
+        self._keepers.append(asyncio.ensure_future(keep_alive(part, budget, self._announce)))
         return time.monotonic() - began
 
     def _budget(self) -> RestartBudget:
         return RestartBudget(self._settings.restart_limit)
 
     def _report(self, name: str, text: str) -> None:
-        self._say(f"  {name:<11} {text}")
+        self._announce(f"  {name:<11} {text}")
 
     def _write_context(self, addresses: Addresses, keys: DevelopmentKeys) -> None:
         values = {

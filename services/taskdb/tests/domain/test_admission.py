@@ -1,4 +1,4 @@
-"""What becomes of a new task whose slot has live tasks."""
+"""The decision on a new task whose slot has live tasks."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_a_filter_that_the_task_does_not_match(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "position", "told"),
+    ("text", "position", "remedy"),
     [
         ("", 1, "a field is expected"),
         ("spec.typ = x", 1, "did you mean spec.task_type?"),
@@ -139,12 +139,12 @@ def test_a_filter_that_the_task_does_not_match(text: str) -> None:
         ("(" * 17 + "id = a" + ")" * 17, 17, "nested"),
     ],
 )
-def test_a_refusal_names_position_and_remedy(text: str, position: int, told: str) -> None:
+def test_a_refusal_names_position_and_remedy(text: str, position: int, remedy: str) -> None:
     with pytest.raises(FilterInvalid) as caught:
         parse(text)
     assert caught.value.violations[0].field == "filter"
     assert f"position {position}:" in caught.value.message
-    assert told in caught.value.message
+    assert remedy in caught.value.message
 
 
 def test_the_limits() -> None:
@@ -162,7 +162,7 @@ PIECES += ["x", "'", "\\"]
 
 
 @given(st.text(max_size=80) | st.lists(st.sampled_from(PIECES)).map(" ".join))
-def test_no_text_does_more_than_parse_or_be_refused(text: str) -> None:
+def test_any_text_is_either_parsed_or_refused(text: str) -> None:
     try:
         found = parse(text)
     except FilterInvalid as refused:

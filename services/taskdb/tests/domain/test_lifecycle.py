@@ -67,7 +67,7 @@ class World:
     def claim(self, lease_id: int = 1, epoch: int = 1, runner_id: str = "r1") -> World:
         expiry = self.now + timedelta(seconds=15)
         return self.on(
-            events.Claim(runner_id=runner_id, lease_id=lease_id, session_epoch=epoch, expire_time=expiry)
+            events.Claimed(runner_id=runner_id, lease_id=lease_id, session_epoch=epoch, expire_time=expiry)
         )
 
     def report(self, kind: type[events.HolderEvent], **fields: Any) -> World:
@@ -174,7 +174,7 @@ def test_a_lease_follows_its_session_once_started_and_a_pull_workers_never_does(
     assert pulled.task.lease is not None and not pulled.task.lease.follows_session
 
 
-def test_the_holders_clock_is_clamped_into_the_run() -> None:
+def test_times_reported_by_the_holder_are_clamped_into_the_run() -> None:
     early = World().claim().after(5).report(events.Started, time=T0 - timedelta(hours=1))
     late = World().claim().after(5).report(events.Started, time=T0 + timedelta(hours=1))
     assert early.task.start_time == T0
@@ -236,13 +236,13 @@ def test_transient_failure_waits_for_its_backoff_and_uses_up_one_retry() -> None
 
 
 @pytest.mark.seed("S1.49", "S1.52")
-def test_retries_used_up_is_exhausted() -> None:
+def test_a_failure_after_the_last_retry_ends_as_exhausted() -> None:
     world = World(max_retries=1).running().fail().after(1).on(events.Due()).running().fail()
     assert (world.phase, world.task.retry_count, world.task.attempt) == (Phase.EXHAUSTED, 1, 2)
 
 
 @pytest.mark.parametrize("policy", [{"max_retries": 0}, {"restart": Restart.NEVER}])
-def test_any_failure_without_retries_is_failed(policy: dict[str, Any]) -> None:
+def test_a_failure_without_retries_ends_as_failed(policy: dict[str, Any]) -> None:
     assert World(**policy).running().fail().phase is Phase.FAILED
 
 
@@ -318,14 +318,14 @@ def test_taskdb_ends_an_overdue_attempt_only_after_its_holders_grace() -> None:
     assert world.effects(effects.EndRun)[0].state is RunState.TIMED_OUT
 
 
-def test_silence_is_judged_by_taskdb_for_pull_workers_only() -> None:
+def test_taskdb_enforces_the_silence_timeout_for_pull_workers_only() -> None:
     pulled = World(silence_timeout=timedelta(seconds=5)).claim(epoch=0).report(events.Started)
     linked = World(silence_timeout=timedelta(seconds=5)).claim(epoch=1).report(events.Started)
     assert pulled.task.lease is not None and pulled.task.lease.deadline_code == "SILENCE_TIMEOUT"
     assert linked.task.lease is not None and linked.task.lease.deadline_time is None
 
 
-def test_a_sign_of_the_workload_moves_the_silence_deadline() -> None:
+def test_a_heartbeat_of_the_workload_moves_the_silence_deadline() -> None:
     world = World(silence_timeout=timedelta(seconds=5)).claim(epoch=0).report(events.Started)
     world.after(40).report(events.ProgressReported, progress=b"x")
     world.after(20).on(events.DeadlinePassed())
@@ -372,7 +372,7 @@ def test_cancel_of_a_waiting_task_is_immediate_and_repeating_it_is_a_duplicate()
     assert world.on(events.CancelRequested(actor=USER)).last.duplicate
 
 
-def test_cancel_of_a_leased_task_asks_its_holder_and_a_success_that_comes_first_stays() -> None:
+def test_cancel_of_a_leased_task_is_requested_from_its_holder_and_an_earlier_success_stays() -> None:
     world = World().running().on(events.CancelRequested(actor=USER))
     assert (world.phase, world.words) == (Phase.RUNNING, ["task.cancel_requested"])
     assert world.report(events.Succeeded).phase is Phase.SUCCEEDED
@@ -397,12 +397,12 @@ def test_a_failure_after_a_cancel_becomes_cancelled_without_a_retry() -> None:
 
 
 @pytest.mark.parametrize("reason", list(ReleaseReason))
-def test_a_lease_given_back_after_a_cancel_is_cancelled(reason: ReleaseReason) -> None:
+def test_a_lease_released_after_a_cancel_cancels_the_task(reason: ReleaseReason) -> None:
     world = World().running().on(events.CancelRequested(actor=USER))
     assert world.report(events.Released, reason=reason).phase is Phase.CANCELLED
 
 
-def test_an_unheeded_cancel_is_forced_at_its_deadline() -> None:
+def test_an_ignored_cancel_is_forced_at_its_deadline() -> None:
     world = World().running().on(events.CancelRequested(actor=USER, grace=timedelta(seconds=30)))
     assert world.after(29).on(events.ActionDeadlinePassed()).last.duplicate
     assert world.after(1).on(events.ActionDeadlinePassed()).phase is Phase.CANCELLED
@@ -432,7 +432,7 @@ def test_a_cancel_on_an_ended_task_is_refused() -> None:
         World().running().report(events.Succeeded).on(events.CancelRequested(actor=USER))
 
 
-def test_a_replaced_task_says_by_whom() -> None:
+def test_a_replaced_task_names_its_replacement() -> None:
     world = World(slot="lane").on(events.Replaced(actor=USER, by_task_id="t2"))
     assert world.phase is Phase.CANCELLED
     assert world.last.changes[0].details == {"reason": "replaced by t2"}
@@ -450,7 +450,7 @@ def test_pause_of_a_waiting_task_is_immediate_and_resume_queues_it_anew() -> Non
     assert (world.phase, world.task.ready_time) == (Phase.PENDING, world.now)
 
 
-def test_pause_of_a_running_task_takes_effect_when_the_holder_gives_it_back() -> None:
+def test_pause_of_a_running_task_takes_effect_when_its_holder_releases_it() -> None:
     world = World().running().on(events.PauseRequested(actor=USER))
     assert world.words == ["task.pause_requested"]
     world.report(events.Released, reason=ReleaseReason.PAUSED)
@@ -458,7 +458,7 @@ def test_pause_of_a_running_task_takes_effect_when_the_holder_gives_it_back() ->
     assert world.effects(effects.EndRun)[0].state is RunState.RELEASED
 
 
-def test_a_pause_can_be_withdrawn_and_its_late_release_is_no_loss() -> None:
+def test_a_pause_can_be_withdrawn_and_its_late_release_is_not_a_loss() -> None:
     world = World().running().on(events.PauseRequested(actor=USER)).on(events.ResumeRequested(actor=USER))
     assert (world.words, world.task.requested) == (["task.resumed"], None)
     world.report(events.Released, reason=ReleaseReason.PAUSED)
@@ -485,14 +485,14 @@ def test_pause_is_refused_while_a_cancel_is_under_way_and_for_external_tasks() -
 # --- loss of the runner
 
 
-def test_an_expired_first_lease_uses_up_no_budget() -> None:
+def test_an_expired_first_lease_uses_no_budget() -> None:
     world = World(max_runner_losses=0).claim().lose()
     assert (world.phase, world.task.runner_loss_count, world.task.retry_count) == (Phase.PENDING, 0, 0)
     assert world.words == ["task.released"]
 
 
 @pytest.mark.parametrize("reason", list(ReleaseReason))
-def test_a_lease_given_back_before_the_start_uses_up_no_budget(reason: ReleaseReason) -> None:
+def test_a_lease_released_before_the_start_uses_no_budget(reason: ReleaseReason) -> None:
     world = World(max_runner_losses=0, slot="lane").claim().report(events.Released, reason=reason)
     assert (world.phase, world.task.runner_loss_count, world.task.attempt) == (Phase.PENDING, 0, 0)
     assert world.task.claimable
@@ -514,14 +514,14 @@ def test_a_late_outcome_is_salvaged_until_the_next_claim() -> None:
     assert world.effects(effects.Dequeue)
 
 
-def test_the_old_holder_may_come_back_when_overlap_is_allowed() -> None:
+def test_the_old_holder_may_reconnect_when_overlap_is_allowed() -> None:
     world = World().running().lose()
     world.report(events.HolderReturned, session_epoch=2, expire_time=world.now + timedelta(seconds=30))
     assert (world.phase, world.task.generation, world.task.runner_loss_count) == (Phase.RUNNING, 1, 0)
     assert world.words == ["task.reconnected"]
 
 
-def test_the_old_holder_of_forbid_work_is_told_to_stop() -> None:
+def test_the_old_holder_of_forbid_work_is_refused_when_it_returns() -> None:
     world = World(overlap=Overlap.FORBID).running().lose()
     with pytest.raises(LeaseExpired):
         world.report(events.HolderReturned, session_epoch=2, expire_time=world.now + timedelta(seconds=30))
@@ -544,7 +544,7 @@ def test_on_runner_lost_fail_and_hold(policy: RunnerLostPolicy, phase: Phase) ->
     assert (world.phase, world.task.lease) == (phase, None)
 
 
-def test_disconnect_redistributes_at_once_only_if_the_policy_says_so() -> None:
+def test_disconnect_redistributes_at_once_only_if_the_policy_requires_it() -> None:
     def lost(policy: RunnerLostPolicy, **fields: Any) -> Phase:
         world = World(on_runner_lost=policy, **fields).running()
         return world.on(events.RunnerLost(generation=1, cause=events.LossCause.DISCONNECTED)).phase
@@ -578,12 +578,12 @@ def test_forced_pause_of_forbid_work_waits_for_the_lease_to_expire() -> None:
     assert world.after(14).on(events.ActionDeadlinePassed()).phase is Phase.PAUSED
 
 
-def test_a_lease_that_expires_after_the_runs_deadline_is_a_timeout_and_no_loss() -> None:
+def test_a_lease_that_expires_after_the_runs_deadline_is_a_timeout_not_a_loss() -> None:
     world = World(attempt_timeout=timedelta(seconds=1), stop_grace_period=timedelta(0)).running().lose()
     assert (world.phase, world.task.runner_loss_count) == (Phase.TIMED_OUT, 0)
 
 
-def test_an_expiry_that_was_found_too_early_changes_nothing() -> None:
+def test_an_expiry_event_before_the_expiry_time_changes_nothing() -> None:
     world = World().running().after(14).on(events.LeaseExpired(generation=1))
     assert world.last.duplicate
 
@@ -687,7 +687,7 @@ def test_an_external_end_is_final_and_repeating_it_is_a_duplicate() -> None:
         world.on(events.ExternalReported(actor=USER, details=b"late"))
 
 
-def test_only_external_tasks_take_reports_of_owners() -> None:
+def test_only_external_tasks_accept_reports_of_their_owners() -> None:
     with pytest.raises(PhaseConflict):
         World().on(events.ExternalReported(actor=USER, phase=Phase.RUNNING))
 

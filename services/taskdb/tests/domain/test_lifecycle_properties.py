@@ -39,7 +39,7 @@ def accepted(life: Life) -> list[tuple[Step, Transition]]:
     return [(step, step.transition) for step in life.steps if step.transition is not None]
 
 
-def test_every_row_is_taken_often(all_lives: list[Life]) -> None:
+def test_every_row_is_applied_often(all_lives: list[Life]) -> None:
     taken = Counter(row for life in all_lives for _, made in accepted(life) for row in made.rows)
     taken.update(row for life in all_lives for row in life.created.rows)
     changes = sum(len(made.changes) for life in all_lives for _, made in accepted(life))
@@ -47,7 +47,7 @@ def test_every_row_is_taken_often(all_lives: list[Life]) -> None:
     assert {name: taken[name] for name in ROWS if taken[name] < 20} == {}
 
 
-def test_every_row_is_taken_from_every_phase_it_names(all_lives: list[Life]) -> None:
+def test_every_row_is_applied_from_every_phase_it_names(all_lives: list[Life]) -> None:
     seen = {pair for life in all_lives for _, made in accepted(life) for pair in walked(made)}
     assert {(row.name, phase.name) for row in TABLE for phase in row.source} - seen == set()
 
@@ -69,20 +69,20 @@ def test_refused_events_leave_nothing_to_write_and_name_a_documented_reason(all_
     assert {error.reason for error in refused} == documented
 
 
-def test_the_same_event_on_the_same_state_decides_the_same(all_lives: list[Life]) -> None:
+def test_the_same_event_on_the_same_state_gives_the_same_transition(all_lives: list[Life]) -> None:
     for life in all_lives[:200]:
         for step, made in accepted(life):
             assert apply(step.before, step.event, step.now, Random(step.seed)) == made
 
 
-def test_lives_keep_every_promise(all_lives: list[Life]) -> None:
+def test_random_lifecycles_keep_every_invariant(all_lives: list[Life]) -> None:
     for life in all_lives:
         check_life(life)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_shrinkable_lives_keep_every_promise(rng: Random) -> None:
+def test_shrinkable_lifecycles_keep_every_invariant(rng: Random) -> None:
     check_life(live(rng, length=12))
 
 
@@ -108,7 +108,7 @@ def check_life(life: Life) -> None:
 
 
 def check_changes(made: Transition) -> None:
-    """One version per change, in order, the last one telling the state."""
+    """One version per change, in order, the last one with the state."""
     first = made.before.version + 1
     assert [change.version for change in made.changes] == list(range(first, made.task.version + 1))
     phase = made.before.phase
@@ -123,7 +123,7 @@ def check_changes(made: Transition) -> None:
 
 
 def check_rows(made: Transition) -> None:
-    """Each row leads where the table says, from where it says."""
+    """Each row leads from a phase of the table to its target."""
     phase = made.before.phase
     worded = iter(made.changes)
     for name in made.rows:
@@ -159,7 +159,7 @@ def check_budgets(before: TaskState, after: TaskState, event: events.Event) -> N
     # A policy may be edited before the first attempt only, so the maximum never falls below the count.
     assert 0 <= after.retry_count <= after.policy.max_retries
     assert 0 <= after.runner_loss_count <= after.policy.max_runner_losses + 1
-    claimed = isinstance(event, events.Claim)
+    claimed = isinstance(event, events.Claimed)
     assert after.generation - before.generation == (1 if claimed else 0)
     assert after.attempt - before.attempt in (0, 1)
     if after.retry_count > before.retry_count:
@@ -195,7 +195,7 @@ def check_cancel(before: TaskState, step: Step) -> None:
 
 
 def check_holder(step: Step, made: Transition) -> None:
-    """What a holder says is accepted with the current generation, lease and runner only."""
+    """Reports are accepted with the current generation, lease and runner only."""
     if isinstance(step.event, events.HolderEvent):
         event, lease = step.event, made.before.lease
         assert lease is not None

@@ -13,12 +13,12 @@ ids = st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True).filter(lambda text:
 
 
 @given(ids, ids)
-def test_a_task_name_is_taken_apart_as_it_was_put_together(tenant: str, task: str) -> None:
+def test_a_task_name_is_parsed_as_it_was_formatted(tenant: str, task: str) -> None:
     assert names.parse_task_name(names.task_name(tenant, task)) == (tenant, task)
 
 
 @given(ids, ids, st.integers(1, 2**63 - 1))
-def test_a_checkpoint_name_is_taken_apart_as_it_was_put_together(tenant: str, task: str, number: int) -> None:
+def test_a_checkpoint_name_is_parsed_as_it_was_formatted(tenant: str, task: str, number: int) -> None:
     assert names.parse_checkpoint_name(names.checkpoint_name(tenant, task, number)) == (tenant, task, number)
 
 
@@ -54,7 +54,7 @@ def test_the_longest_ids_are_accepted() -> None:
     assert names.parse_runner_name(f"runners/{'r' * 128}")
 
 
-def test_every_tenant_is_a_parent_and_no_task() -> None:
+def test_every_tenant_is_a_parent_and_not_a_task() -> None:
     assert names.parse_tenant_name("tenants/-") == "-"
     assert names.parse_tenant_name("tenants/acme") == "acme"
     with pytest.raises(FieldInvalid):
@@ -62,7 +62,7 @@ def test_every_tenant_is_a_parent_and_no_task() -> None:
 
 
 @given(st.integers(1, 2**63 - 1), st.integers(-(2**63), 2**63 - 1))
-def test_a_fencing_token_is_read_back(generation: int, lease_id: int) -> None:
+def test_a_fencing_token_round_trips(generation: int, lease_id: int) -> None:
     token = f"{generation}.{lease_id}"
     assert names.parse_fencing_token(token) == (generation, lease_id)
 

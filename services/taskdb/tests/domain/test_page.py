@@ -42,7 +42,7 @@ def test_a_token_holds_for_a_day() -> None:
 
 
 @given(st.text())
-def test_what_is_no_token_is_refused(text: str) -> None:
+def test_a_string_that_is_not_a_token_is_refused(text: str) -> None:
     with pytest.raises(PageTokenInvalid):
         page.decode_page(text, "q", NOW)
 
@@ -60,7 +60,7 @@ def test_a_damaged_token_is_refused(data: st.DataObject) -> None:
         pass
 
 
-def test_a_cursor_is_read_back_and_names_its_field_when_damaged() -> None:
+def test_a_cursor_round_trips_and_names_its_field_when_damaged() -> None:
     token = page.encode_cursor((3, 14), "logs")
     assert page.decode_cursor(token, "logs") == (3, 14)
     with pytest.raises(PageTokenInvalid):

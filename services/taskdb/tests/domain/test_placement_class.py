@@ -30,7 +30,7 @@ def test_steps_are_few() -> None:
     ]  # fmt: skip
 
 
-def test_what_hosts_have_is_asked_for_exactly() -> None:
+def test_discrete_resources_are_not_rounded() -> None:
     """Or a task of four cores would fit no host of four."""
     cores = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128]
     exact = [1000 * count for count in cores] + [250, 500, 1500, 2500] + [2**n for n in range(20)]

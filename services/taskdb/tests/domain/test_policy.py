@@ -13,12 +13,12 @@ from taskyard_taskdb.domain.words import Restart
 
 
 @given(st.randoms(use_true_random=False))
-def test_a_packed_policy_is_read_back_as_it_was(rng: Random) -> None:
+def test_a_packed_policy_round_trips(rng: Random) -> None:
     policy = draw_policy(rng)
     assert unpack(policy.pack()) == policy
 
 
-def test_the_default_policy_costs_nothing() -> None:
+def test_the_default_policy_is_stored_as_null() -> None:
     assert DEFAULT_POLICY.pack() is None
     assert unpack(None) == TaskPolicy()
 

@@ -1,4 +1,4 @@
-"""docs/state_machine.md is what the table says."""
+"""docs/state_machine.md agrees with the table."""
 
 from __future__ import annotations
 

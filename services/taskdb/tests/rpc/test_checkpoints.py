@@ -116,8 +116,10 @@ async def test_checkpoint_keeps_the_progress_message_of_the_workload(yard: Yard)
 
 async def test_a_checkpoint_does_not_lower_a_newer_progress(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
-    told = common_pb2.Progress(percent=100, message="done")
-    await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=told))
+    progress = common_pb2.Progress(percent=100, message="done")
+    await yard.report(
+        runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=progress)
+    )
     await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=50))
     progress = (await yard.task(assignment.lease.task)).status.progress
     assert (progress.percent, progress.message) == (100, "done")
@@ -126,8 +128,10 @@ async def test_a_checkpoint_does_not_lower_a_newer_progress(yard: Yard) -> None:
 async def test_a_checkpoint_does_not_replace_progress_that_was_observed_behind_it(yard: Yard) -> None:
     runner, assignment = await claimed(yard)
     # The workload kept checkpoint 1 at 80 %, then began its next step; the upload arrives last.
-    told = common_pb2.Progress(percent=10, message="second step", checkpoint_sequence=1)
-    await yard.report(runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=told))
+    progress = common_pb2.Progress(percent=10, message="second step", checkpoint_sequence=1)
+    await yard.report(
+        runner, started(assignment), lease_pb2.RunReport(lease=assignment.lease, progress=progress)
+    )
     await write(yard, pieces(runner.id, assignment.lease, 1, b"state", progress_percent=80))
     assert (await yard.task(assignment.lease.task)).status.progress.percent == 10
 

@@ -78,8 +78,8 @@ async def test_an_outcome_that_contradicts_the_stored_one_is_rejected(yard: Yard
 
 async def test_a_repeated_call_is_acknowledged_whole(yard: Yard) -> None:
     name, runner, assignment = await claimed(yard)
-    told = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))
-    call = (started(assignment), told, succeeded(assignment))
+    progress = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))
+    call = (started(assignment), progress, succeeded(assignment))
     assert not any(result.duplicate for result in await yard.report(runner, *call))
     repeated = await yard.report(runner, *call)
     assert [(result.duplicate, result.error.code) for result in repeated] == [(True, 0)] * 3
@@ -101,8 +101,8 @@ async def test_progress_of_a_released_run_is_fenced(yard: Yard) -> None:
     release = lease_pb2.RunReport(lease=assignment.lease)
     release.released.reason = lease_pb2.RELEASE_REASON_DRAINED
     await yard.report(runner, started(assignment), release)
-    told = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))
-    (late,) = await yard.report(runner, told)
+    progress = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))
+    (late,) = await yard.report(runner, progress)
     assert reason(late) == "LEASE_NOT_HELD"
 
 

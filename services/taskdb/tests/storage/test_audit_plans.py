@@ -1,4 +1,4 @@
-"""The audit is read through indexes, however long the log is and however rare what is asked for."""
+"""Queries of the audit use indexes, at any length of the log and selectivity of the filter."""
 
 import re
 from collections.abc import AsyncIterator
@@ -69,7 +69,7 @@ CASES = (
 )
 
 
-async def test_whatever_the_audit_is_asked_for_is_found_by_an_index(tx: Explaining) -> None:
+async def test_every_audit_filter_uses_an_index(tx: Explaining) -> None:
     for tenant_id, text, index, count in CASES:
         condition = filters.parse(text, AUDIT_FIELDS) if text else None
         found = await audit_listing.list_page(tx, AuditQuery(tenant_id, condition), None, 50)

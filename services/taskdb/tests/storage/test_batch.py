@@ -65,7 +65,7 @@ async def test_flushes_are_limited_by_count_and_weight() -> None:
     assert gate.flushes == [[1, 2], [3, 4], [5], [4, 4], [4], [50], [1]]
 
 
-async def test_exception_of_one_item_is_its_own() -> None:
+async def test_exception_of_one_item_does_not_fail_the_others() -> None:
     async def flush(items: list[int]) -> Sequence[int | Exception]:
         return [ValueError("odd") if item % 2 else item for item in items]
 
@@ -86,7 +86,7 @@ async def test_failed_flush_fails_its_items_and_not_the_next() -> None:
     assert await batcher.submit(3) == 3
 
 
-async def test_caller_that_gives_up_does_not_stop_the_flush() -> None:
+async def test_cancelled_caller_does_not_stop_the_flush() -> None:
     gate = Gate()
     batcher = Batcher(gate.flush)
     one, other = await submitted(batcher, 1, 2)
@@ -97,7 +97,7 @@ async def test_caller_that_gives_up_does_not_stop_the_flush() -> None:
     assert one.cancelled()
 
 
-async def test_item_given_up_before_its_flush_is_left_out() -> None:
+async def test_item_cancelled_before_its_flush_is_left_out() -> None:
     gate = Gate()
     batcher = Batcher(gate.flush)
     first = await submitted(batcher, 1)

@@ -1,8 +1,8 @@
-"""Claims over many lanes: SQL takes what a comparison of all heads would, whoever else is at it."""
+"""Claims over many lanes: SQL claims the same tasks as a comparison of all heads, also under concurrency."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -17,14 +17,6 @@ from taskyard_taskdb.storage.pool import Pool, Tx
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 # By lane, in the order of their turn.
 Rows = dict[LaneKey, list[tuple[datetime, str]]]
-
-
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url)
-    await pool.open()
-    yield pool
-    await pool.close()
 
 
 def lane(class_id: int, tenant: str = "acme") -> LaneKey:
@@ -84,7 +76,7 @@ def expected(rows: Rows, bundle: Bundle) -> list[Candidate]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_what_goes_first_over_all_lanes_is_taken_in_its_order(pool: Pool, seed: int) -> None:
+async def test_tasks_are_claimed_in_order_over_all_lanes(pool: Pool, seed: int) -> None:
     for part in range(8):
         rows, bundles = draw(Random(seed * 100 + part))
         async with pool.transaction() as tx:
@@ -103,7 +95,7 @@ async def test_what_goes_first_over_all_lanes_is_taken_in_its_order(pool: Pool, 
             assert all(f"{found.tenant_id}{found.class_id}{row[1]}" in gone for row in rows[found])
 
 
-async def test_what_another_transaction_has_locked_is_passed_over(pool: Pool) -> None:
+async def test_tasks_locked_by_another_transaction_are_skipped(pool: Pool) -> None:
     """The first rows of every lane are locked, as many as are wanted: what lies behind them is taken."""
     rows = {lane(n): [(BEGIN + timedelta(seconds=m), f"{n}-{m:02}") for m in range(30)] for n in range(6)}
     async with pool.transaction() as tx:
@@ -120,7 +112,7 @@ async def test_what_another_transaction_has_locked_is_passed_over(pool: Pool) ->
     assert not taken.empty()
 
 
-async def test_a_lane_whose_rest_is_locked_is_not_called_empty(pool: Pool) -> None:
+async def test_a_lane_whose_remaining_tasks_are_locked_is_not_reported_empty(pool: Pool) -> None:
     rows = {lane(n): [(BEGIN, f"{n}-a"), (BEGIN + timedelta(seconds=1), f"{n}-b")] for n in range(6)}
     async with pool.transaction() as tx:
         await fill(tx, rows)
@@ -134,11 +126,11 @@ async def test_a_lane_whose_rest_is_locked_is_not_called_empty(pool: Pool) -> No
 
 
 @pytest.mark.parametrize(("wanted", "empty"), [(2, False), (3, True), (4, True)])
-async def test_a_lane_is_called_empty_once_its_last_task_is_taken(
+async def test_a_lane_is_reported_empty_once_its_last_task_is_claimed(
     pool: Pool, wanted: int, empty: bool
 ) -> None:
-    """Also if no more was wanted: another pop would find nothing."""
-    # Of one flush: only their ids tell them apart.
+    """Also if no more was wanted: another claim would find nothing."""
+    # They come from one flush and differ in their ids only.
     rows = {lane(1): [(BEGIN, f"1-{n}") for n in range(3)], lane(2): [(BEGIN, "2-0")]}
     async with pool.transaction() as tx:
         await fill(tx, rows)
@@ -147,7 +139,7 @@ async def test_a_lane_is_called_empty_once_its_last_task_is_taken(
     assert (lane(1) in taken.empty()) == empty
 
 
-async def test_rows_below_the_bound_of_their_lane_are_not_looked_at(pool: Pool) -> None:
+async def test_rows_below_the_bound_of_their_lane_are_not_read(pool: Pool) -> None:
     rows = {lane(n): [(BEGIN, f"{n}-a"), (BEGIN + timedelta(minutes=1), f"{n}-b")] for n in range(6)}
     bounds = {lane(n): BEGIN + timedelta(seconds=30) for n in range(6)}
     async with pool.transaction() as tx:
@@ -157,7 +149,7 @@ async def test_rows_below_the_bound_of_their_lane_are_not_looked_at(pool: Pool) 
     assert sorted(c.task_id for c in taken.rows) == [f"{n}-b" for n in range(6)]
 
 
-async def test_a_suspended_tenant_gives_nothing(pool: Pool) -> None:
+async def test_no_task_of_a_suspended_tenant_is_claimed(pool: Pool) -> None:
     rows = {lane(n, tenant): [(BEGIN, f"{tenant}-{n}")] for n in range(6) for tenant in ("acme", "bad")}
     async with pool.transaction() as tx:
         await tx.execute(
@@ -179,14 +171,14 @@ def test_runners_that_want_the_same_lanes_share_a_bundle() -> None:
     assert bundle.positions()[9:11] == [0, 1]
 
 
-def test_bundles_with_a_lane_in_common_come_one_after_the_other() -> None:
+def test_bundles_with_a_common_lane_are_claimed_one_after_the_other() -> None:
     first, second, third = ([LaneClaim(lane(n)) for n in found] for found in ((1, 2), (2, 3), (4,)))
     made = waves([(0, claim(first, 10)), (1, claim(second, 10)), (2, claim(third, 10))])
     assert made is not None
     assert [[bundle.claimants[0][0] for bundle in wave] for wave in made] == [[0, 2], [1]]
 
 
-def test_too_many_different_wishes_are_chosen_by_python() -> None:
+def test_claims_with_too_many_bundles_are_decided_in_python() -> None:
     claims = [(n, claim([LaneClaim(lane(0)), LaneClaim(lane(n + 1))], 10)) for n in range(5)]
     assert waves(claims) is None
 
@@ -204,7 +196,7 @@ def test_too_many_different_wishes_are_chosen_by_python() -> None:
         ((None, None), 0, 10),
     ],
 )
-def test_a_budget_is_left_to_counts_only_where_they_say_the_same(
+def test_a_budget_is_replaced_by_a_count_only_where_they_are_equivalent(
     costs: tuple[int | None, int | None], budget: int, count: int | None
 ) -> None:
     lane_claims = [
@@ -215,5 +207,5 @@ def test_a_budget_is_left_to_counts_only_where_they_say_the_same(
     assert (None if made is None else made[0][0].count) == count
 
 
-def test_a_lane_that_is_named_twice_is_left_to_python() -> None:
+def test_a_lane_that_is_named_twice_is_decided_in_python() -> None:
     assert waves([(0, claim([LaneClaim(lane(1)), LaneClaim(lane(1))], 10))]) is None

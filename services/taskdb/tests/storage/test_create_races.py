@@ -27,7 +27,7 @@ MakeTask = Callable[..., task_service_pb2.CreateTaskRequest]
 
 @asynccontextmanager
 async def barrier(url: str, lock: str, waiting: int) -> AsyncIterator[Callable[[], Any]]:
-    """Holds `lock` until so many others wait for it; the block starts those, then calls what it gets."""
+    """Holds `lock` until `waiting` others wait for it; the block starts those, then calls the result."""
     holder = await psycopg.AsyncConnection.connect(url)
     watcher = await psycopg.AsyncConnection.connect(url, autocommit=True)
     await holder.execute(lock)
@@ -155,7 +155,7 @@ async def test_poisoned_item_among_999_fails_alone(
         assert await rows(pools[0], f"SELECT count(*) FROM {table}") == [(999,)]
 
 
-async def test_item_whose_lock_is_not_to_be_had_fails_alone(database_url: str, make_task: MakeTask) -> None:
+async def test_item_whose_lock_times_out_fails_alone(database_url: str, make_task: MakeTask) -> None:
     pool = Pool(database_url, PoolOptions(lock_timeout=PoolOptions.lock_timeout / 20))
     await pool.open()
     creator = TaskCreator(pool, ClassCache(pool), lambda written: None)

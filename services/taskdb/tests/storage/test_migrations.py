@@ -130,7 +130,7 @@ def test_commands_refuse_an_unreleased_revision_in_one_line(empty_database_url: 
     assert len(command(empty_database_url, "migrate").stderr.splitlines()) == 1
 
 
-def test_unreachable_database_and_unknown_revision_are_one_line(empty_database_url: str) -> None:
+def test_unreachable_database_and_unknown_revision_are_one_line_errors(empty_database_url: str) -> None:
     away = command("postgresql://nobody@127.0.0.1:1/none", "migrate")
     assert away.returncode == 1 and len(away.stderr.splitlines()) == 1
     migrate.upgrade(empty_database_url)
@@ -159,7 +159,7 @@ def test_keys_are_printed_once_and_stored_hashed(database_url: str) -> None:
     assert re.fullmatch(r"ty_mykey1_[0-9a-f]{64}", key)
     stored = rows(database_url, "SELECT kind, tenant_id, secret_hash FROM api_keys")
     assert stored[0][:2] == (1, "default") and key.encode() not in bytes(stored[0][2])
-    for arguments, told in (
+    for arguments, message in (
         (("--kind", "tenant", "--tenant", "default", "--id", "mykey1"), "exists already"),
         (("--kind", "tenant", "--tenant", "nobody"), "does not exist"),
         (("--kind", "tenant"), "--tenant"),
@@ -167,11 +167,11 @@ def test_keys_are_printed_once_and_stored_hashed(database_url: str) -> None:
         (("--kind", "admin", "--id", "UP"), "4 to 32"),
     ):
         refused = command(database_url, "keys", "create", *arguments)
-        assert refused.returncode != 0 and told in refused.stderr and not refused.stdout
+        assert refused.returncode != 0 and message in refused.stderr and not refused.stdout
         assert len(refused.stderr.splitlines()) == 1
 
 
-def test_a_set_of_keys_is_made_whole_or_not_at_all(database_url: str) -> None:
+def test_a_set_of_keys_is_created_completely_or_not_at_all(database_url: str) -> None:
     made = command(database_url, "keys", "create-set", "--tenant", "default", "--suffix", "1")
     keys = tomllib.loads(made.stdout)
     assert list(keys) == ["admin", "tenant", "scheduler", "runner"]
@@ -182,7 +182,7 @@ def test_a_set_of_keys_is_made_whole_or_not_at_all(database_url: str) -> None:
     assert rows(database_url, "SELECT count(*) FROM api_keys WHERE key_id LIKE 'up%'") == [(4,)]
 
 
-async def test_partitions_are_made_ahead_and_rows_find_them(database_url: str) -> None:
+async def test_partitions_are_created_ahead_and_receive_rows(database_url: str) -> None:
     pool = Pool(database_url)
     await pool.open()
     later = datetime(2031, 11, 15, tzinfo=UTC)
@@ -219,7 +219,7 @@ def test_statements_are_short_enough_for_the_cache_of_psycopg() -> None:
     assert {name: len(text) for name, text in statements().items() if len(text) > 4096} == {}
 
 
-def test_statement_files_must_say_how_they_lock() -> None:
+def test_statement_files_must_document_their_locks() -> None:
     assert parse("-- name: a\n-- Locks nothing.\nSELECT 1;\n", "x.sql") == {"a": "SELECT 1"}
     with pytest.raises(StatementError, match="'a'"):
         parse("-- name: a\nSELECT 1\n", "x.sql")

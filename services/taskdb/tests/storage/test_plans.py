@@ -14,7 +14,7 @@ from taskyard_taskdb.storage.read import listing
 from taskyard_taskdb.storage.read.listing import Query
 from taskyard_taskdb.storage.statements import statement
 
-# What claims, reports, cancels and updates do with rows whose keys they know.
+# The lookups by key of claims, reports, cancels and updates.
 BY_KEY = (
     "insert_claimed_leases",
     "complete_plain",
@@ -35,7 +35,7 @@ FROM generate_series(1, %s) n
 
 
 @pytest.mark.parametrize("rows", [0, 150, 300, 500, 1000, 2000, 5000])
-def test_rows_are_looked_up_by_their_keys_however_many_there_are(database_url: str, rows: int) -> None:
+def test_rows_are_looked_up_by_key_at_every_table_size(database_url: str, rows: int) -> None:
     with psycopg.connect(database_url, autocommit=True, **connect_arguments(PoolOptions())) as connection:
         connection.execute("ALTER TABLE tasks SET (autovacuum_enabled = false)")
         connection.execute(FILL, (rows,))
@@ -48,7 +48,7 @@ def test_rows_are_looked_up_by_their_keys_however_many_there_are(database_url: s
 
 
 @pytest.mark.parametrize("planned", [False, True])
-def test_oldest_live_task_is_looked_for_once_and_not_for_every_row(database_url: str, planned: bool) -> None:
+def test_oldest_live_task_is_read_once_and_not_for_every_row(database_url: str, planned: bool) -> None:
     arguments = connect_arguments(PoolOptions(), planned=planned)
     with psycopg.connect(database_url, autocommit=True, **arguments) as connection:
         connection.execute(FILL, (5000,))
@@ -61,7 +61,7 @@ def test_oldest_live_task_is_looked_for_once_and_not_for_every_row(database_url:
             assert conditions and not [line for line in conditions if ">= oldest_live(" in line]
 
 
-async def test_a_query_reads_a_table_as_a_whole_where_that_is_cheaper(database_url: str) -> None:
+async def test_a_query_scans_a_table_where_that_is_cheaper(database_url: str) -> None:
     pool = Pool(database_url, PoolOptions(size=2, queries=1))
     await pool.open()
     async with pool.reading() as tx:

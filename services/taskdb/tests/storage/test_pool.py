@@ -67,7 +67,7 @@ async def test_full_pool_is_overload_and_leaves_the_reserve(pool: Pool) -> None:
     assert await count(pool) >= 0
 
 
-async def test_queries_and_work_leave_each_other_their_connections(pool: Pool) -> None:
+async def test_queries_and_work_have_connections_of_their_own(pool: Pool) -> None:
     async with pool.reading(planned=True):
         with pytest.raises(Overloaded):
             async with pool.transaction(planned=True):
@@ -109,7 +109,7 @@ async def test_unreachable_database_is_unavailable() -> None:
         await pool.open()
 
 
-async def test_lost_connection_is_not_applied_in_the_block_and_unknown_in_the_commit(
+async def test_lost_connection_is_not_applied_in_the_block_and_undetermined_in_the_commit(
     pool: Pool, database_url: str
 ) -> None:
     async def kill(tx: Tx) -> None:
@@ -193,7 +193,7 @@ async def test_real_deadlock_is_resolved_by_repeating(pool: Pool) -> None:
     assert await count(pool, "value = 'zz'") == 2
 
 
-async def test_lock_that_is_not_to_be_had_is_overload(pool: Pool) -> None:
+async def test_lock_timeout_is_overload(pool: Pool) -> None:
     async with pool.transaction() as holder:
         await insert(holder, "held")
         with pytest.raises(Overloaded):

@@ -25,7 +25,7 @@ from taskyard_taskdb.storage.transition.load import database_time
 
 
 @pytest.mark.seed("S1.54-55")
-async def test_a_retry_waits_twice_as_long_each_time_and_says_until_when(yard: Yard) -> None:
+async def test_retry_delays_double_and_the_next_attempt_time_is_stored(yard: Yard) -> None:
     policy = TaskPolicy(jitter=Jitter.NONE)
     waits = [delay(policy, number, None, Random(1)).total_seconds() for number in range(10)]
     assert waits == [min(2**number, 300) for number in range(10)]
@@ -40,7 +40,7 @@ async def test_a_retry_waits_twice_as_long_each_time_and_says_until_when(yard: Y
 
 
 @pytest.mark.seed("S2.145")
-async def test_status_audit_and_what_a_runner_holds_change_in_one_transaction(
+async def test_status_audit_and_leases_of_a_runner_change_in_one_transaction(
     yard: Yard, taskdb: RunningTaskDb
 ) -> None:
     await yard.create()
@@ -97,7 +97,7 @@ OTHER_KEYS = {
 
 
 @pytest.mark.seed("S2.151")
-async def test_the_tenant_leads_the_key_of_its_rows_but_where_another_order_is_asked_for(
+async def test_keys_begin_with_the_tenant_except_for_documented_indexes(
     taskdb: RunningTaskDb,
 ) -> None:
     """So that tenants can be distributed over several servers."""

@@ -64,7 +64,7 @@ SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i JOIN pg_class c O
 JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'brin' AND c.relkind = 'i'
 """
 
-# What is asked, as each system asks it in our words, and the indexes that must answer.
+# The queries of each replaced system, as filters of ours, and the indexes they must use.
 QUESTIONS = {
     "a runner by its id, S0.47": ("SELECT * FROM runners WHERE runner_id = 'runner-7'", "runners_pkey"),
     "runners by backend, S0.48": (
@@ -147,7 +147,7 @@ def connection(database_url: str) -> Iterator[psycopg.Connection]:
 
 @pytest.mark.seed("S0.47-48", "S0.89-90", "S0.95", "S1.14-17", "S1.44")
 @pytest.mark.seed("S2.11", "S2.27-28", "S2.137", "S2.149")
-def test_every_question_of_the_replaced_systems_is_answered_by_an_index(
+def test_every_query_of_the_replaced_systems_uses_an_index(
     connection: psycopg.Connection,
 ) -> None:
     wrong = {}
@@ -164,7 +164,7 @@ def explain(connection: psycopg.Connection, sql: str, params: dict[str, object])
 
 
 @pytest.mark.seed("S0.87", "S1.59", "S2.135")
-def test_what_waits_is_claimed_by_priority_and_age_from_the_heads_of_its_lanes(
+def test_queued_tasks_are_claimed_by_priority_and_age_from_the_heads_of_their_lanes(
     connection: psycopg.Connection,
 ) -> None:
     """Three tenants with twenty lanes each, as the statement of claims reads them."""
@@ -221,7 +221,7 @@ def test_live_tasks_are_found_without_reading_past_ended_ones(connection: psycop
 
 
 @pytest.mark.seed("S0.48", "S0.88", "S2.66-67", "S2.136")
-def test_times_that_a_heartbeat_changes_are_in_no_index(connection: psycopg.Connection) -> None:
+def test_times_updated_by_heartbeats_are_not_indexed(connection: psycopg.Connection) -> None:
     """The deviation: health and expiry are read from tables of the live, which heartbeats update in place."""
     rows = connection.execute(
         "SELECT DISTINCT c.relname::text, a.attname::text "

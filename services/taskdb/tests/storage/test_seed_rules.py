@@ -172,11 +172,11 @@ def taken(connection: psycopg.Connection) -> psycopg.Connection:
 
 @pytest.mark.seed("S0.29", "S2.6-8", "S2.58", "S2.60-61", "S2.63-65", "S2.103", "S2.148")
 @pytest.mark.parametrize("broken", BROKEN)
-def test_database_refuses_what_breaks_the_rules(taken: psycopg.Connection, broken: str) -> None:
+def test_database_refuses_rows_that_break_the_rules(taken: psycopg.Connection, broken: str) -> None:
     with pytest.raises(psycopg.IntegrityError):
         taken.execute(broken.encode())
 
 
-def test_database_takes_what_keeps_the_rules(taken: psycopg.Connection) -> None:
+def test_database_accepts_rows_that_keep_the_rules(taken: psycopg.Connection) -> None:
     for kept, *_ in RULES.values():
         assert taken.execute(kept.encode()).rowcount == 1, kept

@@ -148,7 +148,7 @@ async def promote_too(quiet: RunningTaskDb, name: str) -> None:
         await quiet.execute(sql, task_id(name))
 
 
-async def test_the_second_of_two_queued_holders_waits_again(
+async def test_the_second_of_two_queued_holders_is_requeued_as_a_waiter(
     yard: Yard, quiet: RunningTaskDb, runner: Runner, admin: Caller
 ) -> None:
     names = await yard.create(2, slot="one")
@@ -186,7 +186,7 @@ async def test_a_holder_with_an_expired_lease_waits_behind_a_running_one(
     assert (await run_doctor(admin, "holder-without-slot", repair=True)).healthy
     assert_invariants(quiet.url)
     assert await claimed(yard, runner) == []
-    # Its run was given up with the lease.
+    # Its run ended with the lease.
     (refused,) = await yard.report(runner, succeeded(lost))
     assert refused.HasField("error")
     await expect_one_after_the_other(yard, runner, names, held)

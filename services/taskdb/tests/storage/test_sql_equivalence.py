@@ -7,7 +7,7 @@ through the pure function and `transitions.write` at the same time; then all row
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -39,14 +39,6 @@ PAIRS = 40
 CLASSES = {"sql": 1, "pure": 2}
 Key = tuple[str, str]
 MakeEvent = Callable[[TaskState], Event]
-
-
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url)
-    await pool.open()
-    yield pool
-    await pool.close()
 
 
 def key(side: str, n: int) -> Key:
@@ -83,7 +75,7 @@ async def play(pool: Pool, found: Sequence[Key], event_of: MakeEvent, now: datet
 
 
 def claim(now: datetime, epoch: int = 0, lease_id: int = 7) -> MakeEvent:
-    return lambda task: events.Claim(
+    return lambda task: events.Claimed(
         actor=SCHEDULER,
         runner_id="r0",
         lease_id=lease_id,
@@ -176,7 +168,7 @@ async def to_claimable(pool: Pool, then: datetime) -> None:
 
 @pytest.mark.equivalence("claim", "insert_claimed_leases")
 @pytest.mark.equivalence("claim", "end_expired_leases")
-async def test_a_claim_in_sql_is_that_of_the_lifecycle(pool: Pool) -> None:
+async def test_a_claim_in_sql_equals_that_of_the_lifecycle(pool: Pool) -> None:
     await to_claimable(pool, await make_pairs(pool))
     async with pool.transaction() as tx:
         before = await load(tx, both(range(PAIRS)))
@@ -206,7 +198,7 @@ async def claim_twins(pool: Pool, numbers: Sequence[int]) -> None:
         steps = []
         for n in numbers:
             lease = held(loaded[key("sql", n)])
-            event = events.Claim(
+            event = events.Claimed(
                 actor=SCHEDULER,
                 runner_id="r9",
                 claim_request_id=claim_id("claim-1"),
@@ -220,7 +212,7 @@ async def claim_twins(pool: Pool, numbers: Sequence[int]) -> None:
 
 @pytest.mark.equivalence("start", "complete_plain")
 @pytest.mark.equivalence("succeed", "complete_plain")
-async def test_a_plain_success_in_sql_is_that_of_the_lifecycle(
+async def test_a_plain_success_in_sql_equals_that_of_the_lifecycle(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then = await make_pairs(pool)
@@ -241,7 +233,7 @@ async def test_a_plain_success_in_sql_is_that_of_the_lifecycle(
     times = (None, then, start + timedelta(minutes=1), start + timedelta(days=2))
     async with pool.transaction() as tx:
         before = await load(tx, both(numbers))
-    told: dict[int, list[Report]] = {}
+    reported: dict[int, list[Report]] = {}
     for n in numbers:
         task, lease = before[key("sql", n)], held(before[key("sql", n)])
         start_report = Report(
@@ -252,21 +244,21 @@ async def test_a_plain_success_in_sql_is_that_of_the_lifecycle(
         end = start_report._replace(
             kind=ReportKind.SUCCEEDED, time=times[n % 4], result=b"42", exit_code=code
         )
-        told[n] = [end] if n in begun else [opening, end]
+        reported[n] = [end] if n in begun else [opening, end]
     reports = ReportWriter(pool, Bus(), lambda old, new: new)
 
     async def no_python(*_: object) -> None:
         raise AssertionError("a plain success was left to Python")
 
     monkeypatch.setattr(reports, "_decide", no_python)
-    await reports.apply([item for n in numbers for item in told[n]])
+    await reports.apply([item for n in numbers for item in reported[n]])
     async with pool.transaction() as tx:
         loaded = await load(tx, both(numbers))
         steps = []
         for n in numbers:
             task, now = loaded[key("pure", n)], loaded[key("sql", n)].update_time
             assert now is not None
-            for item in told[n]:
+            for item in reported[n]:
                 steps.append(apply(task, item.event(), now, Random(0)))
                 task = steps[-1].task
         await write(tx, steps)
@@ -275,7 +267,7 @@ async def test_a_plain_success_in_sql_is_that_of_the_lifecycle(
 
 
 @pytest.mark.equivalence("listed", "renew_leases")
-async def test_a_renewal_of_a_pull_worker_in_sql_is_that_of_the_lifecycle(pool: Pool) -> None:
+async def test_a_renewal_of_a_pull_worker_in_sql_equals_that_of_the_lifecycle(pool: Pool) -> None:
     now = await make_pairs(pool) + timedelta(hours=1)
     numbers = list(range(PAIRS))
     await play(pool, both(numbers), claim(now), now)
@@ -295,7 +287,7 @@ async def test_a_renewal_of_a_pull_worker_in_sql_is_that_of_the_lifecycle(pool: 
 
 
 @pytest.mark.equivalence("listed", "follow_sessions")
-async def test_a_lease_that_follows_its_session_in_sql_is_that_of_the_lifecycle(pool: Pool) -> None:
+async def test_a_lease_that_follows_its_session_in_sql_equals_that_of_the_lifecycle(pool: Pool) -> None:
     now = await make_pairs(pool) + timedelta(hours=1)
     numbers = list(range(PAIRS))
     async with pool.transaction() as tx:

@@ -11,8 +11,6 @@ from services.taskdb.tests.storage import test_sql_equivalence as of_sql
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.statements import statements
 
-pool = of_sql.pool
-
 # Statement, what it has, and what it has instead.
 CREATES = (
     ("insert_tasks", "CASE pending_reason WHEN 1 THEN now END", "now"),
@@ -43,7 +41,7 @@ def mutate(monkeypatch: pytest.MonkeyPatch, name: str, fragment: str, instead: s
 
 
 @pytest.mark.parametrize("mutation", CREATES)
-async def test_a_create_that_decides_otherwise_is_found(
+async def test_a_mutated_create_statement_is_detected(
     taskdb: Any, tenant: Any, make_task: Any, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str, str]
 ) -> None:
     mutate(monkeypatch, *mutation)
@@ -57,30 +55,30 @@ async def test_a_create_that_decides_otherwise_is_found(
 
 
 @pytest.mark.parametrize("mutation", CLAIMS)
-async def test_a_claim_that_decides_otherwise_is_found(
+async def test_a_mutated_claim_statement_is_detected(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str, str]
 ) -> None:
     mutate(monkeypatch, *mutation)
     with pytest.raises(AssertionError):
-        await of_sql.test_a_claim_in_sql_is_that_of_the_lifecycle(pool)
+        await of_sql.test_a_claim_in_sql_equals_that_of_the_lifecycle(pool)
 
 
 @pytest.mark.parametrize("mutation", SUCCESSES)
-async def test_a_success_that_decides_otherwise_is_found(
+async def test_a_mutated_success_statement_is_detected(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, mutation: tuple[str, str, str]
 ) -> None:
     mutate(monkeypatch, *mutation)
     with pytest.raises(AssertionError):
-        await of_sql.test_a_plain_success_in_sql_is_that_of_the_lifecycle(pool, monkeypatch)
+        await of_sql.test_a_plain_success_in_sql_equals_that_of_the_lifecycle(pool, monkeypatch)
 
 
-async def test_renewals_that_decide_otherwise_are_found(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mutated_renewal_statements_are_detected(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(monkeypatch, "renew_leases", "SET expire_time", "SET session_epoch = 5, expire_time")
     with pytest.raises(AssertionError):
-        await of_sql.test_a_renewal_of_a_pull_worker_in_sql_is_that_of_the_lifecycle(pool)
+        await of_sql.test_a_renewal_of_a_pull_worker_in_sql_equals_that_of_the_lifecycle(pool)
 
 
-async def test_followers_that_decide_otherwise_are_found(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mutated_follower_statements_are_detected(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(monkeypatch, "follow_sessions", "expire_time = NULL, ", "")
     with pytest.raises(AssertionError):
-        await of_sql.test_a_lease_that_follows_its_session_in_sql_is_that_of_the_lifecycle(pool)
+        await of_sql.test_a_lease_that_follows_its_session_in_sql_equals_that_of_the_lifecycle(pool)

@@ -36,7 +36,7 @@ LENGTH = 25
 
 @dataclass
 class Replay:
-    """A life on its way through the database."""
+    """A lifecycle that is replayed in the database."""
 
     life: Life
     task: TaskState
@@ -51,7 +51,7 @@ class Replay:
 
 def begin(seed: int) -> Replay:
     life = live(Random(seed), LENGTH, task_id=f"t{seed}")
-    # Each life has a slot to itself: its events say when it is promoted.
+    # Each lifecycle has its own slot: its events decide when it is promoted.
     made = replace(life.created, task=_own_slot(life.created.task))
     model = EffectModel()
     model.write(made)
@@ -62,19 +62,14 @@ def _own_slot(task: TaskState) -> TaskState:
     return task if task.slot is None else replace(task, slot=f"slot-{task.task_id}")
 
 
-@pytest.fixture
-async def pool(database_url: str) -> Pool:
-    pool = Pool(database_url)
-    await pool.open()
-    return pool
-
-
-async def test_a_thousand_lives_are_the_same_in_sql(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nobody(tx: Tx, free: object) -> list[Steps]:
+async def test_a_thousand_random_lifecycles_are_the_same_in_sql(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def promote_none(tx: Tx, free: object) -> list[Steps]:
         return []
 
     # Promotions are events of these lives; that storage chooses successors has tests of its own.
-    monkeypatch.setattr(write_module, "_promote", nobody)
+    monkeypatch.setattr(write_module, "_promote", promote_none)
     replays = [begin(seed) for seed in range(LIVES)]
     async with pool.transaction() as tx:
         await insert_created(tx, [replay.created for replay in replays])
@@ -140,12 +135,12 @@ def with_session(stored: TaskState, pure: TaskState) -> TaskState:
 def comparable(task: TaskState) -> TaskState:
     """Without what is stored in another form: the text of an error, the time of a change under a lease."""
     error = RunError(task.error.code) if task.error else None
-    told = replace(task, error=error, update_time=None)
-    return told if task.lease is None else replace(told, lease=task.lease)
+    comparable = replace(task, error=error, update_time=None)
+    return comparable if task.lease is None else replace(comparable, lease=task.lease)
 
 
 async def compare_rows(tx: Tx, replays: list[Replay]) -> None:
-    """The tables beside `tasks` hold what the model of the effects holds."""
+    """The tables besides `tasks` equal the model of the effects."""
     queue = {
         row[0]: row[1:] for row in await tx.fetch("SELECT task_id, class_id, priority, ready_time FROM queue")
     }
@@ -170,7 +165,7 @@ async def compare_rows(tx: Tx, replays: list[Replay]) -> None:
         assert (task_id in heads) == model.head, replay.key
 
 
-async def test_claims_and_plain_successes_decided_in_sql_are_those_of_the_lifecycle(pool: Pool) -> None:
+async def test_claims_and_plain_successes_in_sql_equal_those_of_the_lifecycle(pool: Pool) -> None:
     rng = Random(7)
     now = datetime.now(UTC)
     tasks: dict[tuple[str, str], TaskState] = {}
@@ -191,10 +186,10 @@ async def test_claims_and_plain_successes_decided_in_sql_are_those_of_the_lifecy
     assert claimed == len(tasks)
     # Every second one has started before its outcome comes.
     early = [key for n, key in enumerate(sorted(tasks)) if n % 2]
-    await tell(pool, reports, tasks, early, (ReportKind.STARTED,), rng)
-    await tell(pool, reports, tasks, early, (ReportKind.SUCCEEDED,), rng)
+    await report_runs(pool, reports, tasks, early, (ReportKind.STARTED,), rng)
+    await report_runs(pool, reports, tasks, early, (ReportKind.SUCCEEDED,), rng)
     late = [key for key in tasks if key not in set(early)]
-    await tell(pool, reports, tasks, late, (ReportKind.STARTED, ReportKind.SUCCEEDED), rng)
+    await report_runs(pool, reports, tasks, late, (ReportKind.STARTED, ReportKind.SUCCEEDED), rng)
     await pool.close()
 
 
@@ -213,7 +208,7 @@ async def claim_all(pool: Pool, bus: Bus, tasks: dict[tuple[str, str], TaskState
             key = (grant.tenant_id, grant.task_id)
             stored = loaded.tasks[key]
             assert stored.lease is not None
-            event = events.Claim(
+            event = events.Claimed(
                 actor=SCHEDULER,
                 claim_request_id=claim_id("claim-1"),
                 runner_id=claim.runner_id,
@@ -229,7 +224,7 @@ async def claim_all(pool: Pool, bus: Bus, tasks: dict[tuple[str, str], TaskState
     return sum(len(result.tasks) for result in results)
 
 
-async def tell(
+async def report_runs(
     pool: Pool,
     reports: ReportWriter,
     tasks: dict[tuple[str, str], TaskState],
@@ -238,27 +233,27 @@ async def tell(
     rng: Random,
 ) -> None:
     """Report, and compare what is stored with what the pure function makes of the events at that time."""
-    told: list[Report] = []
+    sent: list[Report] = []
     for key in keys:
         lease = tasks[key].lease
         assert lease is not None
-        for said in kinds:
+        for kind in kinds:
             time = rng.choice((None, lease.schedule_time - timedelta(hours=1), datetime.now(UTC)))
-            result, code = (b"42", rng.choice((None, 0))) if said is ReportKind.SUCCEEDED else (None, None)
-            told.append(
+            result, code = (b"42", rng.choice((None, 0))) if kind is ReportKind.SUCCEEDED else (None, None)
+            sent.append(
                 Report(
-                    key, lease.runner_id, tasks[key].generation, lease.lease_id, said, time, 0, result, code
+                    key, lease.runner_id, tasks[key].generation, lease.lease_id, kind, time, 0, result, code
                 )
             )
-    outcomes = await reports.apply(told)
+    outcomes = await reports.apply(sent)
     async with pool.transaction() as tx:
         loaded = await load_for_update(tx, keys)
-    phases = {report.key: outcome for report, outcome in zip(told, outcomes, strict=True)}
+    phases = {report.key: outcome for report, outcome in zip(sent, outcomes, strict=True)}
     for key in keys:
         stored, state = loaded.tasks[key], tasks[key]
         now = stored.update_time if stored.lease is None else stored.lease.sign_time
         assert now is not None
-        for report in told:
+        for report in sent:
             if report.key == key:
                 state = apply(state, report.event(), now, Random(0)).task
         # Back-off is drawn at random; everything else has to agree.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -37,14 +37,6 @@ RUNNER = "pull-1"
 Scenario = Callable[[Pool], Awaitable[None]]
 
 
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    pool = Pool(database_url)
-    await pool.open()
-    yield pool
-    await pool.close()
-
-
 async def make(
     pool: Pool, count: int = 1, slot: str | None = None, **policy: object
 ) -> list[tuple[str, str]]:
@@ -74,7 +66,7 @@ def random_id() -> str:
     return f"{Random().getrandbits(64):x}"
 
 
-async def tell(pool: Pool, *reports: Report) -> list[Outcome]:
+async def report_runs(pool: Pool, *reports: Report) -> list[Outcome]:
     return await ReportWriter(pool, Bus(), lambda old, new: new).apply(reports)
 
 
@@ -88,7 +80,7 @@ async def another_generation_is_refused(pool: Pool) -> None:
     (report,) = await claim(pool)
     for change in (1, -1):
         forged = report._replace(generation=report.generation + change)
-        outcomes = await tell(pool, forged._replace(kind=ReportKind.STARTED), forged)
+        outcomes = await report_runs(pool, forged._replace(kind=ReportKind.STARTED), forged)
         assert not any(isinstance(outcome, Applied) for outcome in outcomes)
         assert await phase_of(pool, report.key) is Phase.SCHEDULED
 
@@ -97,19 +89,19 @@ async def another_lease_id_is_refused(pool: Pool) -> None:
     await make(pool)
     (report,) = await claim(pool)
     forged = report._replace(lease_id=report.lease_id ^ 1)
-    outcomes = await tell(pool, forged._replace(kind=ReportKind.STARTED), forged)
+    outcomes = await report_runs(pool, forged._replace(kind=ReportKind.STARTED), forged)
     assert not any(isinstance(outcome, Applied) for outcome in outcomes)
     assert await phase_of(pool, report.key) is Phase.SCHEDULED
 
 
 async def an_ended_task_is_not_overwritten(pool: Pool) -> None:
-    """A lease that stands for an ended task, as a failover that lost writes may leave it."""
+    """A lease of an ended task, as a failover that lost writes may leave it."""
     await make(pool)
     (report,) = await claim(pool)
     async with pool.transaction() as tx:
         await tx.execute("UPDATE tasks SET phase = 13, end_time = now()")
     with contextlib.suppress(TaskyardError):
-        await tell(pool, report._replace(kind=ReportKind.STARTED), report)
+        await report_runs(pool, report._replace(kind=ReportKind.STARTED), report)
     async with pool.transaction() as tx:
         assert await tx.fetch("SELECT phase FROM tasks") == [(13,)]
 
@@ -120,7 +112,7 @@ async def a_stale_decision_is_not_written(pool: Pool) -> None:
     (report,) = await claim(pool)
     async with pool.transaction() as tx:
         stale = (await load_for_update(tx, [key])).tasks[key]
-    await tell(pool, report)
+    await report_runs(pool, report)
     late = apply(stale, report.event(), datetime.now(UTC), Random(0))
     with pytest.raises(StateMoved):
         async with pool.transaction() as tx:
@@ -165,15 +157,15 @@ async def a_waiter_that_arrives_while_the_slot_is_freed_is_promoted(pool: Pool) 
     async with pool.transaction() as tx:
         await slots.lock(tx, [("acme", "s")])
         await insert_created(tx, [created])
-        freer = asyncio.create_task(tell(pool, report))
+        freer = asyncio.create_task(report_runs(pool, report))
         await wait_for_locks(pool, 1)
     await freer
     assert [r.key[1] for r in await claim(pool)] == ["waiter"]
 
 
 async def start(pool: Pool, *reports: Report) -> None:
-    """Tell that these runs have started, so that their successes are plain."""
-    await tell(pool, *(report._replace(kind=ReportKind.STARTED) for report in reports))
+    """Report these runs as started, so that their successes are plain."""
+    await report_runs(pool, *(report._replace(kind=ReportKind.STARTED) for report in reports))
 
 
 async def a_waiter_that_arrives_during_a_plain_success_is_promoted(pool: Pool) -> None:
@@ -186,7 +178,7 @@ async def a_waiter_that_arrives_during_a_plain_success_is_promoted(pool: Pool) -
     async with pool.transaction() as tx:
         await slots.lock(tx, [("acme", "s")])
         await insert_created(tx, [created])
-        freer = asyncio.create_task(tell(pool, report))
+        freer = asyncio.create_task(report_runs(pool, report))
         await wait_for_locks(pool, 1)
     await freer
     assert [r.key[1] for r in await claim(pool)] == ["waiter"]
@@ -199,7 +191,7 @@ async def a_slot_that_another_task_heads_is_left_to_it(pool: Pool) -> None:
     await start(pool, report)
     async with pool.transaction() as tx:
         await tx.execute("UPDATE slots SET head_task_id = 'other'")
-    await tell(pool, report)
+    await report_runs(pool, report)
     async with pool.transaction() as tx:
         assert await tx.fetch("SELECT slot, head_task_id FROM slots") == [("s", "other")]
 
@@ -213,13 +205,13 @@ async def freer_and_creator_lock_slots_in_one_order(pool: Pool) -> None:
     ]
     async with pool.transaction() as tx:
         await insert_created(tx, made)
-    told = await claim(pool, 3)
-    await start(pool, *told)
-    groups = {report.key: [n] for n, report in enumerate(told)}
+    claimed = await claim(pool, 3)
+    await start(pool, *claimed)
+    groups = {report.key: [n] for n, report in enumerate(claimed)}
 
     async def free() -> None:
         async with pool.transaction() as tx:
-            await reports._complete_plain(tx, told, groups)
+            await reports._complete_plain(tx, claimed, groups)
 
     async def lock() -> None:
         async with pool.transaction() as tx:
@@ -238,7 +230,7 @@ async def freer_and_creator_lock_slots_in_one_order(pool: Pool) -> None:
 
 
 async def wait_for_locks(pool: Pool, count: int) -> None:
-    """Return once so many other transactions of this database are held up."""
+    """Return once `count` other transactions of this database wait for locks."""
     waiting = (
         "SELECT count(*) FROM pg_stat_activity "
         "WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -296,7 +288,7 @@ async def one_statement_for_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     async def choose(tx: Tx, free: object) -> list[TaskState]:
         return chosen
 
-    async def nobody(tx: Tx, keys: object) -> bool:
+    async def no_waiters(tx: Tx, keys: object) -> bool:
         return False
 
     real = slots.lock
@@ -308,7 +300,7 @@ async def one_statement_for_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(slots, "lock", first_real_then_mutated)
     monkeypatch.setattr(slots, "choose", choose)
-    monkeypatch.setattr(slots, "have_waiters", nobody)
+    monkeypatch.setattr(slots, "have_waiters", no_waiters)
 
 
 def no_second_look_at_the_slot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +395,7 @@ def _unguarded(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-async def test_the_guards_hold(pool: Pool, scenario: Scenario) -> None:
+async def test_every_guard_holds(pool: Pool, scenario: Scenario) -> None:
     await scenario(pool)
 
 

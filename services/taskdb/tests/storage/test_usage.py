@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,14 +17,6 @@ from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant import usage
 from taskyard_taskdb.storage.tenant.usage import ALWAYS, UsageLedger, Use, used, worth
-
-
-@pytest.fixture
-async def pool(database_url: str) -> AsyncIterator[Pool]:
-    made = Pool(database_url)
-    await made.open()
-    yield made
-    await made.close()
 
 
 async def read(pool: Pool, ledger: UsageLedger, after: datetime = ALWAYS) -> dict[str, Use]:
@@ -44,7 +36,7 @@ async def age(pool: Pool, seconds: float) -> None:
 # ---- what has ended
 
 
-async def test_what_ended_counts_at_once_and_is_written_once(pool: Pool) -> None:
+async def test_usage_of_an_ended_run_counts_at_once_and_is_written_once(pool: Pool) -> None:
     ledger = UsageLedger()
     ledger.add([("default", 10.0), ("other", 4.0), ("default", 20.0)])
     expected = {"default": worth(10) + worth(20), "other": worth(4)}
@@ -57,7 +49,7 @@ async def test_what_ended_counts_at_once_and_is_written_once(pool: Pool) -> None
         assert {tenant: use.usage for tenant, use in after.items()} == pytest.approx(expected, rel=0.01)
 
 
-async def test_use_halves_in_five_minutes_also_within_a_long_run(pool: Pool) -> None:
+async def test_usage_halves_in_five_minutes_also_within_a_long_run(pool: Pool) -> None:
     assert worth(1.0) == pytest.approx(1.0, rel=0.01)
     assert worth(1e6) == pytest.approx(300 / math.log(2))
     ledger = UsageLedger()
@@ -75,7 +67,7 @@ async def test_replicas_add_to_the_same_tenant(pool: Pool) -> None:
     assert (await read(pool, UsageLedger()))["default"].usage == pytest.approx(2 * worth(5), rel=0.01)
 
 
-async def test_only_tenants_whose_use_changed_since_are_told_again(pool: Pool) -> None:
+async def test_only_tenants_whose_usage_changed_are_published_again(pool: Pool) -> None:
     ledger = UsageLedger()
     ledger.add([("default", 5.0)])
     await ledger.flush(pool)
@@ -85,7 +77,7 @@ async def test_only_tenants_whose_use_changed_since_are_told_again(pool: Pool) -
     assert (await read(pool, ledger, written))["default"].usage == pytest.approx(worth(5) + 1, rel=0.01)
 
 
-async def test_a_tenant_that_used_nothing_for_hours_is_forgotten(pool: Pool) -> None:
+async def test_usage_of_a_tenant_idle_for_hours_is_deleted(pool: Pool) -> None:
     ledger = UsageLedger()
     ledger.add([("default", 5.0)])
     await ledger.flush(pool)
@@ -99,12 +91,12 @@ async def test_a_tenant_that_used_nothing_for_hours_is_forgotten(pool: Pool) -> 
 
 
 def running_since(task: TaskState) -> datetime | None:
-    """The model: it uses a place from its start, until its lease is gone or its holder given up."""
+    """The model: a run uses a place from its start until its lease is gone or its holder is lost."""
     held = task.lease is not None and task.phase in (Phase.SCHEDULED, Phase.RUNNING)
     return task.lease.start_time if held and task.lease else None
 
 
-def test_use_of_ended_runs_and_of_what_runs_is_the_time_that_passed_while_it_ran() -> None:
+def test_usage_of_ended_and_running_runs_is_their_run_time() -> None:
     ended = 0
     for life in lives(400):
         added, passed, last = 0.0, 0.0, life.created.task.create_time
@@ -115,7 +107,7 @@ def test_use_of_ended_runs_and_of_what_runs_is_the_time_that_passed_while_it_ran
             if step.transition is None:
                 continue
             if step.transition.starts:
-                # It may have started a little before that is told.
+                # It may have started a little before its start is reported.
                 begun = running_since(step.after) or step.after.start_time
                 passed += (step.now - begun).total_seconds() if begun else 0.0
             added += used(step.transition)
@@ -130,7 +122,7 @@ def test_use_of_ended_runs_and_of_what_runs_is_the_time_that_passed_while_it_ran
 
 
 async def expect_use(yard: Yard, usage: float, leased_count: int) -> None:
-    """A full queue watch tells this use and so many leases of "default"."""
+    """A full queue watch publishes this usage and lease count of "default"."""
     request = lease_service_pb2.WatchQueueRequest(scheduler_id=yard.scheduler_id)
     call = yard.scheduler.leases.WatchQueue(request)
     response = await call.read()
@@ -157,7 +149,7 @@ async def test_a_run_counts_from_its_start_and_stays_counted_when_it_ends(
     await expect_use(yard, worth(60), 1)
 
 
-async def test_a_short_run_takes_the_time_that_its_holder_tells_but_not_more_than_it_was_leased(
+async def test_usage_of_a_short_run_is_its_reported_time_bounded_by_its_lease(
     yard: Yard, taskdb: RunningTaskDb
 ) -> None:
     await yard.create(2)

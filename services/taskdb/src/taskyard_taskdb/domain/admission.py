@@ -1,4 +1,4 @@
-"""What becomes of a new task whose slot has live tasks already."""
+"""Admission: the decision on a new task whose slot already has live tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

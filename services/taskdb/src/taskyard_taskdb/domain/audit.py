@@ -25,7 +25,7 @@ _UNOWNED = tuple(name for name, kind in _COLLECTIONS.items() if kind not in _OWN
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What a name stands for; `tenant_id` is None where the name has none."""
+    """The resource that a name refers to; `tenant_id` is None where the name has none."""
 
     kind: ResourceKind
     tenant_id: str | None

@@ -21,18 +21,18 @@ from taskyard_taskdb.domain.words import PendingReason, Phase, TimerKind
 _DELAYS = (PendingReason.DELAYED, PendingReason.BACKOFF)
 
 
-def effects(before: TaskState | None, after: TaskState, told: Sequence[Effect]) -> tuple[Effect, ...]:
-    """Everything to write beside the rows of task and lease, in the order of the locks; `told` by the rows.
+def effects(before: TaskState | None, after: TaskState, recorded: Sequence[Effect]) -> tuple[Effect, ...]:
+    """All writes besides the rows of task and lease, in lock order; `recorded` are those of the rules.
 
     `before` is None for a new task.
     """
-    if before is after and not told:
+    if before is after and not recorded:
         return ()
     left, entered = _queue(before, after)
     ended = after.phase.terminal and not (before and before.phase.terminal)
     timers = [ClearTimers()] if ended else _timers(before, after)
     webhook = (CallWebhook(),) if ended and after.policy.has_callback else ()
-    return (*left, *told, *entered, *timers, *_slot(before, after), *webhook)
+    return (*left, *recorded, *entered, *timers, *_slot(before, after), *webhook)
 
 
 def _queue(before: TaskState | None, after: TaskState) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:
@@ -62,11 +62,11 @@ def _timers(before: TaskState | None, after: TaskState) -> Iterator[Effect]:
     if after.phase.terminal:
         return
     yield from _timer(TimerKind.DUE, _due(before), _due(after))
-    # A claim touches as little as possible and leaves it: a queue timer that finds nothing queued is dropped.
+    # A claim leaves the queue timer, to write less: a timer that fires for no queued task is dropped.
     waiting_until = _queue_deadline(after)
     if waiting_until is not None and waiting_until != _queue_deadline(before):
         yield SetTimer(TimerKind.QUEUE_TIMEOUT, waiting_until)
-    # An ended task has no timers left, whatever its fields say.
+    # An ended task has no timers left, regardless of its fields.
     former = before.total_deadline if before and not before.phase.terminal else None
     yield from _timer(TimerKind.TOTAL_TIMEOUT, former, after.total_deadline)
 

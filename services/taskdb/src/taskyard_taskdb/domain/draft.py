@@ -1,4 +1,4 @@
-"""A transition in the making: what the rows of the table write to, and what they have in common."""
+"""The draft of a transition, which the rows of the table modify, and their common operations."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ class Draft:
         self.changes: list[Change] = []
         self.effects: list[Effect] = []
         self.rows: list[str] = []
-        # Of the change under way.
+        # For the current change.
         self.details: dict[str, str | int] = {}
         self.exit_code: int | None = None
 
@@ -47,10 +47,10 @@ class Draft:
         """Adds a write that does not follow from the states."""
         self.effects.append(effect)
 
-    def clamp(self, told: datetime | None) -> datetime:
+    def clamp(self, reported: datetime | None) -> datetime:
         """A holder's time, forced into the span of its run that has passed: [start or claim, now]."""
         earliest = self.lease.start_time or self.lease.schedule_time
-        return self.now if told is None else min(max(told, earliest), self.now)
+        return self.now if reported is None else min(max(reported, earliest), self.now)
 
     def end_run(
         self, state: RunState, end: datetime, exit_code: int | None = None, error: RunError | None = None
@@ -60,8 +60,8 @@ class Draft:
             return
         self.emit(EndRun(self.task.generation, self.lease.lease_id, state, end, exit_code, error))
         self.exit_code = exit_code
-        told = {} if exit_code is None else {"exit_code": exit_code}
-        self.set(lease=None, **told)
+        result = {} if exit_code is None else {"exit_code": exit_code}
+        self.set(lease=None, **result)
 
     def queue(self) -> None:
         """Makes the task claimable from now on."""
@@ -102,7 +102,7 @@ class Draft:
         )
 
     def refund_loss(self) -> None:
-        """Takes back the loss that was counted when the lease expired: its runner was not lost after all."""
+        """Refunds the loss that was counted when the lease expired: its runner has returned."""
         if self.task.phase is Phase.REDISTRIBUTING and self.task.lease is not None:
             self.set(runner_loss_count=max(0, self.task.runner_loss_count - 1))
 

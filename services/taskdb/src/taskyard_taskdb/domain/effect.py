@@ -1,4 +1,4 @@
-"""What storage writes beside the rows of the task and its lease.
+"""The writes of storage besides the rows of the task and its lease.
 
 The rows themselves follow from the states: a lease that is new in `Transition.task` is inserted (after EndRun
 has removed a former one), one that differs is updated, and EndRun alone deletes. Effects are in the order in

@@ -44,7 +44,7 @@ class Egress:
         """Whether an address may be dialled."""
         if any(address in network for network in self.allowed):
             return True
-        # An address of IPv4 in other clothes is judged by what it stands for.
+        # An IPv4 address embedded in IPv6 is checked as the IPv4 address.
         inner = _translated(address)
         if inner is not None:
             return self.permits(inner)
@@ -54,7 +54,7 @@ class Egress:
         return address.is_global and not address.is_multicast
 
     def problem(self, url: str) -> str | None:
-        """What is wrong with a URL, as far as it can be told without asking anybody; None if nothing is."""
+        """Why a URL is refused, as far as that is decided without a name lookup; None if it is not."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
@@ -87,7 +87,7 @@ class Egress:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host spells out, in any of the ways that systems understand; None for a name."""
+    """The address that a host spells out, in any notation that resolvers accept; None for a name."""
     host = host.partition("%")[0].removesuffix(".")
     try:
         return ip_address(host)

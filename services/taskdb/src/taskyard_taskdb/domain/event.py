@@ -1,4 +1,4 @@
-"""Everything that can happen to a task; each event says who caused it."""
+"""Everything that can happen to a task; each event names the actor that caused it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,8 +21,8 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim(Event):
-    """A runner takes a claimable task; `claim_request_id` recognises repeats of the call."""
+class Claimed(Event):
+    """A runner claimed a claimable task; `claim_request_id` identifies repeats of the call."""
 
     runner_id: str
     claim_request_id: str = ""
@@ -37,7 +37,7 @@ class Claim(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolderEvent(Event):
-    """The lease it speaks for, and when it happened by the holder's clock (clamped into [claim, now])."""
+    """The lease that it reports on, and the time by the holder's clock (clamped into [claim, now])."""
 
     runner_id: str
     generation: int
@@ -105,7 +105,7 @@ class CancelledByHolder(HolderEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released(HolderEvent):
-    """The holder gives the lease back without an outcome."""
+    """The holder releases the lease without an outcome."""
 
     reason: ReleaseReason
     message: str = ""
@@ -143,7 +143,7 @@ class LeaseExpired(LeaseTimerEvent):
 
 
 class LossCause(Enum):
-    """How taskdb noticed that a runner does not hold a lease any more."""
+    """How taskdb detected that a runner no longer holds a lease."""
 
     DISCONNECTED = "its stream is gone for 10 s"
     NOT_LISTED = "its hello does not list the lease"

@@ -73,7 +73,7 @@ Node = Comparison | Has | Not | And | Or
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter that has been understood and checked."""
+    """A filter that has been parsed and checked."""
 
     text: str
     root: Node

@@ -53,7 +53,7 @@ class Field:
         return self.type in (FieldType.TEXT, FieldType.LABEL)
 
     def read(self, text: str) -> Value:
-        """The value that a literal stands for. Raises ValueError, which says what would fit."""
+        """The value of a literal. Raises ValueError, which names the values that are accepted."""
         return _READERS.get(self.type, str)(text)
 
 

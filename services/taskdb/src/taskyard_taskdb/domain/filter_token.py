@@ -1,4 +1,4 @@
-"""Splits a filter into tokens that know where they stand."""
+"""Splits a filter into tokens with their positions."""
 
 import re
 from dataclasses import dataclass

@@ -117,7 +117,7 @@ def _step(draft: Draft, event: Event) -> Event | None:
 
 
 def _check_holder(task: TaskState, event: HolderEvent) -> None:
-    """Only the holder of the current lease may speak for it. Reports of ended runs are for `runs` to know."""
+    """Only the holder of the current lease may report on it; `runs` answers for ended runs."""
     if event.generation < task.generation:
         raise StaleGeneration(task.name, event.generation, task.generation)
     lease = task.lease

@@ -1,4 +1,4 @@
-"""Resource names: taken apart, put together, and checked as the identity rule asks."""
+"""Resource names: parsing, formatting, and the identity rule for ids."""
 
 import re
 
@@ -42,7 +42,7 @@ def task_type_name(tenant_id: str, task_type: str) -> str:
 
 
 def parse_tenant_name(name: str, field: str = "parent") -> str:
-    """The tenant id; "-", which stands for every tenant, is returned as it is. Raises FieldInvalid."""
+    """The tenant id; "-", the wildcard for every tenant, is returned unchanged. Raises FieldInvalid."""
     if name == "tenants/-":
         return "-"
     return _segments(name, field, "tenants")[0]
@@ -93,8 +93,8 @@ def check_id(value: str, collection: str, field: str) -> str:
         )
     if value in RESERVED or not _ID.fullmatch(value):
         allowed = 'letters, digits, ".", "_" and "-", and not "-", "." or ".." alone'
-        told = f"{value[:_SHOWN]!r} is not an id; use {allowed}"
-        raise FieldInvalid.of(field, told)
+        message = f"{value[:_SHOWN]!r} is not an id; use {allowed}"
+        raise FieldInvalid.of(field, message)
     return value
 
 
@@ -113,6 +113,6 @@ def parse_fencing_token(token: str, field: str = "fencing_token") -> tuple[int, 
     """Generation and lease id. Raises FieldInvalid."""
     match = re.fullmatch(r"([0-9]{1,19})\.(-?[0-9]{1,19})", token)
     if match is None:
-        told = f"must be {{generation}}.{{lease_id}} as in TASKYARD_FENCE, not {token[:_SHOWN]!r}"
-        raise FieldInvalid.of(field, told)
+        message = f"must be {{generation}}.{{lease_id}} as in TASKYARD_FENCE, not {token[:_SHOWN]!r}"
+        raise FieldInvalid.of(field, message)
     return int(match[1]), int(match[2])

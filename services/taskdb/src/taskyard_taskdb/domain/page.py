@@ -16,13 +16,13 @@ Value = str | int | datetime | None
 """One value of a keyset."""
 
 
-def page_size(asked: int, field: str = "page_size") -> int:
+def page_size(requested: int, field: str = "page_size") -> int:
     """How many items a page has: 0 is the default, the maximum caps it. Raises FieldInvalid."""
-    if asked < 0:
+    if requested < 0:
         raise FieldInvalid.of(
-            field, f"must not be negative, but is {asked}; 0 takes the default of {DEFAULT_SIZE}"
+            field, f"must not be negative, but is {requested}; 0 takes the default of {DEFAULT_SIZE}"
         )
-    return min(asked, MAX_SIZE) or DEFAULT_SIZE
+    return min(requested, MAX_SIZE) or DEFAULT_SIZE
 
 
 def encode_page(values: Sequence[Value], query: str, now: datetime) -> str:

@@ -12,9 +12,9 @@ def round_up(amount: int) -> int:
     """The next amount with at most three significant bits, as it is or counted in 250s.
 
     That is 1..8, 10, 12, 14, 16, 20, ..., 512, 1024, and 250, 500, 750, 1000, 1250, 1500, 1750, 2000, ...
-    What hosts have is asked for exactly, in cores as in powers of two, so that a task of four cores fits a
-    host of four. Sizes fall into eight steps per doubling at most and a task reserves less than 25 % more
-    than it asked for, while tasks that ask for almost the same share a class.
+    Whole cores and powers of two stay exact, so that a task of four cores fits a host of four. There are at
+    most eight steps per doubling: a task reserves less than 25 % more than it requested, and tasks with
+    similar requests share a class.
     """
     return min(_LARGEST, *(unit * _three_bits(-(-amount // unit)) for unit in _UNITS))
 

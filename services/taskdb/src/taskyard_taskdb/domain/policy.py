@@ -1,4 +1,4 @@
-"""What a task's spec says about its life: retries, timeouts, overlap, loss of its runner."""
+"""The policy in a task's spec: retries, timeouts, overlap, loss of its runner."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class TaskPolicy:
     on_runner_lost: RunnerLostPolicy = RunnerLostPolicy.WAIT
     not_before: datetime | None = None
     has_callback: bool = False
-    # How long an ended task is kept; zero is for ever.
+    # How long an ended task is kept; zero means forever.
     retention: timedelta = timedelta(days=90)
 
     @property
@@ -43,9 +43,11 @@ class TaskPolicy:
         return self.restart is Restart.ALWAYS or (self.restart is Restart.ON_FAILURE and self.max_retries > 0)
 
     def pack(self) -> bytes | None:
-        """What differs from the defaults, for a column; None for the default policy, which costs nothing."""
-        told = {f.name: _plain(value) for f in fields(self) if (value := getattr(self, f.name)) != f.default}
-        return json.dumps(told, sort_keys=True, separators=(",", ":")).encode() if told else None
+        """The fields that differ from the defaults, for a column; None for the default policy."""
+        changed = {
+            f.name: _plain(value) for f in fields(self) if (value := getattr(self, f.name)) != f.default
+        }
+        return json.dumps(changed, sort_keys=True, separators=(",", ":")).encode() if changed else None
 
 
 DEFAULT_POLICY = TaskPolicy()
@@ -56,8 +58,8 @@ def unpack(packed: bytes | None) -> TaskPolicy:
     """The policy that `pack` wrote."""
     if not packed:
         return DEFAULT_POLICY
-    told: dict[str, Any] = {name: _READ[name](value) for name, value in json.loads(packed).items()}
-    return TaskPolicy(**told)
+    values: dict[str, Any] = {name: _READ[name](value) for name, value in json.loads(packed).items()}
+    return TaskPolicy(**values)
 
 
 def _plain(value: object) -> object:

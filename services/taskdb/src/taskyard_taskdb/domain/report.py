@@ -25,7 +25,7 @@ _STATES: dict[type[HolderEvent], frozenset[RunState]] = {
 
 
 class EndedRun(NamedTuple):
-    """What became of a run, and who held its lease."""
+    """How a run ended, and who held its lease."""
 
     lease_id: int
     runner_id: str

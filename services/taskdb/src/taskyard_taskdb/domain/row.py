@@ -21,7 +21,7 @@ def always(draft: Draft, event: Event) -> bool:
 
 
 def nothing(draft: Draft, event: Event) -> None:
-    """The act of a row that says "this is so already"."""
+    """The act of a row that only recognises a repeat."""
 
 
 def again(draft: Draft, event: Event) -> Event | None:

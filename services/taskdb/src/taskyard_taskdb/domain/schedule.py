@@ -51,12 +51,12 @@ class JobRun:
     error: str | None
 
     def is_under_way(self, now: datetime) -> bool:
-        """Whether somebody runs it, as far as can be seen."""
+        """Whether a replica is running it, according to its record."""
         return self.end_time is None and now < self.seen_time + SILENCE
 
 
 def due_time(schedule: Schedule, last: JobRun | None, noticed: datetime) -> datetime:
-    """When a job is to run next; `noticed` is when somebody first looked."""
+    """When a job is to run next; `noticed` is when it was first seen."""
     if last is None:
         return next_run(schedule, None, noticed)
     if last.end_time is None:
@@ -73,7 +73,7 @@ def _retry_delay(failures: int) -> timedelta:
 
 
 def next_run(schedule: Schedule, last: datetime | None, noticed: datetime) -> datetime:
-    """When a job that last began at `last` is due; `noticed` is when somebody first looked."""
+    """When a job that last began at `last` is due; `noticed` is when it was first seen."""
     if last is None:
         return noticed + FIRST_NIGHT if isinstance(schedule, Nightly) else noticed
     if isinstance(schedule, Every):

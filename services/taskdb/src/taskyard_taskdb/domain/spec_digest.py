@@ -11,7 +11,7 @@ _FIXED = {1: 8, 5: 4}
 
 
 def spec_digest(spec: bytes) -> str:
-    """Equal for tasks that run the same thing, whatever their payload, labels or policy."""
+    """Equal for tasks with the same executor; payload, labels and policy do not count."""
     made = hashlib.sha256()
     for number, value in sorted(_fields(spec)):
         if number in (_TASK_TYPE, _EXECUTION):

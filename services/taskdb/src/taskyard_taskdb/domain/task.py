@@ -43,7 +43,7 @@ class RunError:
 
 @dataclass(frozen=True, slots=True)
 class RequestedAction:
-    """A cancel or pause that the holder has been asked for and that has not taken effect."""
+    """A cancel or pause that was requested from the holder and has not taken effect."""
 
     action: Action
     request_time: datetime
@@ -57,7 +57,7 @@ class LeaseState:
     """The current run: the row of `leases`. Phase, version, generation, attempt and progress are the task's.
 
     `expire_time` is the expiry in force: the lease's own, or that of its session if `follows_session` (then
-    the column is null). Whoever pins a lease reads the session's expiry under a lock on the session.
+    the column is null). To pin a lease, read the session's expiry under a lock on the session.
     """
 
     lease_id: int
@@ -143,7 +143,7 @@ class TaskState:
 
     @property
     def requested(self) -> Action | None:
-        """The action its holder has been asked for."""
+        """The action requested from its holder."""
         return self.lease.action.action if self.lease and self.lease.action else None
 
     @property
@@ -168,7 +168,7 @@ class TaskState:
 
     @property
     def exclusive(self) -> bool:
-        """Whether nothing may follow a run before its lease has expired or been given back."""
+        """Whether no run may start before the lease of the previous one has expired or been released."""
         return self.policy.overlap is Overlap.FORBID or self.slot is not None
 
 
@@ -176,7 +176,7 @@ State = TypeVar("State", TaskState, LeaseState)
 
 
 def evolve(state: State, fields: dict[str, Any]) -> State:
-    """A copy with some fields replaced; several times as fast as dataclasses.replace on so many fields.
+    """A copy with some fields replaced; several times as fast as dataclasses.replace on this many fields.
 
     This is why these two classes have no slots.
     """

@@ -14,7 +14,7 @@ _PREFIX = "whsec_"
 
 
 def signatures(secrets: Iterable[bytes], call_id: str, time: datetime, body: bytes) -> str:
-    """The header webhook-signature: one signature per secret, so that a receiver may know either."""
+    """The header webhook-signature: one signature per secret, so that a receiver may check with either."""
     signed = f"{call_id}.{int(time.timestamp())}.".encode() + body
     made = (
         base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode() for secret in secrets

@@ -75,7 +75,7 @@ class Overlap(IntEnum):
 
 
 class RunnerLostPolicy(IntEnum):
-    """What becomes of a task whose runner is lost."""
+    """The policy for a task whose runner is lost."""
 
     WAIT = 1
     REDISTRIBUTE = 2
@@ -92,14 +92,14 @@ class Admission(IntEnum):
 
 
 class Action(IntEnum):
-    """What a user asks the holder of a lease to do (TaskAction)."""
+    """An action that a user requests from the holder of a lease (TaskAction)."""
 
     CANCEL = 1
     PAUSE = 2
 
 
 class RunState(IntEnum):
-    """What became of a run."""
+    """The state of a run."""
 
     SCHEDULED = 1
     RUNNING = 2

@@ -11,18 +11,18 @@ def in_phases(*phases: Phase) -> frozenset[Phase]:
     return frozenset(phases)
 
 
-def asked_to_cancel(draft: Draft, event: Event) -> bool:
+def cancel_requested(draft: Draft, event: Event) -> bool:
     """Whether a cancel was acknowledged; after it no new attempt starts."""
     return draft.task.requested is Action.CANCEL
 
 
-def asked_to_pause(draft: Draft, event: Event) -> bool:
-    """Whether a pause has been asked for."""
+def pause_requested(draft: Draft, event: Event) -> bool:
+    """Whether a pause has been requested."""
     return draft.task.requested is Action.PAUSE
 
 
 def both(*guards: Guard) -> Guard:
-    """All of them hold; asked in this order."""
+    """All of the guards hold; evaluated in this order."""
     return lambda draft, event: all(guard(draft, event) for guard in guards)
 
 

@@ -22,7 +22,7 @@ def reports(*phases: Phase | None) -> Guard:
 
 
 def informs(draft: Draft, event: ExternalReported) -> bool:
-    """Whether a report that leaves the phase as it is says anything."""
+    """Whether a report that leaves the phase unchanged has content."""
     same = event.phase is None or event.phase is draft.task.phase
     told = event.details is not None or event.progress is not None
     return draft.task.external and same and told
@@ -90,12 +90,12 @@ def silent(draft: Draft, event: Event) -> bool:
 
 
 def time_out(draft: Draft, event: Event) -> None:
-    """The owner is not heard of any more."""
+    """The owner has stopped reporting."""
     draft.finish(Phase.TIMED_OUT, draft.now, SILENT)
 
 
 def drop(draft: Draft, event: Event) -> None:
-    """The timer has nothing to say any more."""
+    """The timer no longer applies."""
     draft.emit(ClearTimer(TimerKind.REPORT_TIMEOUT))
 
 

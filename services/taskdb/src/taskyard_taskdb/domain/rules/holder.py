@@ -1,4 +1,4 @@
-"""Rows for what the scheduler and the holder of a lease say: claim, start, progress, outcome, return."""
+"""Rows for events of the scheduler and the lease holder: claim, start, progress, outcome, return."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.draft import Draft, run_deadline, take_details
 from taskyard_taskdb.domain.event import (
     CheckpointStored,
-    Claim,
+    Claimed,
     Event,
     Failed,
     HolderEvent,
@@ -33,7 +33,7 @@ def claimable(draft: Draft, event: Event) -> bool:
     return draft.task.claimable
 
 
-def claim(draft: Draft, event: Claim) -> None:
+def claim(draft: Draft, event: Claimed) -> None:
     """Grants the lease of the next generation; a former, expired one becomes a lost run."""
     draft.end_run(RunState.LOST, draft.now)
     lease = LeaseState(
@@ -128,9 +128,9 @@ def checkpoint(draft: Draft, event: CheckpointStored) -> None:
 
 
 def may_return(draft: Draft, event: HolderReturned) -> bool:
-    """Whether the lease still stands for its holder; FORBID work is over once it expired.
+    """Whether the holder may keep the lease; FORBID work ends when its lease expires.
 
-    Raises LeaseExpired, which tells the holder to stop.
+    Raises LeaseExpired, on which the holder stops the run.
     """
     task, lease = draft.task, draft.lease
     if task.policy.overlap is Overlap.FORBID and lease.expire_time <= draft.now:
@@ -162,7 +162,7 @@ def reconnect(draft: Draft, event: HolderReturned) -> None:
 
 ROWS = (
     Row(
-        "claim", (Claim,), frozenset({Phase.PENDING, Phase.REDISTRIBUTING}), Phase.SCHEDULED,
+        "claim", (Claimed,), frozenset({Phase.PENDING, Phase.REDISTRIBUTING}), Phase.SCHEDULED,
         Word.TASK_SCHEDULED, "S",
         "claimable: generation + 1, lease granted; an expired one becomes a lost run", claimable, claim,
         sql=("insert_claimed_leases", "end_expired_leases"), also_python=False,

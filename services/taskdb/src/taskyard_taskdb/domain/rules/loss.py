@@ -1,4 +1,4 @@
-"""Rows for a lease that ends without an outcome: expired, its runner lost, or given back."""
+"""Rows for a lease that ends without an outcome: expired, released, or its runner lost."""
 
 from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.draft import Draft, run_deadline, take_details
@@ -14,7 +14,7 @@ from taskyard_taskdb.domain.event import (
     RunnerLost,
 )
 from taskyard_taskdb.domain.row import Act, Row
-from taskyard_taskdb.domain.rules.common import asked_to_cancel, asked_to_pause, both, in_phases, pin
+from taskyard_taskdb.domain.rules.common import both, cancel_requested, in_phases, pause_requested, pin
 from taskyard_taskdb.domain.task import RunError
 from taskyard_taskdb.domain.words import ErrorClass, Phase, ReleaseReason, RunnerLostPolicy, RunState
 
@@ -42,7 +42,7 @@ def gone(draft: Draft, event: LeaseExpired | RunnerLost) -> bool:
 
 
 def ended(draft: Draft, event: Event) -> bool:
-    """Whether the lease has ended: its holder says so, or it is gone."""
+    """Whether the lease has ended: its holder released it, or it is gone."""
     return not isinstance(event, LeaseExpired | RunnerLost) or gone(draft, event)
 
 
@@ -63,7 +63,7 @@ def to_deadline(draft: Draft, event: Event) -> Event | None:
 
 
 def ended_state(event: Event) -> RunState:
-    """What became of a run that ended with this event."""
+    """The state of a run that ended with this event."""
     given_back = isinstance(event, HolderEvent) and getattr(event, "reason", None) is not ReleaseReason.LOST
     return RunState.RELEASED if given_back else RunState.LOST
 
@@ -77,14 +77,14 @@ def survives(draft: Draft, event: Event) -> bool:
 
 
 def end_lease(draft: Draft, event: Event) -> None:
-    """Moves the lease to the runs and says why in the log."""
+    """Moves the lease to the runs and logs the reason."""
     end = draft.now
     if isinstance(event, HolderEvent):
         take_details(draft, event)
         end = draft.clamp(event.time)
     if isinstance(event, Released):
-        told = {"reason": event.reason.name, "message": event.message}
-        draft.details = {key: value for key, value in told.items() if value}
+        details = {"reason": event.reason.name, "message": event.message}
+        draft.details = {key: value for key, value in details.items() if value}
     elif isinstance(event, RunnerLost):
         draft.details = {"reason": event.cause.name}
     draft.end_run(ended_state(event), end)
@@ -96,7 +96,7 @@ def count_loss(draft: Draft) -> None:
 
 
 def cancel(draft: Draft, event: Event) -> None:
-    """Nobody is left who could comply with the cancel."""
+    """No holder is left that could comply with the cancel."""
     end_lease(draft, event)
     draft.finish(Phase.CANCELLED, draft.now)
 
@@ -141,7 +141,7 @@ def settle(draft: Draft, event: Event) -> Event | None:
 
 
 def give_back_late(draft: Draft, event: Released) -> None:
-    """The old holder of a task that is redistributed gives up its claim to a late outcome."""
+    """The old holder of a task that is redistributed forgoes a late outcome."""
     if event.reason is not ReleaseReason.LOST:
         draft.refund_loss()
     end_lease(draft, event)
@@ -187,11 +187,11 @@ GIVEN_UP = (*LOST, Released, CancelledByHolder)
 ROWS = (
     Row(
         "lease_end_cancelled", (*LOST, Released), SCHEDULED | RUNNING, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R,T", "cancel asked for", both(asked_to_cancel, ended), cancel,
+        Word.TASK_CANCELLED, "R,T", "cancel requested", both(cancel_requested, ended), cancel,
     ),
     Row(
         "lease_end_paused", GIVEN_UP, SCHEDULED, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "pause asked for", both(asked_to_pause, ended), hold,
+        Word.TASK_PAUSED, "R,T", "pause requested", both(pause_requested, ended), hold,
     ),
     Row(
         "give_back", GIVEN_UP, SCHEDULED, Phase.PENDING,
@@ -205,8 +205,8 @@ ROWS = (
     ),
     Row(
         "run_end_paused", (*LOST, Released), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "pause asked for; a lost runner counts, and must not be one too many",
-        both(asked_to_pause, ended, survives), hold,
+        Word.TASK_PAUSED, "R,T", "pause requested; a lost runner counts, and must not be one too many",
+        both(pause_requested, ended, survives), hold,
     ),
     Row(
         "lose", LOST, RUNNING, Phase.REDISTRIBUTING,
@@ -225,7 +225,7 @@ ROWS = (
     ),
     Row(
         "release_late_cancelled", (Released,), REDISTRIBUTING, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R", "cancel asked for", asked_to_cancel, cancel,
+        Word.TASK_CANCELLED, "R", "cancel requested", cancel_requested, cancel,
     ),
     Row(
         "release_late", (Released,), REDISTRIBUTING, None,

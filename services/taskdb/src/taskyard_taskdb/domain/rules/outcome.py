@@ -16,11 +16,11 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.row import Act, Row
 from taskyard_taskdb.domain.rules.common import (
-    asked_to_cancel,
-    asked_to_pause,
     both,
+    cancel_requested,
     held_back,
     in_phases,
+    pause_requested,
     pin,
 )
 from taskyard_taskdb.domain.task import RunError
@@ -56,7 +56,7 @@ def error_of(draft: Draft, event: Event) -> RunError:
     if isinstance(event, TimedOut):
         return timeout_error(event.code)
     if isinstance(event, CancelledByHolder):
-        return RunError("CANCELLED", ErrorClass.TRANSIENT, "the holder stopped the run unasked")
+        return RunError("CANCELLED", ErrorClass.TRANSIENT, "the holder stopped the run without a request")
     due = run_deadline(draft.task, draft.lease)
     assert due is not None
     return timeout_error(due[1])
@@ -112,7 +112,7 @@ def charge(draft: Draft, event: Event) -> None:
 
 
 def charge_and_pause(draft: Draft, event: Event) -> None:
-    """As a retry, but held: a pause had been asked for."""
+    """As a retry, but held: a pause was requested."""
     charge(draft, event)
     draft.pause()
 
@@ -152,7 +152,7 @@ def renew(draft: Draft, event: Succeeded) -> None:
 
 
 def renew_and_pause(draft: Draft, event: Succeeded) -> None:
-    """As a restart, but held: a pause had been asked for."""
+    """As a restart, but held: a pause was requested."""
     renew(draft, event)
     draft.pause()
 
@@ -194,22 +194,22 @@ TIMEOUT = (TimedOut, DeadlinePassed)
 ROWS = (
     Row(
         "succeed_restart_paused", (Succeeded,), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R", "restart ALWAYS, pause asked for", both(restarts, asked_to_pause),
+        Word.TASK_PAUSED, "R", "restart ALWAYS, pause requested", both(restarts, pause_requested),
         renew_and_pause,
     ),
     Row(
         "succeed_restart", (Succeeded,), STARTED, Phase.PENDING,
-        Word.TASK_RETRY_SCHEDULED, "R", "restart ALWAYS, no cancel asked for: next run after the first delay",
+        Word.TASK_RETRY_SCHEDULED, "R", "restart ALWAYS, no cancel requested: next run after the first delay",
         restarts, renew_and_wait,
     ),
     Row(
         "succeed", (Succeeded,), STARTED, Phase.SUCCEEDED,
-        Word.TASK_SUCCEEDED, "R", "otherwise, also when a cancel or pause was asked for", act=succeed,
+        Word.TASK_SUCCEEDED, "R", "otherwise, also when a cancel or pause was requested", act=succeed,
         sql=("complete_plain",),
     ),
     Row(
         "cancel_confirmed", (CancelledByHolder,), SCHEDULED | STARTED, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R", "cancel asked for: the holder has complied", asked_to_cancel, stop,
+        Word.TASK_CANCELLED, "R", "cancel requested: the holder has complied", cancel_requested, stop,
     ),
     Row(
         "deadline_stale", (DeadlinePassed,), in_phases(Phase.REDISTRIBUTING), None,
@@ -225,7 +225,7 @@ ROWS = (
     ),
     Row(
         "fail_cancelled", (Failed, *TIMEOUT), STARTED, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "R,T", "cancel asked for: no retry", asked_to_cancel, end_as(Phase.CANCELLED),
+        Word.TASK_CANCELLED, "R,T", "cancel requested: no retry", cancel_requested, end_as(Phase.CANCELLED),
     ),
     Row(
         "fail", (Failed, CancelledByHolder), STARTED, Phase.FAILED,
@@ -238,7 +238,7 @@ ROWS = (
     ),
     Row(
         "retry_paused", (Failed, CancelledByHolder, *TIMEOUT), RUNNING, Phase.PAUSED,
-        Word.TASK_PAUSED, "R,T", "retries left, pause asked for", both(asked_to_pause, budget_left),
+        Word.TASK_PAUSED, "R,T", "retries left, pause requested", both(pause_requested, budget_left),
         charge_and_pause,
     ),
     Row(

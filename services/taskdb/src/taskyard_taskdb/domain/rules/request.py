@@ -19,11 +19,11 @@ from taskyard_taskdb.domain.event import (
 )
 from taskyard_taskdb.domain.row import Row
 from taskyard_taskdb.domain.rules.common import (
-    asked_to_cancel,
-    asked_to_pause,
     both,
+    cancel_requested,
     held_back,
     in_phases,
+    pause_requested,
     pin,
 )
 from taskyard_taskdb.domain.task import RequestedAction
@@ -36,19 +36,19 @@ CANCEL = (CancelRequested, Replaced)
 
 
 def reason_of(event: Event) -> str:
-    """What the caller said."""
+    """The reason that the caller gave."""
     return f"replaced by {event.by_task_id}" if isinstance(event, Replaced) else getattr(event, "reason", "")
 
 
 def ask(draft: Draft, event: Event, action: Action, grace: timedelta) -> None:
-    """Asks the holder; the request replaces an earlier one."""
+    """Requests an action from the holder; it replaces an earlier request."""
     reason = reason_of(event)
     draft.set_lease(action=RequestedAction(action, draft.now, draft.now + grace, reason, event.actor))
     draft.details = {"reason": reason} if reason else {}
 
 
 def no_lease(draft: Draft, event: Event) -> bool:
-    """Whether nobody could comply: the cancel takes effect at once."""
+    """Whether no holder could comply: the cancel takes effect at once."""
     return draft.task.lease is None
 
 
@@ -60,13 +60,13 @@ def cancel_now(draft: Draft, event: Event) -> None:
 
 
 def sooner(draft: Draft, event: CancelRequested | Replaced) -> bool:
-    """Whether no cancel has been asked for that takes effect as early."""
+    """Whether no requested cancel takes effect as early."""
     action = draft.lease.action
     return action is None or action.action is Action.PAUSE or draft.now + event.grace < action.deadline
 
 
-def ask_to_cancel(draft: Draft, event: CancelRequested | Replaced) -> None:
-    """Asks the holder to stop the run."""
+def request_cancel(draft: Draft, event: CancelRequested | Replaced) -> None:
+    """Requests that the holder stops the run."""
     ask(draft, event, Action.CANCEL, event.grace)
 
 
@@ -82,13 +82,13 @@ def pause_now(draft: Draft, event: PauseRequested) -> None:
     draft.pause()
 
 
-def ask_to_pause(draft: Draft, event: PauseRequested) -> None:
-    """Asks the holder to checkpoint and give the lease back."""
+def request_pause(draft: Draft, event: PauseRequested) -> None:
+    """Requests that the holder writes a checkpoint and releases the lease."""
     ask(draft, event, Action.PAUSE, event.grace)
 
 
 def resume(draft: Draft, event: ResumeRequested) -> None:
-    """PAUSED -> PENDING; a delay that is not over goes on."""
+    """PAUSED -> PENDING; a delay that is not over continues."""
     reason = PendingReason.BACKOFF if draft.task.attempt else PendingReason.DELAYED
     draft.pend_from(draft.task.next_attempt_time, reason)
 
@@ -202,29 +202,29 @@ ROWS = (
     ),
     Row(
         "cancel", CANCEL, WAITING | {Phase.RUNNING, Phase.REDISTRIBUTING}, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "U", "nobody holds it: at once", no_lease, cancel_now,
+        Word.TASK_CANCELLED, "U", "not leased: at once", no_lease, cancel_now,
     ),
     Row(
-        "ask_cancel", CANCEL, HELD, None,
-        Word.TASK_CANCEL_REQUESTED, "U", "leased: the holder is asked; no new attempt starts from here on",
-        sooner, ask_to_cancel,
+        "request_cancel", CANCEL, HELD, None,
+        Word.TASK_CANCEL_REQUESTED, "U", "leased: the holder is notified; no new attempt starts from here on",
+        sooner, request_cancel,
     ),
     Row(
         "cancel_repeated", CANCEL, HELD | {Phase.CANCELLED}, None,
-        None, "U", "asked for before",
+        None, "U", "requested before",
     ),
     Row(
         "pause", (PauseRequested,), in_phases(Phase.PENDING, Phase.REDISTRIBUTING), Phase.PAUSED,
-        Word.TASK_PAUSED, "U", "not external, no cancel asked for: at once", can_pause, pause_now,
+        Word.TASK_PAUSED, "U", "not external, no cancel requested: at once", can_pause, pause_now,
     ),
     Row(
         "pause_repeated", (PauseRequested,), LEASED, None,
-        None, "U", "asked for before", asked_to_pause,
+        None, "U", "requested before", pause_requested,
     ),
     Row(
-        "ask_pause", (PauseRequested,), LEASED, None,
-        Word.TASK_PAUSE_REQUESTED, "U", "not external, no cancel asked for: the holder is asked",
-        can_pause, ask_to_pause,
+        "request_pause", (PauseRequested,), LEASED, None,
+        Word.TASK_PAUSE_REQUESTED, "U", "not external, no cancel requested: the holder is notified",
+        can_pause, request_pause,
     ),
     Row(
         "paused_already", (PauseRequested,), in_phases(Phase.PAUSED), None,
@@ -232,18 +232,18 @@ ROWS = (
     ),
     Row(
         "resume", (ResumeRequested,), in_phases(Phase.PAUSED), Phase.PENDING,
-        Word.TASK_RESUMED, "U", "a delay that is not over goes on", act=resume,
+        Word.TASK_RESUMED, "U", "a delay that is not over continues", act=resume,
     ),
     Row(
         "withdraw_pause", (ResumeRequested,), LEASED, None,
-        Word.TASK_RESUMED, "U", "pause asked for, not yet in effect: withdrawn", asked_to_pause, withdraw,
+        Word.TASK_RESUMED, "U", "pause requested, not yet in effect: withdrawn", pause_requested, withdraw,
     ),
     Row(
         "resume_repeated", (ResumeRequested,), LIVE - {Phase.PAUSED}, None,
         None, "U", "not paused",
     ),
     Row(
-        "retry_asked", (RetryRequested,), TERMINAL - {Phase.SUCCEEDED}, Phase.PENDING,
+        "retry_requested", (RetryRequested,), TERMINAL - {Phase.SUCCEEDED}, Phase.PENDING,
         Word.TASK_RETRIED, "U", "budgets and total_timeout start anew", act=retry,
     ),
     Row(
@@ -265,12 +265,12 @@ ROWS = (
     ),
     Row(
         "force_cancel", (ActionDeadlinePassed,), HELD, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "T", "cancel asked for, its deadline has passed",
-        both(overdue, asked_to_cancel), force_cancel,
+        Word.TASK_CANCELLED, "T", "cancel requested, its deadline has passed",
+        both(overdue, cancel_requested), force_cancel,
     ),
     Row(
         "force_pause", (ActionDeadlinePassed,), LEASED, Phase.PAUSED,
-        Word.TASK_PAUSED, "T", "pause asked for, its deadline has passed",
-        both(overdue, asked_to_pause), force_pause,
+        Word.TASK_PAUSED, "T", "pause requested, its deadline has passed",
+        both(overdue, pause_requested), force_pause,
     ),
 )  # fmt: skip

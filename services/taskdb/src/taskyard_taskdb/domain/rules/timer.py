@@ -13,7 +13,7 @@ from taskyard_taskdb.domain.event import (
     TotalTimeoutPassed,
 )
 from taskyard_taskdb.domain.row import Act, Row
-from taskyard_taskdb.domain.rules.common import asked_to_cancel, both, held_back, in_phases
+from taskyard_taskdb.domain.rules.common import both, cancel_requested, held_back, in_phases
 from taskyard_taskdb.domain.rules.outcome import timeout_error
 from taskyard_taskdb.domain.words import LIVE, PendingReason, Phase, RunState, TimerKind
 
@@ -83,7 +83,7 @@ def set_queue_timer(draft: Draft, event: QueueTimeoutPassed) -> None:
 
 
 def drop(kind: TimerKind) -> Act:
-    """The timer has nothing to say any more."""
+    """The timer no longer applies."""
     return lambda draft, event: draft.emit(ClearTimer(kind))
 
 
@@ -172,7 +172,7 @@ ROWS = (
     ),
     Row(
         "total_timeout_cancelled", (TotalTimeoutPassed,), HELD, Phase.CANCELLED,
-        Word.TASK_CANCELLED, "T", "cancel asked for", both(total_passed, asked_to_cancel), cancel_instead,
+        Word.TASK_CANCELLED, "T", "cancel requested", both(total_passed, cancel_requested), cancel_instead,
     ),
     Row(
         "total_timeout", (TotalTimeoutPassed,), LIVE, Phase.TIMED_OUT,
