@@ -35,7 +35,7 @@ from taskyard_taskdb.storage.tasks import Key, TaskRecord
 TENANT_HEADER = "x-tenant"
 DEFAULT_TENANT = "default"
 PENDING, IN_PROGRESS, COMPLETED, FAILED = "pending", "in_progress", "completed", "failed"
-# What each word sets, and what it stands for in a list.
+# The phase that each word reports, and the word of each phase.
 _REPORTED = {
     PENDING: Phase.PENDING,
     IN_PROGRESS: Phase.RUNNING,
@@ -150,8 +150,8 @@ class GlobalTaskServicer(global_task_service_pb2_grpc.GlobalTaskServiceServicer)
         if rules is None or not rules.definition.HasField("execution"):
             spec.execution.external.SetInParent()
         elif rules.definition.execution.WhichOneof("kind") != "external":
-            told = f"{rules.name} is for tasks that runners execute; create them with CreateTask"
-            raise FieldInvalid.of("task_type", told)
+            message = f"{rules.name} is for tasks that runners execute; create them with CreateTask"
+            raise FieldInvalid.of("task_type", message)
         if rules is None:
             # Kept until it is deleted.
             spec.retention.SetInParent()

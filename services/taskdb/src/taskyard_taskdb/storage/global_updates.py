@@ -2,7 +2,7 @@
 
 The inbox is the queue. A replica applies what it has accepted; what it did not come to before it ended is
 applied by the sweep of the leader. Both lock a task before they take its updates, oldest first, so that the
-updates of one task are applied in the order in which they were accepted, whoever applies them.
+updates of one task are applied in the order in which they were accepted, whichever process applies them.
 """
 
 from __future__ import annotations
