@@ -91,9 +91,9 @@ def message_comments(
 class Document:
     """The OpenAPI document while it is put together."""
 
-    def __init__(self, told: dict[str, str]) -> None:
-        self._told = told
-        self._schemas = Schemas(told)
+    def __init__(self, text: dict[str, str]) -> None:
+        self._comments = text
+        self._schemas = Schemas(text)
 
     def build(self) -> dict[str, Any]:
         paths: dict[str, Any] = {}
@@ -111,7 +111,7 @@ class Document:
             },
             "security": [{"key": []}],
             "tags": [
-                {"name": tag.rpartition(".")[2], "description": self._told.get(tag, "")} for tag in tags
+                {"name": tag.rpartition(".")[2], "description": self._comments.get(tag, "")} for tag in tags
             ],
             "paths": dict(sorted(paths.items())),
             "components": {
@@ -123,14 +123,14 @@ class Document:
     def _operation(self, route: Route, in_path: list[dict[str, Any]]) -> dict[str, Any]:
         rpc = route.rpc
         service = rpc.descriptor.containing_service
-        told = self._told.get(f"{service.full_name}.{rpc.descriptor.name}", "")
+        text = self._comments.get(f"{service.full_name}.{rpc.descriptor.name}", "")
         operation: dict[str, Any] = {
             "operationId": f"{service.name}_{rpc.descriptor.name}",
             "tags": [service.name],
-            "summary": told.partition(".  ")[0].partition(".\n")[0].replace("\n", " ").rstrip("."),
-            "description": told,
+            "summary": text.partition(".  ")[0].partition(".\n")[0].replace("\n", " ").rstrip("."),
+            "description": text,
             "parameters": [*in_path, *self._query(route)],
-            "responses": self._responses(rpc, told),
+            "responses": self._responses(rpc, text),
         }
         if route.body:
             operation["requestBody"] = self._body(route)
@@ -141,9 +141,9 @@ class Document:
             [] if route.body == WHOLE_BODY else list(self._parameters(route, route.rpc.descriptor.input_type))
         )
         if route.rpc.resumable:
-            told = "The id of the last event that was received; the stream goes on after it."
+            text = "The id of the last event that was received; the stream goes on after it."
             found.append(
-                {"name": "Last-Event-ID", "in": "header", "description": told, "schema": {"type": "string"}}
+                {"name": "Last-Event-ID", "in": "header", "description": text, "schema": {"type": "string"}}
             )
         return found
 
@@ -162,8 +162,8 @@ class Document:
                     yield from self._parameters(route, field.message_type, path)
                 continue
             name = ".".join(part.name if route.rpc.flat else part.json_name for part in path)
-            told = self._told.get(field.full_name, "")
-            yield {"name": name, "in": "query", "description": told, "schema": schema}
+            text = self._comments.get(field.full_name, "")
+            yield {"name": name, "in": "query", "description": text, "schema": schema}
 
     def _body(self, route: Route) -> dict[str, Any]:
         message: Any = route.rpc.descriptor.input_type
@@ -174,13 +174,13 @@ class Document:
             schema = self._schemas.of(message.fields_by_name[route.body])
         return {"content": {JSON: {"schema": schema}}, "required": True}
 
-    def _responses(self, rpc: Rpc, told: str) -> dict[str, Any]:
+    def _responses(self, rpc: Rpc, text: str) -> dict[str, Any]:
         schema = self._schemas.reference(rpc.descriptor.output_type)
         content: dict[str, Any] = {JSON: {"schema": schema}}
         if rpc.streams:
             content = {EVENT_STREAM: {"schema": {"type": "string"}}, NDJSON: {"schema": {"type": "string"}}}
         named = {
-            HTTP_STATUS[Code[code]] for code in re.findall(r"\b[A-Z_]+\b", told) if code in Code.__members__
+            HTTP_STATUS[Code[code]] for code in re.findall(r"\b[A-Z_]+\b", text) if code in Code.__members__
         }
         causes = ALWAYS | {
             status: CAUSES[status] for status in sorted(named | {404, 409}) if status in CAUSES

@@ -104,8 +104,8 @@ def _members(schema: dict[str, Any]) -> Iterator[str]:
     needed = schema.get("required", [])
     yield "<table><tr><th>member</th><th>type</th><th></th></tr>"
     for name, member in schema["properties"].items():
-        told = ("Required. " if name in needed else "") + member.get("description", "")
-        yield _row(f"<code>{escape(name)}</code>", _kind(member), _text(told))
+        text = ("Required. " if name in needed else "") + member.get("description", "")
+        yield _row(f"<code>{escape(name)}</code>", _kind(member), _text(text))
     yield "</table>"
 
 

@@ -59,8 +59,8 @@ _PARAMETERS = frozenset({"Timestamp", "Duration", "FieldMask", "BoolValue", "Int
 class Schemas:
     """Schemas that refer to each other; those that were referred to are the document's components."""
 
-    def __init__(self, told: dict[str, str]) -> None:
-        self._told = told
+    def __init__(self, text: dict[str, str]) -> None:
+        self._comments = text
         self._made: dict[str, dict[str, Any]] = {}
         self._names: dict[str, str] = {}
 
@@ -82,8 +82,8 @@ class Schemas:
     def request(self, message: Any, without: Collection[str], *, flat: bool) -> dict[str, Any]:
         """A message in place, without the fields that the path fills."""
         schema: dict[str, Any] = {"type": "object"}
-        if told := self._told.get(message.full_name, ""):
-            schema["description"] = told
+        if text := self._comments.get(message.full_name, ""):
+            schema["description"] = text
         members = [field for field in message.fields if field.name not in without]
         if needed := [
             _json_name(field, flat) for field in members if _behaves(field, field_behavior_pb2.REQUIRED)
@@ -113,8 +113,8 @@ class Schemas:
 
     def _member(self, field: Any) -> dict[str, Any]:
         schema = self.of(field)
-        if told := self._told.get(field.full_name, ""):
-            schema["description"] = told
+        if text := self._comments.get(field.full_name, ""):
+            schema["description"] = text
         if _behaves(field, field_behavior_pb2.OUTPUT_ONLY):
             schema["readOnly"] = True
         return schema

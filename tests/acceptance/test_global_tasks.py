@@ -1,4 +1,4 @@
-"""The commands of the Global tasks DB's document, run as they stand by curl, without a key."""
+"""The commands of the Global tasks DB's document, run verbatim by curl, without a key."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(suite: Suite, port: int, tmp_path: Path) -> Run:
 
 
 @pytest.mark.seed("S3.12-19")
-def test_the_commands_of_the_document_work_as_they_stand(run: Run) -> None:
+def test_the_commands_of_the_document_work_verbatim(run: Run) -> None:
     created = run(CREATE)
     assert list(created) == ["task_id"]
     task_id = created["task_id"]

@@ -1,4 +1,4 @@
-"""A gRPC server that answers every RPC with what it was told to, and keeps what it was asked."""
+"""A gRPC server that gives every RPC a prepared answer, and records what it was asked."""
 
 from __future__ import annotations
 

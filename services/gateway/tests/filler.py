@@ -95,7 +95,7 @@ def _scalar(field: Any) -> Any:
 
 
 def take_apart(route: Route, request: Message) -> tuple[str, bytes | None]:
-    """The path with its query, and the body, that stand for a request; what has no place is cleared in it."""
+    """The path with its query, and the body, of a request; what has no place is cleared in it."""
     segments = list(route.template.segments)
     for variable in route.template.variables:
         pattern = segments[variable.start : variable.end]

@@ -1,4 +1,4 @@
-"""A gateway in front of a server that answers what it is told to."""
+"""A gateway in front of a server with prepared answers."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def test_a_client_that_goes_away_ends_the_rpc_at_once(echo: Echo, gateway: Gatew
         assert echo.ended.wait(5), method
 
 
-def test_a_reader_that_stands_still_costs_a_bounded_amount_and_is_cut_off(
+def test_a_reader_that_reads_nothing_costs_a_bounded_amount_and_is_cut_off(
     echo: Echo, gateway: GatewayService
 ) -> None:
     step = task_service_pb2.WatchTasksResponse(resume_token="t")

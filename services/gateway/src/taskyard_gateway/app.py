@@ -237,9 +237,9 @@ class Gateway:
         if incoming.method == "DELETE":
             return _plain(self._sessions.ended())
         if incoming.method != "POST":
-            told = f"{sessions.PATH} takes POST, DELETE, not {incoming.method}"
+            message = f"{sessions.PATH} takes POST, DELETE, not {incoming.method}"
             allow = {"allow": "POST, DELETE"}
-            raise refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", told, allow)
+            raise refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", message, allow)
         incoming.check_body_type(lenient=False)
         key = sessions.read_key(await self._body(incoming))
         await sessions.check_key(self._upstream, self._by_path[_CHECK_FENCE], incoming, key)
@@ -282,17 +282,17 @@ class Gateway:
     def _nothing_there(self, incoming: Incoming) -> Refusal:
         methods = self._routes.methods(incoming.path)
         if methods:
-            told = f"{incoming.path[:256]} takes {', '.join(methods)}, not {incoming.method}"
+            message = f"{incoming.path[:256]} takes {', '.join(methods)}, not {incoming.method}"
             allow = {"allow": ", ".join(methods)}
-            return refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", told, allow)
-        told = f"there is nothing at {incoming.path[:256]}; {self.help}"
-        return refuse(404, Code.NOT_FOUND, "NOT_FOUND", told)
+            return refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", message, allow)
+        message = f"there is nothing at {incoming.path[:256]}; {self.help}"
+        return refuse(404, Code.NOT_FOUND, "NOT_FOUND", message)
 
 
 def _overloaded(what: str, limit: int) -> Refusal:
     _REFUSED.add(1, {"reason": what})
-    told = f"the gateway has {limit} {what} already; repeat it a moment later"
-    return refuse(503, Code.UNAVAILABLE, "OVERLOADED", told, {"retry-after": "1"})
+    message = f"the gateway has {limit} {what} already; repeat it a moment later"
+    return refuse(503, Code.UNAVAILABLE, "OVERLOADED", message, {"retry-after": "1"})
 
 
 def _plain(response: Response) -> Response:

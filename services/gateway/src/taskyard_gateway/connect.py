@@ -20,11 +20,11 @@ _VERSION = "1"
 def check(incoming: Incoming, rpc: Rpc, limit: float) -> float:
     """The seconds that the call may take. Raises Refusal for what is no unary call."""
     if incoming.method != "POST":
-        told = f"{rpc.path} takes POST, not {incoming.method}"
-        raise refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", told, {"allow": "POST"})
+        message = f"{rpc.path} takes POST, not {incoming.method}"
+        raise refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", message, {"allow": "POST"})
     if rpc.streams:
-        told = f"{rpc.path} streams; GET the path of its http rule, which /docs names"
-        raise refuse(415, Code.UNIMPLEMENTED, "UNIMPLEMENTED", told, CLOSE)
+        message = f"{rpc.path} streams; GET the path of its http rule, which /docs names"
+        raise refuse(415, Code.UNIMPLEMENTED, "UNIMPLEMENTED", message, CLOSE)
     if incoming.query:
         raise FieldInvalid.of("query", "a call by /package.Service/Method has none; members go into the body")
     version = incoming.header(b"connect-protocol-version")

@@ -68,8 +68,8 @@ class Incoming:
             async with asyncio.timeout(seconds):
                 return await self._read(limit)
         except TimeoutError:
-            told = f"the body did not arrive within {format_duration(timedelta(seconds=seconds))}"
-            raise refuse(408, Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", told, CLOSE) from None
+            message = f"the body did not arrive within {format_duration(timedelta(seconds=seconds))}"
+            raise refuse(408, Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", message, CLOSE) from None
 
     async def _read(self, limit: int) -> bytes:
         parts: list[bytes] = []
@@ -116,10 +116,10 @@ def _checked(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]
 
 
 def _too_large(limit: int) -> Refusal:
-    told = f"the body is larger than {limit} bytes"
-    return refuse(413, Code.INVALID_ARGUMENT, "TOO_LARGE", told, CLOSE)
+    message = f"the body is larger than {limit} bytes"
+    return refuse(413, Code.INVALID_ARGUMENT, "TOO_LARGE", message, CLOSE)
 
 
 def _unsupported(header: str, value: str, remedy: str) -> Refusal:
-    told = f"{header} {value[:64]!r} is not supported; {remedy}"
-    return refuse(415, Code.INVALID_ARGUMENT, "FIELD_INVALID", told, CLOSE)
+    message = f"{header} {value[:64]!r} is not supported; {remedy}"
+    return refuse(415, Code.INVALID_ARGUMENT, "FIELD_INVALID", message, CLOSE)

@@ -63,9 +63,11 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             # What uvicorn uses of a transport.
             self.transport = cast(asyncio.Transport, _Joining(transport, self.loop))
             if len(self.connections) > limits.connections:
-                told = f"the gateway has {limits.connections} connections already; repeat it a moment later"
+                message = (
+                    f"the gateway has {limits.connections} connections already; repeat it a moment later"
+                )
                 headers = {"retry-after": "1"}
-                self._end(refuse(503, Code.UNAVAILABLE, "OVERLOADED", told, headers), "connections")
+                self._end(refuse(503, Code.UNAVAILABLE, "OVERLOADED", message, headers), "connections")
                 return
             self._expect_headers()
 
@@ -115,8 +117,8 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def send_400_response(self, msg: str) -> None:
             """The parser's verdict, in the form of every other error."""
-            told = "this is not HTTP/1.1: a malformed request line, header or chunk"
-            self._end(refuse(400, Code.INVALID_ARGUMENT, "FIELD_INVALID", told), "malformed")
+            message = "this is not HTTP/1.1: a malformed request line, header or chunk"
+            self._end(refuse(400, Code.INVALID_ARGUMENT, "FIELD_INVALID", message), "malformed")
 
         def _count(self, size: int) -> None:
             self._counted += size
@@ -125,8 +127,8 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def _end_too_large(self) -> None:
             if not self.transport.is_closing():
-                told = f"request line and headers have more than {limits.header_bytes} bytes"
-                self._end(refuse(431, Code.INVALID_ARGUMENT, "TOO_LARGE", told), "headers")
+                message = f"request line and headers have more than {limits.header_bytes} bytes"
+                self._end(refuse(431, Code.INVALID_ARGUMENT, "TOO_LARGE", message), "headers")
 
         def _expect_headers(self) -> None:
             self._cancel_timer()
@@ -134,8 +136,8 @@ def bound_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def _give_up(self) -> None:
             if not self.transport.is_closing():
-                told = f"the headers did not arrive within {limits.header_seconds:g} s"
-                self._end(refuse(408, Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", told), "slow_headers")
+                message = f"the headers did not arrive within {limits.header_seconds:g} s"
+                self._end(refuse(408, Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", message), "slow_headers")
 
         def _cancel_timer(self) -> None:
             if self._timer is not None:
@@ -295,7 +297,7 @@ def _bind(listen: str, reuse_port: bool) -> socket.socket:
             bound.close()
             raise
     except OSError as error:
-        told = f"cannot listen on {listen}: {error.strerror}; stop what uses it or set another --listen"
-        raise StartupError(told) from None
+        message = f"cannot listen on {listen}: {error.strerror}; stop what uses it or set another --listen"
+        raise StartupError(message) from None
     bound.setblocking(False)
     return bound

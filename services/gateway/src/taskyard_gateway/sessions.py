@@ -50,15 +50,15 @@ class Sessions:
     def key_of(self, incoming: Incoming) -> str:
         """The API key of the session that a request belongs to; empty if it has none. Raises Refusal.
 
-        A cookie is sent by the browser whoever caused the request: what changes something has to come from
+        The browser sends a cookie whichever page caused the request: what changes something has to come from
         this very origin. The cookie is SameSite=Strict as well, which subdomains do not count against.
         """
         value = _cookie(incoming.header(b"cookie"))
         if self._seal is None or not value:
             return ""
         if incoming.method not in _SAFE and not _is_same_origin(incoming):
-            told = "a session is used from its own origin only; send the key in the authorization header"
-            raise refuse(403, Code.PERMISSION_DENIED, "PERMISSION_DENIED", told)
+            message = "a session is used from its own origin only; send the key in the authorization header"
+            raise refuse(403, Code.PERMISSION_DENIED, "PERMISSION_DENIED", message)
         return self._open(self._seal, value)
 
     def _open(self, seal: AESGCM, value: str) -> str:

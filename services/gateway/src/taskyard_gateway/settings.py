@@ -125,7 +125,7 @@ class GatewaySettings(ListenSettings, TelemetrySettings):
         if address.startswith("unix:") or not address.rpartition(":")[2].isdigit():
             yield Problem("keyless_listen", address, "must be host:port, like 127.0.0.1:5000")
         elif not is_local(address):
-            # No setting allows this: whoever reaches the address acts for the tenant.
+            # No setting allows this: every caller that reaches the address acts for the tenant.
             yield Problem("keyless_listen", address, "must be a loopback address; callers need no key there")
 
     def target(self, name: str) -> str:

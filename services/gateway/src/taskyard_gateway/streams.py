@@ -100,8 +100,8 @@ class EventStream:
     async def begin(self) -> None:
         """Returns when the stream goes on; raises Refusal if it ends with an error at once.
 
-        A browser's EventSource never comes back after a status other than 200. What passes is told to it
-        as an event, so that it tries again.
+        A browser's EventSource never comes back after a status other than 200. A passing error is
+        an event, so that it tries again.
         """
         await asyncio.wait({self._reading}, timeout=_EARLY_SECONDS)
         if self._reading.done() and isinstance(error := self._reading.exception(), grpc.aio.AioRpcError):

@@ -36,7 +36,7 @@ from taskyard_taskdb.storage.report.global_updates import Respec, Update, Update
 TENANT_HEADER = "x-tenant"
 DEFAULT_TENANT = "default"
 PENDING, IN_PROGRESS, COMPLETED, FAILED = "pending", "in_progress", "completed", "failed"
-# What each word sets, and what it stands for in a list.
+# The phase that each word reports, and the word of each phase.
 _REPORTED = {
     PENDING: Phase.PENDING,
     IN_PROGRESS: Phase.RUNNING,
@@ -159,8 +159,8 @@ class GlobalTaskHandler:
         if rules is None or not rules.definition.HasField("execution"):
             spec.execution.external.SetInParent()
         elif rules.definition.execution.WhichOneof("kind") != "external":
-            told = f"{rules.name} is for tasks that runners execute; create them with CreateTask"
-            raise FieldInvalid.of("task_type", told)
+            message = f"{rules.name} is for tasks that runners execute; create them with CreateTask"
+            raise FieldInvalid.of("task_type", message)
         if rules is None:
             # Kept until it is deleted.
             spec.retention.SetInParent()

@@ -24,8 +24,8 @@ def reports(*phases: Phase | None) -> Guard:
 def informs(draft: Draft, event: ExternalReported) -> bool:
     """Whether a report that leaves the phase unchanged has content."""
     same = event.phase is None or event.phase is draft.task.phase
-    told = event.details is not None or event.progress is not None
-    return draft.task.external and same and told
+    informed = event.details is not None or event.progress is not None
+    return draft.task.external and same and informed
 
 
 def repeats(draft: Draft, event: ExternalReported) -> bool:
