@@ -111,7 +111,7 @@ class Guard:
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
         """The wrapped handler; a method without an entry in the policy table is denied."""
         policy = self._policies.get(method, Policy(frozenset()))
-        decode = decoder(_deserializer(handler), method, validated=policy.validate)
+        decode = decoder(_deserializer(handler), method, policy)
         serialize = _serializer(handler)
         behavior = _behavior(handler, method)
         enter = self._authorizer(method, policy)

@@ -176,7 +176,9 @@ class TaskDb:
         server.on_drain(queue_watch.close)
         servicer = compose(
             lease_service_pb2_grpc.LeaseServiceServicer,
-            ClaimHandler(self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub),
+            ClaimHandler(
+                self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub, self.reports
+            ),
             RunReportHandler(self.reports),
             RenewHandler(self.pool, self.bus, self.hub),
             queue_watch,

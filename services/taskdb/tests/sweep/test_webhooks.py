@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.struct_pb2 import Struct
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, run_taskdb
 from services.taskdb.tests.sweep.receiver import Receiver, receiving
@@ -263,3 +264,23 @@ async def test_a_call_is_given_up_after_its_maximum_age_or_a_410_response(
     }
     errors = {event.details["error"] for event in events}
     assert errors == {"the receiver answered 410 Gone", "the receiver answered 500"}
+
+
+async def test_a_webhook_that_cannot_be_rendered_delays_no_other_and_is_recorded(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
+) -> None:
+    annotations = Struct()
+    annotations.update({"a": float("nan")})
+    spec = task_pb2.TaskSpec()
+    spec.not_before.seconds = 253_402_300_800
+    for column, value in (("annotations", annotations), ("spec", spec)):
+        bad = await caller.create(callback=task_pb2.Callback(url=receiver.url("/bad")))
+        sql = f"UPDATE tasks SET {column} = %s WHERE task_id = %s"
+        await quiet.execute(sql, value.SerializeToString(), bad.metadata.id)
+        await quiet.succeed(bad.name)
+    good = await ended(quiet, caller, receiver.url("/good"))
+    await sender.deliver_due(leadership)
+    assert [request.task["name"] for request in receiver.requests] == [good]
+    errors = await quiet.rows("SELECT attempt, last_error FROM webhooks ORDER BY id")
+    assert [attempt for attempt, _ in errors] == [1, 1]
+    assert all("cannot be shown as JSON" in error for _, error in errors)
