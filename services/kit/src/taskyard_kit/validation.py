@@ -34,7 +34,7 @@ def validate(message: Message) -> None:
 
 
 def decoder(decode: Callable[[bytes], Message], type_name: str, policy: Policy) -> Callable[[bytes], Message]:
-    """A deserializer that also checks and validates as the policy asks; undecodable bytes are FIELD_INVALID."""
+    """A deserializer that also checks and validates as the policy asks; other bytes are FIELD_INVALID."""
     apart_from = policy.items
 
     def decode_request(data: bytes) -> Message:

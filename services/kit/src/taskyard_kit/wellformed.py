@@ -1,8 +1,8 @@
 """Rejects values that decode but that no later step can process, before a handler gets the request.
 
 NaN and infinity are not JSON, PostgreSQL stores no NUL in a text, and Timestamps and Durations outside of
-protobuf's range have neither a JSON form nor a value in PostgreSQL. The check is derived from the descriptors, so
-it covers every field of every request, also fields that are added later.
+protobuf's range have neither a JSON form nor a value in PostgreSQL. The check is derived from the
+descriptors, so it covers every field of every request, also fields that are added later.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _BILLION = 1_000_000_000
 _MAX_VIOLATIONS = 10
 _SHOWN_KEY = 64
 
-# A value that is rejected leaves one of these traces in the encoded message: a NUL; four bytes of a varint that
-# continues, as in seconds or nanos that are out of range; the exponent of NaN and infinity. Most requests have no
-# trace and are not walked. Larger requests are walked at once: a walk skips the bytes that make them large.
+# A value that is rejected leaves one of these traces in the encoded message: a NUL; four bytes of a varint
+# that continues, as in seconds or nanos that are out of range; the exponent of NaN and infinity. Most requests
+# have no trace and are not walked. Larger ones are walked at once: a walk skips the bytes that make them large.
 _TRACE = re.compile(rb"[\x00\x80-\xff](?:(?<=\x00)|[\x80-\xff]{3}|[\x7f\xff])")
 _SCANNED_BYTES = 64 * 1024
 
@@ -36,7 +36,7 @@ _Check = Callable[[Any, str, _Violations], None]
 
 
 def check(message: Message, encoded: bytes | None = None, *, apart_from: str = "") -> None:
-    """Raises FieldInvalid that names the fields with such values; `encoded` is the message on the wire, if at hand.
+    """Raises FieldInvalid that names the fields with such values; `encoded` is the message on the wire.
 
     The field `apart_from` is left out: its handler checks each item, to reject one without the others.
     """

@@ -1,4 +1,4 @@
-"""Values that decode but that no later step can process: rejected in front, and harmless in rows that have them."""
+"""Values that no later step can process: rejected in front, and harmless in rows that have them."""
 
 from __future__ import annotations
 
