@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd webhooks blocking
+.PHONY: help setup up demo test executors flood verify volume bench fix generate image lock order longlog crowd webhooks blocking fuzz
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,3 +74,6 @@ image: setup ## accept the protos as they are as the baseline for breaking chang
 
 lock: setup ## resolve requirements.lock anew after a change of requirements (LOCK_ARGS=--upgrade for newest)
 	@.venv/bin/python tools/lock.py $(LOCK_ARGS)
+
+fuzz: setup ## 100,000 random calls of every public unary RPC (TASKYARD_FUZZ_SEED=... repeats a run)
+	@TASKYARD_FUZZ_CALLS=100000 .venv/bin/python -m pytest -q -s services/taskdb/tests/rpc/test_fuzz.py -k fresh
