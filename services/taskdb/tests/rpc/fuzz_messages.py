@@ -96,7 +96,7 @@ class Fuzzer:
             if part.DESCRIPTOR.fields:
                 self._set(part, self.rng.choice(part.DESCRIPTOR.fields), 0.3, depth)
 
-    def _set(self, message: Any, field: Field, share: float, depth: int) -> None:
+    def _set(self, message: Any, field: Any, share: float, depth: int) -> None:
         message.ClearField(field.name)
         value = getattr(message, field.name)
         entry = field.message_type
@@ -115,7 +115,7 @@ class Fuzzer:
             value.SetInParent()
             self._fill_inner(value, share, depth)
 
-    def _set_entries(self, entries: Any, key: Field, value: Field, depth: int, count: int) -> None:
+    def _set_entries(self, entries: Any, key: Any, value: Any, depth: int, count: int) -> None:
         for _ in range(count):
             if value.message_type is None:
                 entries[self._scalar(key)] = self._scalar(value)
@@ -130,7 +130,7 @@ class Fuzzer:
         else:
             self.fill(message, share, depth + 1)
 
-    def _scalar(self, field: Field) -> Any:
+    def _scalar(self, field: Any) -> Any:
         rng = self.rng
         if field.type == Field.TYPE_STRING:
             return rng.choice(self._texts if rng.random() < 0.5 else _TEXTS)
@@ -145,7 +145,7 @@ class Fuzzer:
         return rng.choice([number for number in _INTEGERS if _fits(field, number)])
 
 
-def _fits(field: Field, number: int) -> bool:
+def _fits(field: Any, number: int) -> bool:
     bits = 32 if field.cpp_type in (Field.CPPTYPE_INT32, Field.CPPTYPE_UINT32) else 64
     if field.cpp_type in (Field.CPPTYPE_UINT32, Field.CPPTYPE_UINT64):
         return 0 <= number < 2**bits

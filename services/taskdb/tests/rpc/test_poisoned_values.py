@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task
 from services.taskdb.tests.yard import Yard
 from taskyard import errors
+from taskyard.status import translated
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2, task_type_service_pb2, tenant_service_pb2
 
 NAME = "tenants/default/tasks/t"
@@ -176,3 +177,25 @@ async def test_a_stored_spec_that_cannot_be_read_fails_alone_in_its_claim(
 
 async def _store(taskdb: RunningTaskDb, name: str, spec: bytes) -> None:
     await taskdb.execute("UPDATE tasks SET spec = %s WHERE task_id = %s", spec, name.rsplit("/", 1)[1])
+
+
+@pytest.mark.parametrize(
+    "raw", [b'{"a":NaN}', b"[Infinity]", '{"a":1}'.encode("utf-16"), b'\xef\xbb\xbf{"a":1}']
+)
+async def test_raw_payloads_that_only_python_reads_as_json_are_refused(tenant: Caller, raw: bytes) -> None:
+    with pytest.raises(errors.FieldInvalid, match=r"payload\.raw"):
+        await tenant.create(payload=common_pb2.Payload(raw=raw))
+
+
+async def test_only_a_traceparent_of_the_w3c_form_is_stored(tenant: Caller) -> None:
+    good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for given, stored in (("x" * 2000, ""), (good, good), (good.upper(), ""), (good + "-", "")):
+        metadata = (("traceparent", given),)
+        task = (await tenant.tasks.CreateTask(new_task(), metadata=metadata)).task
+        assert task.metadata.traceparent == stored
+
+
+async def test_bytes_that_are_no_message_are_refused_with_a_reason(tenant: Caller) -> None:
+    call: Any = tenant.channel.unary_unary("/taskyard.v1.TaskService/GetTask")
+    with pytest.raises(errors.FieldInvalid, match="are not a message"), translated():
+        await call(b"\xff\xff\xff", metadata=tenant._metadata)
