@@ -147,6 +147,6 @@ class Fuzzer:
 
 def _fits(field: Any, number: int) -> bool:
     bits = 32 if field.cpp_type in (Field.CPPTYPE_INT32, Field.CPPTYPE_UINT32) else 64
-    if field.cpp_type in (Field.CPPTYPE_UINT32, Field.CPPTYPE_UINT64):
-        return 0 <= number < 2**bits
-    return -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
+    unsigned = field.cpp_type in (Field.CPPTYPE_UINT32, Field.CPPTYPE_UINT64)
+    least: int = 0 if unsigned else -(2 ** (bits - 1))
+    return least <= number < least + 2**bits
