@@ -146,7 +146,7 @@ class Fuzzer:
 
 
 def _fits(field: Any, number: int) -> bool:
-    bits = 32 if field.cpp_type in (Field.CPPTYPE_INT32, Field.CPPTYPE_UINT32) else 64
+    bits: int = 32 if field.cpp_type in (Field.CPPTYPE_INT32, Field.CPPTYPE_UINT32) else 64
     unsigned = field.cpp_type in (Field.CPPTYPE_UINT32, Field.CPPTYPE_UINT64)
-    least: int = 0 if unsigned else -(2 ** (bits - 1))
-    return least <= number < least + 2**bits
+    least: int = 0 if unsigned else -(1 << (bits - 1))
+    return number in range(least, least + (1 << bits))
