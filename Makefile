@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,7 +58,7 @@ webhooks: setup ## a webhook receiver is down for a minute (OUTAGE=...); all of 
 blocking: setup ## 100 functions that block for 30 s, each in a host of its own, delay no heartbeat
 	@TASKYARD_BLOCKING=100 TASKYARD_BEATS=60 .venv/bin/python -m pytest -q services/runner/tests/test_function_hosts.py -k blocking_functions
 
-fuzz: setup ## generated requests against the gateway: no server error, nothing undocumented (FUZZ_ARGS=--examples 200)
+httpfuzz: setup ## generated requests against the gateway: no server error, nothing undocumented (FUZZ_ARGS=--examples 200)
 	@.venv/bin/python -m tests.fuzz.http $(FUZZ_ARGS)
 
 fix: setup ## format Python and protos, and repair what the linter can
@@ -78,3 +78,6 @@ image: setup ## accept the protos as they are as the baseline for breaking chang
 
 lock: setup ## resolve requirements.lock anew after a change of requirements (LOCK_ARGS=--upgrade for newest)
 	@.venv/bin/python tools/lock.py $(LOCK_ARGS)
+
+fuzz: setup ## 100,000 random calls of every public unary RPC (TASKYARD_FUZZ_SEED=... repeats a run)
+	@TASKYARD_FUZZ_CALLS=100000 .venv/bin/python -m pytest -q -s services/taskdb/tests/rpc/test_fuzz.py -k fresh

@@ -70,6 +70,10 @@ class Policy:
     open: bool = False
     # False for internal RPCs whose caller has already validated the request.
     validate: bool = True
+    # False for RPCs that carry only what another service has checked, or text as a task has written it.
+    wellformed: bool = True
+    # A repeated field whose items the handler checks, each with its own result.
+    items: str = ""
     # A long-polling unary call has no server-side deadline; streams never have one.
     waits: bool = False
     deadline: timedelta | None = None
@@ -84,11 +88,21 @@ def allow(
     *kinds: Kind,
     scope: str = "",
     validate: bool = True,
+    wellformed: bool = True,
+    items: str = "",
     waits: bool = False,
     deadline: timedelta | None = None,
 ) -> Policy:
     """The policy that allows these kinds of principal."""
-    return Policy(frozenset(kinds), scope, validate=validate, waits=waits, deadline=deadline)
+    return Policy(
+        frozenset(kinds),
+        scope,
+        validate=validate,
+        wellformed=wellformed,
+        items=items,
+        waits=waits,
+        deadline=deadline,
+    )
 
 
 ANY_KEY = Policy(frozenset(Kind))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -43,6 +44,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 Behavior = Callable[[Any, Context], Awaitable[Any]]
 
 log = get_log(__name__)
+
+# The form of W3C Trace Context, version 00. Anything else is ignored, as that specification asks.
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(slots=True)
@@ -111,7 +115,7 @@ class Guard:
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
         """The wrapped handler; a method without an entry in the policy table is denied."""
         policy = self._policies.get(method, Policy(frozenset()))
-        decode = decoder(_deserializer(handler), method, validated=policy.validate)
+        decode = decoder(_deserializer(handler), method, policy)
         serialize = _serializer(handler)
         behavior = _behavior(handler, method)
         enter = self._authorizer(method, policy)
@@ -308,6 +312,8 @@ def _with_telemetry(method: str, inner: Behavior) -> Behavior:
 
     async def call(incoming: Any, context: Context) -> Any:
         traceparent = _header(context, tracing.TRACEPARENT) or ""
+        if traceparent and _TRACEPARENT.fullmatch(traceparent) is None:
+            traceparent = ""
         if tracing.enabled() or duration.active:
             return await observed(traceparent, incoming, context)
         if traceparent:

@@ -10,7 +10,9 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
-from taskyard.errors import FieldInvalid, FieldViolation, InvalidArgument
+from taskyard.errors import FieldInvalid, FieldViolation
+from taskyard_kit import wellformed
+from taskyard_kit.auth import Policy
 
 # One validator per process: it compiles the rules of a message type once (up to 20 ms) and then takes about
 # 10 µs per message. It holds the GIL, so a thread for large batches would not free the event loop.
@@ -31,17 +33,19 @@ def validate(message: Message) -> None:
         raise FieldInvalid(tuple(_violation(item) for item in found))
 
 
-def decoder(
-    decode: Callable[[bytes], Message], type_name: str, *, validated: bool
-) -> Callable[[bytes], Message]:
-    """A deserializer that also validates; undecodable bytes are INVALID_ARGUMENT."""
+def decoder(decode: Callable[[bytes], Message], type_name: str, policy: Policy) -> Callable[[bytes], Message]:
+    """A deserializer that also checks and validates as the policy asks; other bytes are FIELD_INVALID."""
+    apart_from = policy.items
 
     def decode_request(data: bytes) -> Message:
         try:
             message = decode(data)
         except DecodeError:
-            raise InvalidArgument.of("", f"{len(data)} bytes are not a message of type {type_name}") from None
-        if validated:
+            problem = f"{len(data)} bytes are not a message of type {type_name}; encode it with its proto"
+            raise FieldInvalid.of("", problem, "decode") from None
+        if policy.wellformed:
+            wellformed.check(message, data, apart_from=apart_from)
+        if policy.validate:
             validate(message)
         return message
 

@@ -15,7 +15,9 @@ _WRITE = allow(*_USERS, scope=WRITE)
 _ADMIN = allow(Kind.ADMIN)
 _INTERNAL = allow(Kind.SCHEDULER)
 # The scheduler has validated the messages of runners; these handlers check what its own defects could break.
-_INTERNAL_HOT = allow(Kind.SCHEDULER, validate=False)
+_INTERNAL_HOT = allow(Kind.SCHEDULER, validate=False, wellformed=False)
+# Lines of a log are stored as the task has written them.
+_INTERNAL_LOGS = allow(Kind.SCHEDULER, wellformed=False)
 # The handler validates the request itself: in slices, per item, or with its own error reasons.
 _OWN_VALIDATION = allow(*_USERS, scope=WRITE, validate=False)
 _BATCH = allow(*_USERS, scope=WRITE, validate=False, deadline=timedelta(minutes=2))
@@ -30,7 +32,9 @@ POLICIES: Mapping[str, Policy] = {
         "taskyard.v1.TaskService",
         {
             "CreateTask": _OWN_VALIDATION,
-            "BatchCreateTasks": _BATCH,
+            "BatchCreateTasks": allow(
+                *_USERS, scope=WRITE, validate=False, items="requests", deadline=timedelta(minutes=2)
+            ),
             # The scheduler reads tasks to explain them.
             "GetTask": allow(*_USERS, Kind.SCHEDULER),
             "BatchGetTasks": allow(*_USERS, validate=False),
@@ -109,11 +113,11 @@ POLICIES: Mapping[str, Policy] = {
             "ClaimForRunners": _INTERNAL_HOT,
             "RenewLeases": _INTERNAL_HOT,
             "ReportRuns": _INTERNAL_HOT,
-            "AppendLogs": _INTERNAL,
+            "AppendLogs": _INTERNAL_LOGS,
             "WriteCheckpoint": _INTERNAL,
             "ReadLeasedCheckpoint": _INTERNAL,
             # Each child is validated as a create is.
-            "CreateChildTasks": _INTERNAL_HOT,
+            "CreateChildTasks": allow(Kind.SCHEDULER, validate=False),
             "WatchQueue": _INTERNAL,
             "ReadExplainFacts": _INTERNAL,
         },

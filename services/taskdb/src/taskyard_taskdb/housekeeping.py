@@ -12,6 +12,7 @@ from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.metrics import HousekeepingMetrics
 from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.storage.claim.bounds import Bounds
+from taskyard_taskdb.storage.housekeeping import loop_failures
 from taskyard_taskdb.storage.notify.bus import Bus
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.notify.replicas import Bridge
@@ -41,7 +42,7 @@ from taskyard_taskdb.sweep.small_sweeps import (
     StatsSweep,
     UsageSweep,
 )
-from taskyard_taskdb.sweep.sweeper import Sweeper, repeat
+from taskyard_taskdb.sweep.sweeper import Sweeper, keep_running, repeat
 from taskyard_taskdb.sweep.timers import TimerSweep
 from taskyard_taskdb.sweep.webhook_sender import WebhookSender
 
@@ -128,21 +129,27 @@ class Housekeeping:
 
     def start(self) -> None:
         """Start the background tasks in the running event loop."""
-        work = [
-            self._bridge.send(),
-            self._bridge.receive(),
-            repeat(self.repair_bounds, BOUNDS_SECONDS),
-            repeat(self.write_usage, USAGE_SECONDS),
-        ]
+        loops: dict[str, Callable[[], Awaitable[object]]] = {
+            "send-notices": self._bridge.send,
+            "receive-notices": self._bridge.receive,
+            "bounds": lambda: repeat(self.repair_bounds, BOUNDS_SECONDS),
+            "usage": lambda: repeat(self.write_usage, USAGE_SECONDS),
+        }
         if self._leads:
-            work += [
-                self.leadership.run(),
-                self.sweeper.run(),
-                self.job_sweeper.run(),
-                self._webhooks.run(self.leadership),
-                repeat(self.measure, MEASURE_SECONDS),
-            ]
-        self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
+            loops |= {
+                "leadership": self.leadership.run,
+                "sweeps": self.sweeper.run,
+                "jobs": self.job_sweeper.run,
+                "webhooks": lambda: self._webhooks.run(self.leadership),
+                "measure": lambda: repeat(self.measure, MEASURE_SECONDS),
+            }
+        self._tasks = [
+            asyncio.create_task(keep_running(name, loop, self._record_failure))
+            for name, loop in loops.items()
+        ]
+
+    async def _record_failure(self, loop: str, error: str) -> None:
+        await self._pool.run(lambda tx: loop_failures.record(tx, loop, error))
 
     async def stop(self) -> None:
         """Stop the background tasks and release the leadership."""

@@ -15,17 +15,39 @@ KINDS = {
 }
 
 
+_REMEMBERED = 10_000
+
+
 class StoredKeyVerifier:
-    """The KeyVerifier of taskdb; the server caches its results for a few seconds."""
+    """The KeyVerifier of taskdb; the server caches its results for a few seconds.
+
+    Under load all connections for work are in use. Schedulers and runners must renew leases meanwhile, so
+    their keys are read again through the reserve that heartbeats have.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._internal: dict[str, api_keys.StoredKey] = {}
 
     async def verify(self, key: ApiKey) -> Principal | None:
         """Return the principal of a valid key, None for any other."""
+        found = await self._find(key)
+        if found is None or not key.matches(found.secret_hash):
+            return None
+        if found.kind in (api_keys.SCHEDULER, api_keys.RUNNER) and (
+            key.id in self._internal or len(self._internal) < _REMEMBERED
+        ):
+            self._internal[key.id] = found
+        return principal_of(found)
+
+    async def _find(self, key: ApiKey) -> api_keys.StoredKey | None:
+        """The stored key. Keys of schedulers and runners that were valid before use the reserve."""
+        before = self._internal.get(key.id)
+        if before is not None and key.matches(before.secret_hash):
+            async with self._pool.single(reserve=True) as tx:
+                return await api_keys.find_key(tx, key.id)
         async with self._pool.reading() as tx:
-            found = await api_keys.find_key(tx, key.id)
-        return principal_of(found) if found is not None and key.matches(found.secret_hash) else None
+            return await api_keys.find_key(tx, key.id)
 
 
 def principal_of(key: api_keys.StoredKey) -> Principal:

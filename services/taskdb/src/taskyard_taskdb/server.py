@@ -19,6 +19,7 @@ from taskyard_kit.serve import Server
 from taskyard_kit.shutdown import end_tasks
 from taskyard_kit.startup import StartupError
 from taskyard_taskdb.access_policy import POLICIES
+from taskyard_taskdb.domain import token_seal
 from taskyard_taskdb.housekeeping import Housekeeping
 from taskyard_taskdb.key_verifier import StoredKeyVerifier
 from taskyard_taskdb.metrics import HousekeepingMetrics
@@ -63,6 +64,7 @@ from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.create.creator import TaskCreator
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
+from taskyard_taskdb.storage.housekeeping import token_key
 from taskyard_taskdb.storage.notify.bus import Bus, invalidation
 from taskyard_taskdb.storage.notify.notice import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
@@ -107,6 +109,7 @@ class TaskDb:
         except migrate.SchemaError as error:
             raise StartupError(str(error)) from None
         await self.pool.open()
+        token_seal.use_key(await self.pool.run(token_key.read))
         self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._close_streams)
@@ -190,7 +193,9 @@ class TaskDb:
         server.on_drain(queue_watch.close)
         servicer = compose(
             lease_service_pb2_grpc.LeaseServiceServicer,
-            ClaimHandler(self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub),
+            ClaimHandler(
+                self.pool, Claimer(self.pool, self.bus, self.bounds), self.types, self.hub, self.reports
+            ),
             RunReportHandler(self.reports),
             RenewHandler(self.pool, self.bus, self.hub),
             queue_watch,

@@ -31,3 +31,10 @@ def test_queue_waits_behind_at_most_a_hundred() -> None:
         admit(Admission.QUEUE, "acme", "lane", "t0", [*full, "one-more"])
     with pytest.raises(SlotQueueFull):
         admit(Admission.QUEUE, "acme", "lane", None, full)
+
+
+def test_a_full_slot_names_when_to_retry() -> None:
+    live = [str(n) for n in range(MAX_WAITING + 1)]
+    with pytest.raises(SlotQueueFull) as caught:
+        admit(Admission.QUEUE, "t", "s", live[0], live)
+    assert caught.value.retryable

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskyard.errors import FilterInvalid
+from taskyard_taskdb.domain import filter_token
 from taskyard_taskdb.domain.filter import And, Comparison, Filter, Has, Not, Or, parse
 from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS, TASK_FIELDS
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, Phase
@@ -195,3 +196,9 @@ def test_audit_events_have_fields_of_their_own() -> None:
         parse("status.phase = RUNNING", AUDIT_FIELDS)
     with pytest.raises(FilterInvalid):
         parse("metadata.labels.team = a", AUDIT_FIELDS)
+
+
+def test_an_unknown_escape_is_refused() -> None:
+    with pytest.raises(FilterInvalid, match=r"position 14: .*\\q"):
+        filter_token.tokenize(r"labels.a = 'x\q'")
+    assert filter_token.tokenize(r"labels.a = 'x\'\\\"'")[2].text == "x'\\\""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.struct_pb2 import Struct
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, run_taskdb
 from services.taskdb.tests.sweep.receiver import Receiver, receiving
@@ -24,6 +25,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc.webhooks import webhook_request
+from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
@@ -263,3 +265,45 @@ async def test_a_call_is_given_up_after_its_maximum_age_or_a_410_response(
     }
     errors = {event.details["error"] for event in events}
     assert errors == {"the receiver answered 410 Gone", "the receiver answered 500"}
+
+
+async def test_a_webhook_that_cannot_be_rendered_delays_no_other_and_is_recorded(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
+) -> None:
+    annotations = Struct()
+    annotations.update({"a": float("nan")})
+    spec = task_pb2.TaskSpec()
+    spec.not_before.seconds = 253_402_300_800
+    for column, value in (("annotations", annotations), ("spec", spec)):
+        bad = await caller.create(callback=task_pb2.Callback(url=receiver.url("/bad")))
+        sql = f"UPDATE tasks SET {column} = %s WHERE task_id = %s"
+        await quiet.execute(sql, value.SerializeToString(), bad.metadata.id)
+        await quiet.succeed(bad.name)
+    good = await ended(quiet, caller, receiver.url("/good"))
+    await sender.deliver_due(leadership)
+    assert [request.task["name"] for request in receiver.requests] == [good]
+    errors = await quiet.rows("SELECT attempt, last_error FROM webhooks ORDER BY id")
+    assert [attempt for attempt, _ in errors] == [1, 1]
+    assert all("cannot be shown as JSON" in error for _, error in errors)
+
+
+async def test_a_loop_that_fails_is_restarted_logged_and_a_finding_of_the_doctor(
+    database_url: str, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    async for running in run_taskdb(database_url, webhook_networks="127.0.0.0/8"):
+        caller, admin = await running.caller(), await running.caller(api_keys.ADMIN)
+        await running.execute("ALTER TABLE webhooks RENAME TO away")
+        async with asyncio.timeout(20):
+            while not any("the loop webhooks failed" in record.message for record in caplog.records):
+                # A commit makes the loop read its table.
+                await caller.create()
+        await running.execute("ALTER TABLE away RENAME TO webhooks")
+        name = await ended(running, caller, receiver.url())
+        async with asyncio.timeout(20):
+            while not receiver.requests:
+                await caller.create()
+        assert receiver.requests[0].task["name"] == name
+        found = await admin.admin.RunDoctor(admin_service_pb2.RunDoctorRequest(checks=["loops"]))
+        assert not found.healthy and list(found.findings[0].examples) == ["webhooks"]
+        repair = admin_service_pb2.RunDoctorRequest(checks=["loops"], repair=True)
+        assert (await admin.admin.RunDoctor(repair)).healthy

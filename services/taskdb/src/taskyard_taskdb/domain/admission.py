@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from taskyard.errors import SlotQueueFull
 from taskyard_taskdb.domain.words import Admission
 
 MAX_WAITING = 100
+# A slot frees one place per task that ends; sooner than this a retry only adds load.
+RETRY_AFTER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,5 +40,5 @@ def admit(
         return Admitted(tuple(live))
     waiting = len(live) - (head is not None)
     if waiting >= MAX_WAITING:
-        raise SlotQueueFull(f"tenants/{tenant_id}", str(MAX_WAITING), slot)
+        raise SlotQueueFull(f"tenants/{tenant_id}", str(MAX_WAITING), slot, retry_after=RETRY_AFTER)
     return Admitted()

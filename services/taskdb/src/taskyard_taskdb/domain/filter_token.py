@@ -40,6 +40,8 @@ _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _LITERAL = re.compile(r"[^\s()\"']+")
 _QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+# An escape such as \n has no meaning in a filter; it must not be read as its letter.
+_ESCAPED = frozenset("\\\"'")
 _SINGLE = {"(": TokenKind.OPEN, ")": TokenKind.CLOSE, "-": TokenKind.MINUS}
 
 
@@ -81,4 +83,8 @@ def _quoted(text: str, at: int) -> tuple[Token, int]:
             Token(TokenKind.TEXT, "", at + 1), "the quoted value does not end; add the closing quote"
         )
     raw = found[1] if found[1] is not None else found[2]
+    for escape in _ESCAPE.finditer(raw):
+        if escape[1] not in _ESCAPED:
+            place = Token(TokenKind.TEXT, "", at + 2 + escape.start())
+            raise invalid(place, f"{escape[0]} is not an escape; use \\\\, \\\" or \\' (a backslash is \\\\)")
     return Token(TokenKind.TEXT, _ESCAPE.sub(r"\1", raw), at + 1), found.end()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
+
+from google.protobuf.message import DecodeError
 
 from taskyard import status
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
 from taskyard_taskdb import failpoints
+from taskyard_taskdb.domain.event import Failed, runner
+from taskyard_taskdb.domain.task import RunError
+from taskyard_taskdb.domain.words import ErrorClass
 from taskyard_taskdb.rpc.convert import make_raw
+from taskyard_taskdb.rpc.reports import ReportBatch
 from taskyard_taskdb.rpc.times import set_duration, set_time, to_timedelta
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.storage.claim.claimer import Claimer
@@ -18,6 +25,7 @@ from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult, LaneC
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import checkpoints
+from taskyard_taskdb.storage.report.reports import Report, ReportKind
 from taskyard_taskdb.watch.hub import Hub
 
 FIRST_LEASE = timedelta(seconds=15)
@@ -25,13 +33,20 @@ _SHORTEST_LEASE = timedelta(seconds=1)
 _LONGEST_LEASE = timedelta(hours=1)
 _MAX_RUNNERS = 1000
 _MAX_TASKS = 10_000
+UNREADABLE = "SPEC_UNREADABLE"
+_MAX_PROBLEM = 1000
+
+logger = logging.getLogger(__name__)
 
 
 class ClaimHandler:
     """LeaseService.ClaimForRunners."""
 
-    def __init__(self, pool: Pool, claimer: Claimer, types: TypeCache, hub: Hub) -> None:
+    def __init__(
+        self, pool: Pool, claimer: Claimer, types: TypeCache, hub: Hub, reports: ReportBatch
+    ) -> None:
         self._pool = pool
+        self._reports = reports
         self._claimer = claimer
         self._types = types
         self._hub = hub
@@ -46,8 +61,12 @@ class ClaimHandler:
         await failpoints.CLAIM_AFTER_COMMIT.reach()
         self._hub.wake()
         response = lease_service_pb2.ClaimForRunnersResponse()
-        for result in results:
-            _fill_result(response.results.add(), result)
+        unreadable: list[Report] = []
+        for result, claim in zip(results, claims, strict=True):
+            message = response.results.add()
+            _fill_result(message, result)
+            unreadable += _fill_assignments(message, result, claim.runner_id)
+        await self._reports.apply(unreadable)
         await self._add_checkpoints(results, response)
         await self._add_configs(results, response)
         return response
@@ -152,12 +171,40 @@ def _amounts(resources: common_pb2.Resources) -> dict[str, int]:
 def _fill_result(message: lease_service_pb2.RunnerClaimResult, result: ClaimResult) -> None:
     if result.error is not None:
         message.error.CopyFrom(status.to_status(result.error))
-    for task in result.tasks:
-        _fill_assignment(message.assignments.add(), task)
     for lane in result.drained:
         message.drained_lanes.add(
             class_id=lane.class_id, priority=lane.priority, pinned_runner=lane.pinned_runner
         )
+
+
+def _fill_assignments(
+    message: lease_service_pb2.RunnerClaimResult, result: ClaimResult, runner_id: str
+) -> list[Report]:
+    """Add the assignments. A task that cannot be encoded is removed from the result: returns its failure."""
+    unreadable: dict[int, Report] = {}
+    for place, task in enumerate(result.tasks):
+        try:
+            _fill_assignment(message.assignments.add(), task)
+        except (ValueError, DecodeError, RecursionError, OverflowError) as error:
+            logger.exception("task %s/%s cannot be assigned", task.tenant_id, task.task_id)
+            del message.assignments[-1]
+            unreadable[place] = _failure(task, runner_id, error)
+    for place in reversed(unreadable):
+        del result.tasks[place]
+    return list(unreadable.values())
+
+
+def _failure(task: ClaimedTask, runner_id: str, error: Exception) -> Report:
+    problem = f"the stored spec cannot be handed to a runner: {error}; create the task again"
+    event = Failed(
+        actor=runner(runner_id),
+        runner_id=runner_id,
+        generation=task.generation,
+        lease_id=task.lease_id,
+        error=RunError(UNREADABLE, ErrorClass.PERMANENT, problem[:_MAX_PROBLEM].replace("\0", "NUL")),
+    )
+    key = (task.tenant_id, task.task_id)
+    return Report(key, runner_id, task.generation, task.lease_id, ReportKind.OTHER, other=event)
 
 
 def _fill_assignment(assignment: lease_pb2.Assignment, task: ClaimedTask) -> None:

@@ -20,6 +20,7 @@ from taskyard.errors import (
     TaskyardError,
 )
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_service_pb2
+from taskyard_kit import wellformed
 from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import names
@@ -130,6 +131,7 @@ class CreateHandler:
             try:
                 if item.parent not in ("", request.parent):
                     raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
+                wellformed.check(item)
                 of_type = rules.get(item.task.spec.task_type)
                 read.append(self._specs.read(item, tenant, actor, traceparent, of_type))
             except InvalidArgument as error:

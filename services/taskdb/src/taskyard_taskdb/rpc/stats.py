@@ -33,6 +33,10 @@ Request = task_service_pb2.GetTaskStatsRequest
 Response = task_service_pb2.GetTaskStatsResponse
 
 
+# No task is older; arithmetic with earlier times leaves the years that Python and PostgreSQL share.
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class StatsCache:
     """Responses of the last second, by request."""
 
@@ -121,9 +125,9 @@ def _query(request: Request, tenant_id: str | None, now: datetime) -> StatsQuery
 def _span(requested: common_pb2.TimeRange, now: datetime) -> tuple[datetime, datetime]:
     end = requested.end_time.ToDatetime(UTC) if requested.HasField("end_time") else now + QUARTER
     if requested.HasField("start_time"):
-        return requested.start_time.ToDatetime(UTC), end
+        return max(_EARLIEST, requested.start_time.ToDatetime(UTC)), end
     window = requested.window.ToTimedelta() if requested.HasField("window") else WINDOW
-    return now - window, end
+    return now - min(window, now - _EARLIEST), end
 
 
 def _floor(time: datetime) -> datetime:

@@ -99,12 +99,17 @@ def check_payload(payload: common_pb2.Payload, path: str) -> None:
         check_struct(payload.json, f"{path}.json")
     elif form == "raw" and payload.raw and payload.content_type in _JSON_TYPES:
         try:
-            json.loads(payload.raw)
+            # Text first: json.loads takes UTF-16 and a byte order mark in bytes, which JSON does not allow.
+            json.loads(payload.raw.decode(), parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
             problem = str(error)[:100]
             raise FieldInvalid.of(
                 f"{path}.raw", f"is not JSON ({problem}); correct it or set content_type", "json"
             ) from None
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def check_struct(value: struct_pb2.Struct, path: str) -> None:

@@ -123,3 +123,26 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float) -> None:
             logger.warning("%s is postponed: %s", work.__name__, error)
         except Exception:
             logger.exception("%s failed", work.__name__)
+
+
+async def keep_running(
+    name: str,
+    loop: Callable[[], Awaitable[object]],
+    on_failure: Callable[[str, str], Awaitable[object]],
+    pause: float = RETRY_SECONDS,
+) -> None:
+    """Run a loop until cancelled; when it ends, log and record the reason, and restart it after a pause."""
+    while True:
+        try:
+            await loop()
+            reason = "it returned"
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            logger.exception("the loop %s failed and is restarted", name)
+        else:
+            logger.error("the loop %s returned and is restarted", name)
+        try:
+            await on_failure(name, reason)
+        except Exception as error:
+            logger.warning("the failure of the loop %s is not recorded: %s", name, error)
+        await asyncio.sleep(pause)

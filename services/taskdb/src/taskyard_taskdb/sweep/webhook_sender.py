@@ -117,7 +117,10 @@ class WebhookSender:
                     return POLL_SECONDS if ahead is None else min(ahead, POLL_SECONDS)
                 found = await webhook_outbox.read_due(tx, sorted(self._in_flight), PAGE)
             busy = []
-            for receiver, group in self._by_receiver(found).items():
+            groups, broken = self._by_receiver(found)
+            for call, error in broken:
+                await self._failed(leadership, call, f"the task cannot be shown as JSON: {error}")
+            for receiver, group in groups.items():
                 if receiver in self._turns:
                     busy += [call.id for call, _ in group]
                     continue
@@ -130,13 +133,23 @@ class WebhookSender:
             logger.info("webhooks are postponed: %s", error)
         return 0.0
 
-    def _by_receiver(self, found: Sequence[Call]) -> dict[str, list[tuple[Call, WebhookRequest]]]:
+    def _by_receiver(
+        self, found: Sequence[Call]
+    ) -> tuple[dict[str, list[tuple[Call, WebhookRequest]]], list[tuple[Call, Exception]]]:
+        """Return the requests of each receiver, and the calls whose task cannot be rendered."""
         groups: dict[str, list[tuple[Call, WebhookRequest]]] = {}
+        broken: list[tuple[Call, Exception]] = []
         for call in found:
-            request = self._render(call.task)
-            parts = urlsplit(request.url)
+            try:
+                request = self._render(call.task)
+                parts = urlsplit(request.url)
+            except Exception as error:
+                # A row that an older version stored; it must not delay the calls of other tasks.
+                logger.exception("the webhook of %s cannot be rendered", call.task.name)
+                broken.append((call, error))
+                continue
             groups.setdefault(f"{parts.scheme}://{parts.netloc}".lower(), []).append((call, request))
-        return groups
+        return groups, broken
 
     async def _turn(
         self, leadership: Leadership, receiver: str, group: Sequence[tuple[Call, WebhookRequest]]

@@ -5,13 +5,13 @@ import binascii
 import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from hashlib import blake2b
 
 from taskyard.errors import FieldViolation, ResumeTokenInvalid
+from taskyard_taskdb.domain.token_seal import SEAL_BYTES, is_sealed, seal
 
-_FORM = struct.Struct(">Bqqq8s")
-_VERSION = 1
+_FORM = struct.Struct(">Bqqq")
+_VERSION = 2
+_SHOWN_LENGTH = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +25,23 @@ class ResumeToken:
     def encode(self, query: str) -> str:
         """Return the token as text, bound to `query`."""
         micros = int(self.time.timestamp() * 1_000_000)
-        raw = _FORM.pack(_VERSION, self.epoch, self.id, micros, _binding(query))
-        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+        body = _FORM.pack(_VERSION, self.epoch, self.id, micros)
+        return base64.urlsafe_b64encode(body + seal(body, query)).decode().rstrip("=")
 
 
 def decode(text: str, query: str) -> ResumeToken:
     """Return the token encoded in `text`; raises ResumeTokenInvalid if it is damaged or of another watch."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        version, epoch, change_id, micros, binding = _FORM.unpack(raw)
+        body, found = raw[:-SEAL_BYTES], raw[-SEAL_BYTES:]
+        version, epoch, change_id, micros = _FORM.unpack(body)
         time = datetime.fromtimestamp(micros / 1_000_000, UTC)
     except (binascii.Error, struct.error, ValueError, OverflowError, OSError) as error:
         raise _invalid(text, "it is damaged; start over with snapshot") from error
-    if version != _VERSION or binding != _binding(query):
+    if version != _VERSION or not is_sealed(found, body, query):
         raise _invalid(text, "it belongs to another watch; use it with the request that made it")
     return ResumeToken(epoch, change_id, time)
 
 
 def _invalid(text: str, problem: str) -> ResumeTokenInvalid:
-    return ResumeTokenInvalid((FieldViolation("resume_token", f'"{text}": {problem}'),))
-
-
-# Cached: a stream encodes a token per message, always for the same query.
-@lru_cache(maxsize=4096)
-def _binding(query: str) -> bytes:
-    return blake2b(query.encode(), digest_size=8).digest()
+    return ResumeTokenInvalid((FieldViolation("resume_token", f'"{text[:_SHOWN_LENGTH]}": {problem}'),))

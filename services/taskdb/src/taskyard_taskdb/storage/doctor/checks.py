@@ -180,6 +180,10 @@ CHECKS = (
         "jobs", Severity.WARNING, "maintenance jobs that failed, or did not succeed for days",
         _query("doctor_failing_jobs"), repairs.run_jobs, _second,
     ),
+    Check(
+        "loops", Severity.ERROR, "loops of housekeeping that failed within an hour and were restarted",
+        _query("doctor_failed_loops"), run_statements("doctor_forget_loops"), _second,
+    ),
 )  # fmt: skip
 
 NAMES = tuple(check.name for check in CHECKS)

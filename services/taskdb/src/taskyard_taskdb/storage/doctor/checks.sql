@@ -181,3 +181,8 @@ SELECT w.tenant_id, w.task_id FROM webhooks w WHERE w.create_time < statement_ti
 -- Locks nothing: jobs whose last run failed, or that have not succeeded for days; a row per job.
 SELECT 'system', job FROM job_runs
 WHERE error IS NOT NULL OR coalesce(success_time, start_time) < statement_timestamp() - interval '3 days'
+
+-- name: doctor_failed_loops
+-- Locks nothing: loops of housekeeping that failed within an hour; facts has few rows.
+SELECT 'system', substr(f.key, 6) FROM facts f
+WHERE f.key LIKE 'loop:%%' AND (f.value::jsonb ->> 'time')::timestamptz > now() - interval '1 h'

@@ -79,3 +79,7 @@ WHERE w.attempt = k.attempt AND w.due_time <= statement_timestamp() AND NOT EXIS
     SELECT FROM webhooks earlier
     WHERE earlier.tenant_id = w.tenant_id AND earlier.task_id = w.task_id AND earlier.id < w.id)
 LIMIT 1
+
+-- name: doctor_forget_loops
+-- Deletes the failures of loops, which were restarted; primary key of facts.
+DELETE FROM facts f USING unnest(%(ids)s::text[]) AS k (id) WHERE f.key = 'loop:' || k.id
