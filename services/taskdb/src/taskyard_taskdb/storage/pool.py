@@ -17,6 +17,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from taskyard.errors import Overloaded, StorageUnavailable
 from taskyard_taskdb.storage import arrays  # noqa: F401  registers the arrays before any connection is made
+from taskyard_taskdb.storage.reconnect import RECONNECT_SECONDS, ConnectionPool, Reconnector
 
 Params = Sequence[Any] | Mapping[str, Any] | None
 Row = tuple[Any, ...]
@@ -86,10 +87,24 @@ class Pool:
     def __init__(self, url: str, options: PoolOptions | None = None) -> None:
         self._options = options or PoolOptions()
         by_key, planned = connect_arguments(self._options), connect_arguments(self._options, planned=True)
-        self._work = _make_pool(url, self._options, self._options.size, by_key)
-        self._reserve = _make_pool(url, self._options, self._options.reserve, by_key)
-        self._queries = _make_pool(url, self._options, self._options.queries, planned)
+        self._reconnector = Reconnector()
+        self._work = self._make_pool(url, self._options.size, by_key)
+        self._reserve = self._make_pool(url, self._options.reserve, by_key)
+        self._queries = self._make_pool(url, self._options.queries, planned)
         self._used = {self._work: 0, self._reserve: 0, self._queries: 0}
+
+    def _make_pool(self, url: str, size: int, arguments: dict[str, Any]) -> ConnectionPool:
+        return AsyncConnectionPool(
+            url,
+            kwargs=arguments,
+            min_size=min(size, 2),
+            max_size=size,
+            timeout=self._options.acquire_timeout.total_seconds(),
+            max_lifetime=3600.0,
+            reconnect_timeout=RECONNECT_SECONDS,
+            reconnect_failed=self._reconnector.begin,
+            open=False,
+        )
 
     async def open(self) -> None:
         """Connect; raises StorageUnavailable if the database does not answer in time."""
@@ -102,6 +117,7 @@ class Pool:
 
     async def close(self) -> None:
         """Close every connection."""
+        await self._reconnector.stop()
         for pool in self._used:
             await pool.close()
 
@@ -212,20 +228,6 @@ class Pool:
         finally:
             self._used[pool] -= 1
             await pool.putconn(connection)
-
-
-def _make_pool(
-    url: str, options: PoolOptions, size: int, arguments: dict[str, Any]
-) -> AsyncConnectionPool[psycopg.AsyncConnection[Row]]:
-    return AsyncConnectionPool(
-        url,
-        kwargs=arguments,
-        min_size=min(size, 2),
-        max_size=size,
-        timeout=options.acquire_timeout.total_seconds(),
-        max_lifetime=3600.0,
-        open=False,
-    )
 
 
 # The hot statements take arrays whose content never changes the best plan. A generic plan may be made while a
