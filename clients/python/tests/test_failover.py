@@ -189,11 +189,11 @@ async def test_a_runner_link_to_a_stuck_scheduler_is_opened_elsewhere() -> None:
 
 
 async def test_the_client_takes_a_list_with_and_without_https() -> None:
-    async with replicas(b"a", b"b") as (a, b):
+    async with replicas(b"a", b"b") as (_, b):
         channels = Channels(Context(f"127.0.0.1:{closed_port()},http://localhost:{b.port}"), None)
         assert await channels.serves(channels.context.address)
         await channels.close()
-    async with replicas(b"a", b"b", tls=True) as (_a, b):
+    async with replicas(b"a", b"b", tls=True) as (_, b):
         address = f"https://127.0.0.1:{closed_port()},https://localhost:{b.port}"
         channels = Channels(Context(address, tls_ca=str(CERTIFICATE)), None)
         assert await channels.serves(address)

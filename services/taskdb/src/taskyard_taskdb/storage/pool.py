@@ -16,7 +16,10 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from taskyard.errors import Overloaded, StorageUnavailable
-from taskyard_taskdb.storage import arrays  # noqa: F401  registers the arrays before any connection is made
+from taskyard_taskdb.storage import (
+    arrays,  # noqa: F401  registers the arrays before any connection is made
+    database_url,
+)
 from taskyard_taskdb.storage.reconnect import RECONNECT_SECONDS, ConnectionPool, Reconnector
 
 Params = Sequence[Any] | Mapping[str, Any] | None
@@ -86,7 +89,12 @@ class Pool:
 
     def __init__(self, url: str, options: PoolOptions | None = None) -> None:
         self._options = options or PoolOptions()
-        by_key, planned = connect_arguments(self._options), connect_arguments(self._options, planned=True)
+        by_key = connect_arguments(url, self._options)
+        planned = connect_arguments(url, self._options, planned=True)
+        # The hosts of the URL are tried one after the other.
+        self._open_seconds = 1.0 + database_url.hosts(url) * database_url.connect_timeout(
+            url, self._options.connect_timeout
+        )
         self._reconnector = Reconnector()
         self._work = self._make_pool(url, self._options.size, by_key)
         self._reserve = self._make_pool(url, self._options.reserve, by_key)
@@ -110,7 +118,7 @@ class Pool:
         """Connect; raises StorageUnavailable if the database does not answer in time."""
         try:
             for pool in self._used:
-                await pool.open(wait=True, timeout=self._options.connect_timeout.total_seconds())
+                await pool.open(wait=True, timeout=self._open_seconds)
         except PoolTimeout:
             await self.close()
             raise StorageUnavailable("not applied") from None
@@ -243,7 +251,7 @@ _BY_KEY = {
 _PLANNED = {"plan_cache_mode": "force_custom_plan"}
 
 
-def connect_arguments(options: PoolOptions, *, planned: bool = False) -> dict[str, Any]:
+def connect_arguments(url: str, options: PoolOptions, *, planned: bool = False) -> dict[str, Any]:
     """What every connection is made with, beyond the URL."""
     server = {
         "jit": "off",
@@ -253,16 +261,16 @@ def connect_arguments(options: PoolOptions, *, planned: bool = False) -> dict[st
         "lock_timeout": _milliseconds(options.lock_timeout),
         "idle_in_transaction_session_timeout": _milliseconds(options.idle_in_transaction_timeout),
     }
-    return {
+    own = {
         "application_name": "taskyard-taskdb",
-        "connect_timeout": max(1, round(options.connect_timeout.total_seconds())),
+        "connect_timeout": database_url.connect_timeout(url, options.connect_timeout),
         # A peer that vanished is noticed within 15 s, also while a statement waits for its answer.
         "keepalives_idle": 5,
         "keepalives_interval": 5,
         "keepalives_count": 2,
         "tcp_user_timeout": 15_000,
-        "options": " ".join(f"-c {name}={value}" for name, value in server.items()),
     }
+    return database_url.arguments(url, own, server)
 
 
 def _milliseconds(value: timedelta) -> int:
