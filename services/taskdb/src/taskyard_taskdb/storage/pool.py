@@ -37,7 +37,8 @@ class PoolOptions:
     """Sizes and limits.
 
     `reserve` connections are kept for heartbeats, which must never queue behind work; `queries` connections
-    serve lists, statistics and audit, which must never queue before it.
+    serve lists, statistics and audit, which must never queue before it. A `pooled` URL leads to a pooler in
+    transaction mode: nothing that belongs to a session may outlive a transaction.
     """
 
     size: int = 8
@@ -48,25 +49,30 @@ class PoolOptions:
     statement_timeout: timedelta = timedelta(seconds=30)
     lock_timeout: timedelta = timedelta(seconds=2)
     idle_in_transaction_timeout: timedelta = timedelta(seconds=15)
+    pooled: bool = False
 
 
 class Tx:
-    """One transaction. Statements are prepared on first use and results arrive in binary form."""
+    """One transaction. Statements are prepared on first use and results arrive in binary form.
 
-    __slots__ = ("_cursor", "connection")
+    Behind a pooler nothing is prepared.
+    """
 
-    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+    __slots__ = ("_cursor", "_prepares", "connection")
+
+    def __init__(self, connection: psycopg.AsyncConnection[Row], *, prepares: bool = True) -> None:
         self.connection = connection
+        self._prepares = prepares
         self._cursor = connection.cursor(binary=True)
 
     async def execute(self, sql: str, params: Params = None, *, prepare: bool = True) -> int:
         """The number of rows that the statement touched."""
-        await self._cursor.execute(sql, params, prepare=prepare)
+        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
         return self._cursor.rowcount
 
     async def fetch(self, sql: str, params: Params = None, *, prepare: bool = True) -> list[Row]:
         """All rows."""
-        await self._cursor.execute(sql, params, prepare=prepare)
+        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
         return await self._cursor.fetchall()
 
     async def copy(self, sql: str, data: bytes) -> None:
@@ -76,7 +82,7 @@ class Tx:
 
     async def fetch_row(self, sql: str, params: Params = None, *, prepare: bool = True) -> Row | None:
         """The first row, or None."""
-        await self._cursor.execute(sql, params, prepare=prepare)
+        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
         return await self._cursor.fetchone()
 
 
@@ -139,7 +145,7 @@ class Pool:
         """
         async with self._connection(reserve, planned) as connection:
             try:
-                yield Tx(connection)
+                yield await self._begin(connection, planned)
             except BaseException as error:
                 await _roll_back(connection)
                 raise _translated(error, "not applied") from error
@@ -164,6 +170,10 @@ class Pool:
     async def _autocommitting(
         self, outcome: str, *, reserve: bool = False, planned: bool = False
     ) -> AsyncIterator[Tx]:
+        if self._options.pooled:
+            async with self.transaction(reserve=reserve, planned=planned) as tx:
+                yield tx
+            return
         async with self._connection(reserve, planned) as connection:
             await connection.set_autocommit(True)
             try:
@@ -220,6 +230,15 @@ class Pool:
                 await asyncio.sleep(random.uniform(0, 0.05 * 2**attempt))
         raise overloaded(f"{attempts} attempts at one transaction")
 
+    async def _begin(self, connection: psycopg.AsyncConnection[Row], planned: bool) -> Tx:
+        if not self._options.pooled:
+            return Tx(connection)
+        tx = Tx(connection, prepares=False)
+        settings = server_settings(self._options, planned)
+        calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
+        await tx.execute(f"SELECT {calls}", [text for item in settings.items() for text in item])
+        return tx
+
     @asynccontextmanager
     async def _connection(self, reserve: bool, planned: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
         pool = self._queries if planned else self._reserve if reserve else self._work
@@ -252,15 +271,8 @@ _PLANNED = {"plan_cache_mode": "force_custom_plan"}
 
 
 def connect_arguments(url: str, options: PoolOptions, *, planned: bool = False) -> dict[str, Any]:
-    """What every connection is made with, beyond the URL."""
-    server = {
-        "jit": "off",
-        "timezone": "UTC",
-        **(_PLANNED if planned else _BY_KEY),
-        "statement_timeout": _milliseconds(options.statement_timeout),
-        "lock_timeout": _milliseconds(options.lock_timeout),
-        "idle_in_transaction_session_timeout": _milliseconds(options.idle_in_transaction_timeout),
-    }
+    """What every connection is made with, beyond the URL; a pooler rejects server settings."""
+    server = {} if options.pooled else server_settings(options, planned)
     own = {
         "application_name": "taskyard-taskdb",
         "connect_timeout": database_url.connect_timeout(url, options.connect_timeout),
@@ -273,8 +285,20 @@ def connect_arguments(url: str, options: PoolOptions, *, planned: bool = False) 
     return database_url.arguments(url, own, server)
 
 
-def _milliseconds(value: timedelta) -> int:
-    return int(value.total_seconds() * 1000)
+def server_settings(options: PoolOptions, planned: bool) -> dict[str, str]:
+    """The settings of PostgreSQL that every transaction has."""
+    return {
+        "jit": "off",
+        "timezone": "UTC",
+        **(_PLANNED if planned else _BY_KEY),
+        "statement_timeout": _milliseconds(options.statement_timeout),
+        "lock_timeout": _milliseconds(options.lock_timeout),
+        "idle_in_transaction_session_timeout": _milliseconds(options.idle_in_transaction_timeout),
+    }
+
+
+def _milliseconds(value: timedelta) -> str:
+    return str(int(value.total_seconds() * 1000))
 
 
 async def _end_reading(connection: psycopg.AsyncConnection[Row]) -> None:
