@@ -180,6 +180,10 @@ CHECKS = (
         "jobs", Severity.WARNING, "maintenance jobs that failed, or did not succeed for days",
         _query("doctor_failing_jobs"), repairs.run_jobs, _second,
     ),
+    Check(
+        "durability", Severity.WARNING, "settings of PostgreSQL that cannot keep acknowledged writes",
+        _query("doctor_weak_durability"), repairs.leave_to_the_operator, _second,
+    ),
 )  # fmt: skip
 
 NAMES = tuple(check.name for check in CHECKS)

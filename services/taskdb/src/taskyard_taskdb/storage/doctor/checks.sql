@@ -181,3 +181,14 @@ SELECT w.tenant_id, w.task_id FROM webhooks w WHERE w.create_time < statement_ti
 -- Locks nothing: jobs whose last run failed, or that have not succeeded for days; a row per job.
 SELECT 'system', job FROM job_runs
 WHERE error IS NOT NULL OR coalesce(success_time, start_time) < statement_timestamp() - interval '3 days'
+
+-- name: doctor_weak_durability
+-- Locks nothing: settings with which a crash or a failover loses acknowledged writes (G1); a row per setting.
+SELECT 'system', 'synchronous_commit is off: a crash loses the last writes'
+WHERE current_setting('synchronous_commit') = 'off'
+UNION ALL
+SELECT 'system', 'synchronous_commit is local: a failover loses the last writes'
+WHERE current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> ''
+UNION ALL
+SELECT 'system', 'synchronous_standby_names is empty: a failover to a standby loses the last writes'
+WHERE current_setting('synchronous_standby_names') = '' AND EXISTS (SELECT FROM pg_stat_replication)
