@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -42,14 +41,16 @@ async def pgbouncer(url: str, proxy: TcpProxy, directory: Path) -> AsyncIterator
     # It refuses to run as root.
     user = USER if os.geteuid() == 0 else None
     with log.open("wb") as output:
-        process = subprocess.Popen([str(PGBOUNCER), str(config)], stdout=output, stderr=output, user=user)
+        process = await asyncio.create_subprocess_exec(
+            str(PGBOUNCER), str(config), stdout=output, stderr=output, user=user
+        )
     try:
         through = parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}", query="").geturl()
         await asyncio.to_thread(_wait_for, through, log)
         yield through
     finally:
         process.terminate()
-        process.wait(10)
+        await process.wait()
 
 
 def _wait_for(url: str, log: Path) -> None:

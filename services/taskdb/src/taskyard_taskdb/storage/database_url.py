@@ -28,7 +28,7 @@ def arguments(url: str, own: Mapping[str, Any], server: Mapping[str, Any]) -> di
 
 
 def connect_timeout(url: str, default: timedelta) -> int:
-    """The seconds within which one host must answer: the URL's, or a short time if there are several hosts."""
+    """The seconds within which a host must answer: those of the URL; few if there are several hosts."""
     given = conninfo_to_dict(url).get("connect_timeout")
     if given is not None and int(given) > 0:
         return int(given)
