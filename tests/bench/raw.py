@@ -86,7 +86,7 @@ def lifecycle_rate(url: str, count: int) -> Lifecycle:
     stored, ids = spec(), Uuid7()
     creating = running = 0.0
     # With taskdb's settings, which keep plans right that are made for empty tables.
-    settings = connect_arguments(PoolOptions())
+    settings = connect_arguments(url, PoolOptions())
     with psycopg.connect(url, autocommit=True, prepare_threshold=0, **settings) as connection:
         connection.execute(RUNNER)
         for number in range(-WARM_UP, count // BATCH):

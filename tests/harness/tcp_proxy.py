@@ -55,7 +55,9 @@ class TcpProxy:
         """End every connection with RST."""
         for writer in self._writers:
             raw = writer.get_extra_info("socket")
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            # A connection that its client has closed has no socket any more.
+            with suppress(OSError):
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
 
     async def start(self) -> None:

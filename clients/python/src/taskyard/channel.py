@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 
 from taskyard import tracing
+from taskyard.failover import FailoverChannel, split_addresses
 from taskyard.service_config import retry_config, timeouts
 
 MIB = 1024 * 1024
@@ -82,22 +83,35 @@ def open_channel(
 ) -> grpc.aio.Channel:
     """A channel whose calls carry the key and the traceparent, with retries and timeouts by service config.
 
-    A call's own `timeout` wins, also `timeout=None`.
+    A call's own `timeout` wins, also `timeout=None`. `address` may be a list of replicas separated by commas;
+    calls go to the first that answers.
 
     TLS is used if `tls` or `tls_ca` is given. Raises ValueError for plaintext beyond this machine.
     """
     secure = tls or tls_ca is not None
     chosen = client_channel_options() if options is None else options
-    chosen = (*chosen, *proxy_options(address, tls=secure))
-    if secure:
-        root = tls_ca.read_bytes() if tls_ca is not None else None
-        inner = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(root), options=chosen)
-    elif is_local(address) or allow_plaintext:
-        inner = grpc.aio.insecure_channel(address, options=chosen)
-    else:
-        raise ValueError(f"{address} is not on this machine and would get the key in plaintext; use TLS")
     headers = (("authorization", f"Bearer {key}"),) if key else ()
-    return _Channel(inner, headers)
+    credentials = None
+    if secure:
+        credentials = grpc.ssl_channel_credentials(tls_ca.read_bytes() if tls_ca is not None else None)
+    addresses = split_addresses(address)
+    for each in addresses:
+        if credentials is None and not (is_local(each) or allow_plaintext):
+            raise ValueError(f"{each} is not on this machine and would get the key in plaintext; use TLS")
+    channels = [
+        _Channel(
+            _connect(each, credentials, (*chosen, *proxy_options(each, tls=secure))),
+            headers,
+        )
+        for each in addresses
+    ]
+    return channels[0] if len(channels) == 1 else FailoverChannel(addresses, channels)
+
+
+def _connect(address: str, credentials: grpc.ChannelCredentials | None, options: Options) -> grpc.aio.Channel:
+    if credentials is None:
+        return grpc.aio.insecure_channel(address, options=options)
+    return grpc.aio.secure_channel(address, credentials, options=options)
 
 
 _Headers = tuple[tuple[str, str], ...]

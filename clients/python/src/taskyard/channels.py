@@ -12,6 +12,7 @@ import grpc.aio
 from taskyard import tracing
 from taskyard.channel import MIB, client_channel_options, open_channel
 from taskyard.context import Context, ContextError
+from taskyard.failover import HEALTH_CHECK, SERVING
 from taskyard.status import translated
 
 A = TypeVar("A")
@@ -20,7 +21,6 @@ Server = Literal["taskdb", "admin", "scheduler"]
 """taskdb with the ordinary key, taskdb with the administrator's, or the scheduler."""
 
 MAX_RECEIVE_BYTES = 64 * MIB
-_SERVING = b"\x08\x01"
 
 
 class Channels:
@@ -51,10 +51,10 @@ class Channels:
     async def serves(self, address: str) -> bool:
         """Whether the health check of the server at an address reports SERVING."""
         async with self._open_to(address, self.context.key) as channel:
-            # Two bytes do not justify another dependency: an empty HealthCheckRequest, status SERVING back.
-            check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+            # Two bytes do not justify another dependency.
+            check: Any = channel.unary_unary(HEALTH_CHECK)
             try:
-                return bytes(await check(b"", timeout=5.0)) == _SERVING
+                return bytes(await check(b"", timeout=5.0)) == SERVING
             except grpc.RpcError:
                 return False
 
@@ -80,9 +80,9 @@ class Channels:
         ca = self.context.tls_ca
         try:
             return open_channel(
-                address.removeprefix("https://").removeprefix("http://"),
+                address.replace("https://", "").replace("http://", ""),
                 key=key,
-                tls=address.startswith("https://"),
+                tls="https://" in address,
                 tls_ca=Path(ca) if ca else None,
                 options=client_channel_options(MAX_RECEIVE_BYTES),
             )

@@ -38,3 +38,15 @@ def timeouts() -> Mapping[str, float]:
         if "timeout" in config
         for name in config["name"]
     }
+
+
+@cache
+def repeatable() -> frozenset[str]:
+    """The methods that are safe to repeat: those with a retry policy."""
+    configs: list[dict[str, Any]] = json.loads(service_config())["methodConfig"]
+    return frozenset(
+        f"/{name['service']}/{name['method']}"
+        for config in configs
+        if "retryPolicy" in config
+        for name in config["name"]
+    )

@@ -45,7 +45,11 @@ class RunnerSettings(Settings):
         "the agent (after an upgrade) while tasks go on."
     )
 
-    scheduler: str = setting("127.0.0.1:7421", env="TASKYARD_SCHEDULER", help="host:port of the scheduler")
+    scheduler: str = setting(
+        "127.0.0.1:7421",
+        env="TASKYARD_SCHEDULER",
+        help="host:port of the scheduler; of several, separated by commas, the first that answers",
+    )
     key: Secret = setting(Secret(), env="TASKYARD_KEY", help="runner key, or file:PATH of one")
     id: str = setting(default_id(), help="stable id of this runner")
     data_dir: Path = setting(default_data_dir(), help="directory for the spool and running tasks")

@@ -6,7 +6,7 @@ import asyncio
 
 import grpc.aio
 
-from taskyard.channel import client_channel_options, is_local, open_channel
+from taskyard.channel import client_channel_options, open_channel
 from taskyard.v1.explain_service_pb2_grpc import add_ExplainServiceServicer_to_server
 from taskyard.v1.runner_link_service_pb2_grpc import add_RunnerLinkServiceServicer_to_server
 from taskyard.v1.work_service_pb2_grpc import add_WorkServiceServicer_to_server
@@ -24,14 +24,13 @@ from taskyard_scheduler.taskdb import MAX_RECEIVE_BYTES, Taskdb
 
 def connect(settings: SchedulerSettings) -> grpc.aio.Channel:
     """The channel to taskdb; raises StartupError for plaintext to another machine."""
-    local = all(is_local(address) for address in settings.taskdb)
     try:
         return open_channel(
             settings.taskdb_target(),
             key=settings.key.reveal(),
             tls=settings.taskdb_tls,
             tls_ca=settings.taskdb_ca,
-            allow_plaintext=settings.allow_plaintext or local,
+            allow_plaintext=settings.allow_plaintext,
             options=client_channel_options(MAX_RECEIVE_BYTES),
         )
     except (ValueError, OSError) as error:

@@ -19,7 +19,6 @@ from taskyard_scheduler.domain.reservations import RESERVATION_DELAY_SECONDS
 from taskyard_scheduler.link_config import LinkConfig
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_IP_PORT = re.compile(r"[0-9.]+:[0-9]+")
 
 
 def _seconds(count: float) -> timedelta:
@@ -35,7 +34,8 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
     listen: str = setting("127.0.0.1:7421", help="host:port or unix:/path to serve gRPC on")
     id: str = setting("", help="name of this instance; default made of host name and process id")
     taskdb: tuple[str, ...] = setting(
-        ("127.0.0.1:7420",), help="address of taskdb; of replicas, as ip:port, the first that answers is used"
+        ("127.0.0.1:7420",),
+        help="host:port of taskdb; of several, separated by commas, the first that answers",
     )
     taskdb_tls: bool = setting(False, help="use TLS towards taskdb")
     taskdb_ca: Path | None = setting(
@@ -97,8 +97,6 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
             yield Problem("id", self.id, "must be 1 to 128 of the characters A-Z a-z 0-9 . _ -")
         if not self.key:
             yield Problem("key", "", "must be an API key of kind scheduler; set TASKYARD_KEY")
-        if len(self.taskdb) > 1 and not all(_IP_PORT.fullmatch(address) for address in self.taskdb):
-            yield Problem("taskdb", ",".join(self.taskdb), "must be ip:port each if there are several")
         yield from self._check_leases()
 
     def _check_leases(self) -> Iterator[Problem]:
@@ -112,8 +110,8 @@ class SchedulerSettings(ServeSettings, TelemetrySettings):
             yield Problem("first_lease", format_duration(self.first_lease), f"must be at least {minimum}")
 
     def taskdb_target(self) -> str:
-        """The gRPC target of taskdb."""
-        return self.taskdb[0] if len(self.taskdb) == 1 else "ipv4:" + ",".join(self.taskdb)
+        """The addresses of taskdb as open_channel takes them."""
+        return ",".join(self.taskdb)
 
     def instance_id(self) -> str:
         """The configured id, or a unique one."""

@@ -66,9 +66,9 @@ def _migrate(argv: Sequence[str]) -> None:
     settings = load_or_exit(MigrateSettings, argv, _environment())
     try:
         if settings.downgrade:
-            revision = migrate.downgrade(settings.database_url, settings.downgrade)
+            revision = migrate.downgrade(settings.direct_url, settings.downgrade)
         else:
-            revision = migrate.upgrade(settings.database_url)
+            revision = migrate.upgrade(settings.direct_url)
     except migrate.SchemaError as error:
         _fail(str(error))
     sys.stdout.write(f"schema {revision}\n")
@@ -78,10 +78,10 @@ def _create_key(argv: Sequence[str]) -> None:
     settings = load_or_exit(CreateKeySettings, argv, _environment())
     written = _private_file(settings.to) if settings.to is not None else sys.stdout
     try:
-        migrate.check(settings.database_url)
+        migrate.check(settings.direct_url)
         key, stored = _new_key(settings.kind, settings.id, settings.tenant)
         stored = replace(stored, read_only=settings.read_only, description=settings.description)
-        asyncio.run(_store_keys(settings.database_url, [stored]))
+        asyncio.run(_store_keys(settings.direct_url, [stored]))
     except (migrate.SchemaError, TaskyardError) as error:
         if settings.to is not None:
             settings.to.unlink()
@@ -103,8 +103,8 @@ def _create_key_set(argv: Sequence[str]) -> None:
     settings = load_or_exit(CreateKeySetSettings, argv, _environment())
     made = {kind: _new_key(kind, f"up{kind}{settings.suffix}", settings.tenant) for kind in _KINDS}
     try:
-        migrate.check(settings.database_url)
-        asyncio.run(_store_keys(settings.database_url, [stored for _, stored in made.values()]))
+        migrate.check(settings.direct_url)
+        asyncio.run(_store_keys(settings.direct_url, [stored for _, stored in made.values()]))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
     sys.stdout.writelines(f'{kind} = "{key.text}"\n' for kind, (key, _) in made.items())
@@ -136,7 +136,7 @@ def _verify_audit(argv: Sequence[str]) -> None:
 
     settings = load_or_exit(VerifyAuditSettings, argv, _environment())
     try:
-        migrate.check(settings.database_url)
+        migrate.check(settings.direct_url)
         findings = asyncio.run(operator_commands.verify_audit(settings))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
@@ -153,7 +153,7 @@ def _restored(argv: Sequence[str]) -> None:
 
     settings = load_or_exit(RestoredSettings, argv, _environment())
     try:
-        migrate.check(settings.database_url)
+        migrate.check(settings.direct_url)
         done = asyncio.run(operator_commands.restored(settings))
     except (migrate.SchemaError, TaskyardError) as error:
         _fail(str(error))
@@ -166,7 +166,7 @@ def _maintain(argv: Sequence[str]) -> None:
 
     settings = load_or_exit(MaintenanceSettings, argv, _environment())
     try:
-        migrate.check(settings.database_url)
+        migrate.check(settings.direct_url)
         sys.stdout.write(asyncio.run(maintain(settings)))
     except (migrate.SchemaError, TaskyardError, JobAlreadyRunning, psycopg.Error) as error:
         _fail(str(error))

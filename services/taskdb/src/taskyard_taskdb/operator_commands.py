@@ -43,7 +43,7 @@ async def restored(settings: RestoredSettings) -> Restored:
 
 
 async def _run_once(settings: DatabaseSettings, work: Callable[[Tx], Awaitable[T]]) -> T:
-    pool = Pool(settings.database_url, PoolOptions(size=1, reserve=1))
+    pool = Pool(settings.direct_url, PoolOptions(size=1, reserve=1))
     await pool.open()
     try:
         return await pool.run(work)
@@ -56,7 +56,7 @@ async def maintain(settings: MaintenanceSettings) -> str:
 
     Raises FieldInvalid for an unknown job, JobAlreadyRunning for one that is already running.
     """
-    pool = Pool(settings.database_url, PoolOptions(size=2, reserve=1))
+    pool = Pool(settings.direct_url, PoolOptions(size=2, reserve=1))
     # Running services are not notified; they read the changes at their next poll.
     jobs = make_jobs(pool, lambda notice: None, settings.job_options())
     chosen = None if settings.list else _choose(jobs, settings.job)

@@ -105,7 +105,7 @@ class TaskDb:
         Raises StartupError or StorageUnavailable.
         """
         try:
-            await asyncio.to_thread(migrate.check, self._settings.database_url)
+            await asyncio.to_thread(migrate.check, self._settings.direct_url)
         except migrate.SchemaError as error:
             raise StartupError(str(error)) from None
         await self.pool.open()
@@ -145,7 +145,7 @@ class TaskDb:
         reports = ReportWriter(self.pool, self.bus, merge_details)
         self.reports = ReportBatch(reports, self._result_checks, self.hub)
         self.housekeeping = Housekeeping(
-            self._settings.database_url,
+            self._settings.direct_url,
             self.pool,
             self.bus,
             self.bounds,

@@ -38,11 +38,24 @@ class DatabaseSettings(Settings):
     database_url: str = setting(
         env=DATABASE_URL, help="PostgreSQL 15 or newer, like postgresql://user@host:5432/taskyard"
     )
+    database_direct_url: str = setting(
+        "",
+        env="TASKYARD_DATABASE_DIRECT_URL",
+        help="PostgreSQL past a pooler; if given, database_url is a pooler in transaction mode",
+    )
 
     def check(self) -> Iterator[Problem]:
         yield from super().check()
-        if not self.database_url.startswith(("postgresql://", "postgres://")):
-            yield Problem("database_url", "…", "must begin with postgresql://")
+        for name, url in (("database_url", self.database_url), ("direct_url", self.direct_url)):
+            if not url.startswith(("postgresql://", "postgres://")):
+                yield Problem(name, "…", "must begin with postgresql://")
+        if self.direct_url == self.database_url and self.database_direct_url:
+            yield Problem("database_direct_url", "…", "must lead past the pooler of database_url")
+
+    @property
+    def direct_url(self) -> str:
+        """The address for LISTEN, migrations and commands: past the pooler, if there is one."""
+        return self.database_direct_url or self.database_url
 
 
 class JobSettings(DatabaseSettings):
@@ -121,6 +134,7 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
     def pool_options(self) -> PoolOptions:
         """Return the options of the connection pool."""
         return PoolOptions(
+            pooled=bool(self.database_direct_url),
             size=self.pool_size,
             reserve=self.pool_reserve,
             queries=self.pool_queries,

@@ -36,7 +36,9 @@ FROM generate_series(1, %s) n
 
 @pytest.mark.parametrize("rows", [0, 150, 300, 500, 1000, 2000, 5000])
 def test_rows_are_looked_up_by_key_at_every_table_size(database_url: str, rows: int) -> None:
-    with psycopg.connect(database_url, autocommit=True, **connect_arguments(PoolOptions())) as connection:
+    with psycopg.connect(
+        database_url, autocommit=True, **connect_arguments(database_url, PoolOptions())
+    ) as connection:
         connection.execute("ALTER TABLE tasks SET (autovacuum_enabled = false)")
         connection.execute(FILL, (rows,))
         for name in BY_KEY:
@@ -49,7 +51,7 @@ def test_rows_are_looked_up_by_key_at_every_table_size(database_url: str, rows: 
 
 @pytest.mark.parametrize("planned", [False, True])
 def test_oldest_live_task_is_read_once_and_not_for_every_row(database_url: str, planned: bool) -> None:
-    arguments = connect_arguments(PoolOptions(), planned=planned)
+    arguments = connect_arguments(database_url, PoolOptions(), planned=planned)
     with psycopg.connect(database_url, autocommit=True, **arguments) as connection:
         connection.execute(FILL, (5000,))
         connection.execute("ANALYZE tasks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -16,6 +16,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
+from taskyard_taskdb.storage import database_url
 from taskyard_taskdb.storage.housekeeping.partitions import missing_partitions
 
 # It announces every connection.
@@ -125,9 +126,13 @@ def _config(connection: sqlalchemy.Connection | None = None) -> Config:
 
 @contextmanager
 def _connect(url: str) -> Iterator[sqlalchemy.Connection]:
+    own = {
+        "connect_timeout": database_url.connect_timeout(url, timedelta(seconds=10)),
+        "application_name": "taskyard-migrate",
+    }
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(url, connect_timeout=10, application_name="taskyard-migrate"),
+        creator=lambda: psycopg.connect(url, **database_url.arguments(url, own, {})),
         poolclass=sqlalchemy.NullPool,
     )
     try:

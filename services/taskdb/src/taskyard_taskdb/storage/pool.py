@@ -16,7 +16,11 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from taskyard.errors import Overloaded, StorageUnavailable
-from taskyard_taskdb.storage import arrays  # noqa: F401  registers the arrays before any connection is made
+from taskyard_taskdb.storage import (
+    arrays,  # noqa: F401  registers the arrays before any connection is made
+    database_url,
+)
+from taskyard_taskdb.storage.reconnect import RECONNECT_SECONDS, ConnectionPool, Reconnector
 
 Params = Sequence[Any] | Mapping[str, Any] | None
 Row = tuple[Any, ...]
@@ -33,7 +37,8 @@ class PoolOptions:
     """Sizes and limits.
 
     `reserve` connections are kept for heartbeats, which must never queue behind work; `queries` connections
-    serve lists, statistics and audit, which must never queue before it.
+    serve lists, statistics and audit, which must never queue before it. A `pooled` URL leads to a pooler in
+    transaction mode: nothing that belongs to a session may outlive a transaction.
     """
 
     size: int = 8
@@ -44,25 +49,30 @@ class PoolOptions:
     statement_timeout: timedelta = timedelta(seconds=30)
     lock_timeout: timedelta = timedelta(seconds=2)
     idle_in_transaction_timeout: timedelta = timedelta(seconds=15)
+    pooled: bool = False
 
 
 class Tx:
-    """One transaction. Statements are prepared on first use and results arrive in binary form."""
+    """One transaction. Statements are prepared on first use and results arrive in binary form.
 
-    __slots__ = ("_cursor", "connection")
+    Behind a pooler nothing is prepared.
+    """
 
-    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+    __slots__ = ("_cursor", "_prepares", "connection")
+
+    def __init__(self, connection: psycopg.AsyncConnection[Row], *, prepares: bool = True) -> None:
         self.connection = connection
+        self._prepares = prepares
         self._cursor = connection.cursor(binary=True)
 
     async def execute(self, sql: str, params: Params = None, *, prepare: bool = True) -> int:
         """The number of rows that the statement touched."""
-        await self._cursor.execute(sql, params, prepare=prepare)
+        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
         return self._cursor.rowcount
 
     async def fetch(self, sql: str, params: Params = None, *, prepare: bool = True) -> list[Row]:
         """All rows."""
-        await self._cursor.execute(sql, params, prepare=prepare)
+        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
         return await self._cursor.fetchall()
 
     async def copy(self, sql: str, data: bytes) -> None:
@@ -72,7 +82,7 @@ class Tx:
 
     async def fetch_row(self, sql: str, params: Params = None, *, prepare: bool = True) -> Row | None:
         """The first row, or None."""
-        await self._cursor.execute(sql, params, prepare=prepare)
+        await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
         return await self._cursor.fetchone()
 
 
@@ -85,23 +95,43 @@ class Pool:
 
     def __init__(self, url: str, options: PoolOptions | None = None) -> None:
         self._options = options or PoolOptions()
-        by_key, planned = connect_arguments(self._options), connect_arguments(self._options, planned=True)
-        self._work = _make_pool(url, self._options, self._options.size, by_key)
-        self._reserve = _make_pool(url, self._options, self._options.reserve, by_key)
-        self._queries = _make_pool(url, self._options, self._options.queries, planned)
+        by_key = connect_arguments(url, self._options)
+        planned = connect_arguments(url, self._options, planned=True)
+        # The hosts of the URL are tried one after the other.
+        self._open_seconds = 1.0 + database_url.hosts(url) * database_url.connect_timeout(
+            url, self._options.connect_timeout
+        )
+        self._reconnector = Reconnector()
+        self._work = self._make_pool(url, self._options.size, by_key)
+        self._reserve = self._make_pool(url, self._options.reserve, by_key)
+        self._queries = self._make_pool(url, self._options.queries, planned)
         self._used = {self._work: 0, self._reserve: 0, self._queries: 0}
+
+    def _make_pool(self, url: str, size: int, arguments: dict[str, Any]) -> ConnectionPool:
+        return AsyncConnectionPool(
+            url,
+            kwargs=arguments,
+            min_size=min(size, 2),
+            max_size=size,
+            timeout=self._options.acquire_timeout.total_seconds(),
+            max_lifetime=3600.0,
+            reconnect_timeout=RECONNECT_SECONDS,
+            reconnect_failed=self._reconnector.begin,
+            open=False,
+        )
 
     async def open(self) -> None:
         """Connect; raises StorageUnavailable if the database does not answer in time."""
         try:
             for pool in self._used:
-                await pool.open(wait=True, timeout=self._options.connect_timeout.total_seconds())
+                await pool.open(wait=True, timeout=self._open_seconds)
         except PoolTimeout:
             await self.close()
             raise StorageUnavailable("not applied") from None
 
     async def close(self) -> None:
         """Close every connection."""
+        await self._reconnector.stop()
         for pool in self._used:
             await pool.close()
 
@@ -115,7 +145,7 @@ class Pool:
         """
         async with self._connection(reserve, planned) as connection:
             try:
-                yield Tx(connection)
+                yield await self._begin(connection, planned)
             except BaseException as error:
                 await _roll_back(connection)
                 raise _translated(error, "not applied") from error
@@ -140,6 +170,10 @@ class Pool:
     async def _autocommitting(
         self, outcome: str, *, reserve: bool = False, planned: bool = False
     ) -> AsyncIterator[Tx]:
+        if self._options.pooled:
+            async with self.transaction(reserve=reserve, planned=planned) as tx:
+                yield tx
+            return
         async with self._connection(reserve, planned) as connection:
             await connection.set_autocommit(True)
             try:
@@ -196,6 +230,15 @@ class Pool:
                 await asyncio.sleep(random.uniform(0, 0.05 * 2**attempt))
         raise overloaded(f"{attempts} attempts at one transaction")
 
+    async def _begin(self, connection: psycopg.AsyncConnection[Row], planned: bool) -> Tx:
+        if not self._options.pooled:
+            return Tx(connection)
+        tx = Tx(connection, prepares=False)
+        settings = server_settings(self._options, planned)
+        calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
+        await tx.execute(f"SELECT {calls}", [text for item in settings.items() for text in item])
+        return tx
+
     @asynccontextmanager
     async def _connection(self, reserve: bool, planned: bool) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
         pool = self._queries if planned else self._reserve if reserve else self._work
@@ -214,20 +257,6 @@ class Pool:
             await pool.putconn(connection)
 
 
-def _make_pool(
-    url: str, options: PoolOptions, size: int, arguments: dict[str, Any]
-) -> AsyncConnectionPool[psycopg.AsyncConnection[Row]]:
-    return AsyncConnectionPool(
-        url,
-        kwargs=arguments,
-        min_size=min(size, 2),
-        max_size=size,
-        timeout=options.acquire_timeout.total_seconds(),
-        max_lifetime=3600.0,
-        open=False,
-    )
-
-
 # The hot statements take arrays whose content never changes the best plan. A generic plan may be made while a
 # table is empty and must still be right when it is full: a few rows are looked up by their keys, whatever the
 # statistics say.
@@ -241,9 +270,24 @@ _BY_KEY = {
 _PLANNED = {"plan_cache_mode": "force_custom_plan"}
 
 
-def connect_arguments(options: PoolOptions, *, planned: bool = False) -> dict[str, Any]:
-    """What every connection is made with, beyond the URL."""
-    server = {
+def connect_arguments(url: str, options: PoolOptions, *, planned: bool = False) -> dict[str, Any]:
+    """What every connection is made with, beyond the URL; a pooler rejects server settings."""
+    server = {} if options.pooled else server_settings(options, planned)
+    own = {
+        "application_name": "taskyard-taskdb",
+        "connect_timeout": database_url.connect_timeout(url, options.connect_timeout),
+        # A peer that vanished is noticed within 15 s, also while a statement waits for its answer.
+        "keepalives_idle": 5,
+        "keepalives_interval": 5,
+        "keepalives_count": 2,
+        "tcp_user_timeout": 15_000,
+    }
+    return database_url.arguments(url, own, server)
+
+
+def server_settings(options: PoolOptions, planned: bool) -> dict[str, str]:
+    """The settings of PostgreSQL that every transaction has."""
+    return {
         "jit": "off",
         "timezone": "UTC",
         **(_PLANNED if planned else _BY_KEY),
@@ -251,20 +295,10 @@ def connect_arguments(options: PoolOptions, *, planned: bool = False) -> dict[st
         "lock_timeout": _milliseconds(options.lock_timeout),
         "idle_in_transaction_session_timeout": _milliseconds(options.idle_in_transaction_timeout),
     }
-    return {
-        "application_name": "taskyard-taskdb",
-        "connect_timeout": max(1, round(options.connect_timeout.total_seconds())),
-        # A peer that vanished is noticed within 15 s, also while a statement waits for its answer.
-        "keepalives_idle": 5,
-        "keepalives_interval": 5,
-        "keepalives_count": 2,
-        "tcp_user_timeout": 15_000,
-        "options": " ".join(f"-c {name}={value}" for name, value in server.items()),
-    }
 
 
-def _milliseconds(value: timedelta) -> int:
-    return int(value.total_seconds() * 1000)
+def _milliseconds(value: timedelta) -> str:
+    return str(int(value.total_seconds() * 1000))
 
 
 async def _end_reading(connection: psycopg.AsyncConnection[Row]) -> None:

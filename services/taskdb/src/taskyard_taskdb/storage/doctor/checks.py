@@ -184,6 +184,10 @@ CHECKS = (
         "loops", Severity.ERROR, "loops of housekeeping that failed within an hour and were restarted",
         _query("doctor_failed_loops"), run_statements("doctor_forget_loops"), _second,
     ),
+    Check(
+        "durability", Severity.WARNING, "settings of PostgreSQL that cannot keep acknowledged writes",
+        _query("doctor_weak_durability"), repairs.leave_to_the_operator, _second,
+    ),
 )  # fmt: skip
 
 NAMES = tuple(check.name for check in CHECKS)

@@ -186,3 +186,14 @@ WHERE error IS NOT NULL OR coalesce(success_time, start_time) < statement_timest
 -- Locks nothing: loops of housekeeping that failed within an hour; facts has few rows.
 SELECT 'system', substr(f.key, 6) FROM facts f
 WHERE f.key LIKE 'loop:%%' AND (f.value::jsonb ->> 'time')::timestamptz > now() - interval '1 h'
+
+-- name: doctor_weak_durability
+-- Locks nothing: settings with which a crash or a failover loses acknowledged writes (G1); a row per setting.
+SELECT 'system', 'synchronous_commit is off: a crash loses the last writes'
+WHERE current_setting('synchronous_commit') = 'off'
+UNION ALL
+SELECT 'system', 'synchronous_commit is local: a failover loses the last writes'
+WHERE current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> ''
+UNION ALL
+SELECT 'system', 'synchronous_standby_names is empty: a failover to a standby loses the last writes'
+WHERE current_setting('synchronous_standby_names') = '' AND EXISTS (SELECT FROM pg_stat_replication)

@@ -158,6 +158,13 @@ async def run_jobs(context: RepairContext, keys: Sequence[Key]) -> None:
         await context.run_job(job)
 
 
+async def leave_to_the_operator(context: RepairContext, keys: Sequence[Key]) -> None:
+    """Settings of the server are the operator's. Raises RepairNotPossible."""
+    raise RepairNotPossible(
+        "change the setting in PostgreSQL; docs/howto/high-availability.md has the values"
+    )
+
+
 def params(keys: Sequence[Key]) -> dict[str, object]:
     """Return keys as parallel arrays."""
     return {

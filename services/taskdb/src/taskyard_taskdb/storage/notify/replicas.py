@@ -88,7 +88,7 @@ class Bridge:
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def _listen(self) -> None:
-        arguments = connect_arguments(PoolOptions()) | {"autocommit": True}
+        arguments = connect_arguments(self._url, PoolOptions()) | {"autocommit": True}
         connection = await psycopg.AsyncConnection.connect(self._url, **arguments)
         async with connection:
             await connection.execute(f"LISTEN {CHANNEL}")
