@@ -29,6 +29,14 @@ async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
     assert (again.phase, again.duplicate) == (task_pb2.TASK_PHASE_SUCCEEDED, True)
 
 
+async def test_lane_that_is_named_twice_is_claimed_once(yard: Yard) -> None:
+    names = await yard.create(3)
+    runner, _ = await yard.hello()
+    lanes = await yard.lane_claims()
+    assignments = (await yard.claim(runner, lanes=[*lanes, *lanes])).assignments
+    assert [assignment.lease.task for assignment in assignments] == names
+
+
 async def test_start_and_outcome_together_are_two_changes(yard: Yard, taskdb: RunningTaskDb) -> None:
     names = await yard.create(3)
     runner, _ = await yard.hello()

@@ -118,7 +118,9 @@ class Merge:
         ]
 
     async def _serve(self, runner: _Runner, tenant: TenantClaim, chosen: list[Candidate]) -> None:
-        heads = [(await self._rank(lane_claim), n, lane_claim) for n, lane_claim in enumerate(tenant.lanes)]
+        # A claim may name a lane twice; its rows are one page.
+        lanes = {lane_claim.lane: lane_claim for lane_claim in tenant.lanes}.values()
+        heads = [(await self._rank(lane_claim), n, lane_claim) for n, lane_claim in enumerate(lanes)]
         heap = [(rank, n, lane_claim) for rank, n, lane_claim in heads if rank is not None]
         heapq.heapify(heap)
         while heap:
