@@ -159,7 +159,7 @@ class RunnerProcess:
 
     async def connected(self, times: int = 1) -> RunnerProcess:
         """Returns once it has opened that many sessions with a scheduler."""
-        await self.printed(lambda told: told.count('"session_opened"') >= times)
+        await self.printed(lambda output: output.count('"session_opened"') >= times)
         return self
 
     async def printed(self, found: Callable[[str], bool]) -> None:

@@ -162,7 +162,7 @@ async def test_the_next_runner_kills_escaped_grandchildren_before_hello(
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])
-async def test_what_a_task_leaves_behind_is_killed_when_it_ends(
+async def test_leftover_processes_are_killed_when_the_task_ends(
     peer: SchedulerPeer, start_runner: StartRunner, flags: tuple[str, ...]
 ) -> None:
     await start_runner(*flags)

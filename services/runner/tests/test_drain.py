@@ -26,7 +26,7 @@ from taskyard.v1.runner_pb2 import DRAIN_MODE_FINISH, DRAIN_MODE_RELEASE, DrainM
 HOLD = 'echo ready; flock -s "$GATE" true; echo done'
 
 
-def said_goodbye(peer: SchedulerPeer) -> RunnerGoodbyeReason.ValueType:
+def goodbye_reason(peer: SchedulerPeer) -> RunnerGoodbyeReason.ValueType:
     goodbye = peer.session.goodbye
     assert goodbye is not None and not goodbye.keep_leases
     return goodbye.reason
@@ -46,7 +46,7 @@ async def test_sigterm_lets_tasks_finish_takes_no_more_and_ends_well(
     gate.open()
     assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
     assert await runner.wait() == 0
-    assert said_goodbye(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
+    assert goodbye_reason(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
     await peer.line(task, "done")
 
 
@@ -76,7 +76,7 @@ async def test_an_idle_runner_ends_at_once(peer: SchedulerPeer, runner: RunnerPr
     runner.send(signal.SIGINT)
     assert await runner.wait() == 0
     assert time.monotonic() - before < 3
-    assert said_goodbye(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
+    assert goodbye_reason(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
 
 
 async def test_a_third_sigterm_ends_everything_though_the_agent_is_frozen(
@@ -96,7 +96,7 @@ async def _terminate(runner: RunnerProcess) -> None:
     """Send SIGTERM and wait until it was taken."""
     seen = runner.output().count("signal_received")
     runner.send(signal.SIGTERM)
-    await runner.printed(lambda told: told.count("signal_received") > seen)
+    await runner.printed(lambda printed: printed.count("signal_received") > seen)
 
 
 @pytest.mark.parametrize("mode", [DRAIN_MODE_FINISH, DRAIN_MODE_RELEASE], ids=["deadline", "release"])
@@ -119,7 +119,7 @@ async def test_exit_when_drained(peer: SchedulerPeer, start_runner: StartRunner)
     peer.welcome["drain"] = DrainRequest(mode=DRAIN_MODE_FINISH, exit_when_drained=True)
     runner = await start_runner()
     assert await runner.wait() == 0
-    assert said_goodbye(peer) == RUNNER_GOODBYE_REASON_DRAINED
+    assert goodbye_reason(peer) == RUNNER_GOODBYE_REASON_DRAINED
 
 
 async def test_without_a_scheduler_the_outcome_waits_in_the_spool_for_the_next_start(

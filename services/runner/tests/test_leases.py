@@ -71,7 +71,7 @@ def test_heartbeats_list_changes_until_they_are_acknowledged() -> None:
     assert len(leases.heartbeat(5.0, full=True).changed) == 2
 
 
-def test_dropped_leases_are_told_until_acknowledged_if_they_were_ever_listed() -> None:
+def test_listed_leases_are_reported_dropped_until_acknowledged() -> None:
     leases = opened()
     listed, unlisted = held(1), held(2)
     leases.add(listed)

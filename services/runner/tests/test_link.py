@@ -28,11 +28,11 @@ async def test_hello_describes_the_runner(peer: SchedulerPeer, start_runner: Sta
     await start_runner("--label", "zone=a", "--label", "gpu=1", "--task-type", "train*", "--memory-mb", "512")
     hello = peer.session.hello
     assert (hello.runner_id, hello.protocol_version, hello.takeover) == ("r1", 1, False)
-    told = hello.registration
-    assert dict(told.labels) == {"zone": "a", "gpu": "1"}
-    assert list(told.task_types) == ["train*"]
-    assert list(told.execution_kinds) == [EXECUTION_KIND_COMMAND, EXECUTION_KIND_SCRIPT]
-    assert (told.capacity, hello.free.tasks, hello.free.resources.memory_mb) == (10, 10, 512)
+    registration = hello.registration
+    assert dict(registration.labels) == {"zone": "a", "gpu": "1"}
+    assert list(registration.task_types) == ["train*"]
+    assert list(registration.execution_kinds) == [EXECUTION_KIND_COMMAND, EXECUTION_KIND_SCRIPT]
+    assert (registration.capacity, hello.free.tasks, hello.free.resources.memory_mb) == (10, 10, 512)
 
 
 async def test_assignment_whose_lease_expired_is_released(
@@ -165,14 +165,14 @@ async def test_the_window_of_reports_is_kept(peer: SchedulerPeer, start_runner: 
     ],
     ids=lambda error: error.reason,
 )
-async def test_a_runner_that_is_refused_says_why_and_ends(
+async def test_refused_runner_prints_the_reason_and_exits(
     peer: SchedulerPeer, start_runner: StartRunner, refusal: errors.TaskyardError
 ) -> None:
     peer.refuse = refusal
     runner = await start_runner(welcomed=False)
     assert await runner.wait() == 1
-    told = [line for line in runner.output().splitlines() if not line.startswith("{")]
-    assert told == [f"taskyard-runner: {refusal.message}"]
+    printed = [line for line in runner.output().splitlines() if not line.startswith("{")]
+    assert printed == [f"taskyard-runner: {refusal.message}"]
 
 
 async def test_a_busy_runner_that_is_refused_later_keeps_its_work(

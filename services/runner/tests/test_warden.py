@@ -107,10 +107,10 @@ def test_the_main_process_never_imports_grpc() -> None:
         "import sys, taskyard_runner.__main__; print([m for m in sys.modules if m.split('.')[0] in sys.argv])"
     )
     banned = ["grpc", "google", "taskyard", "asyncio", "opentelemetry"]
-    told = subprocess.run(
+    imported = subprocess.run(
         [sys.executable, "-c", program, *banned], capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == "[]"
+    assert imported.stdout.strip() == "[]"
 
 
 async def test_the_running_warden_has_no_grpc_and_one_thread(runner: RunnerProcess) -> None:

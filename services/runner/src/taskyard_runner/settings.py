@@ -162,8 +162,8 @@ class RunnerSettings(Settings):
 
     def prefetched(self) -> int:
         """Assignments beyond the capacity; programs are never taken ahead."""
-        wanted = _PREFETCH * self.capacity if self.prefetch < 0 else self.prefetch
-        return min(wanted, 10000) if self.offered() == ("function",) else 0
+        prefetch = _PREFETCH * self.capacity if self.prefetch < 0 else self.prefetch
+        return min(prefetch, 10000) if self.offered() == ("function",) else 0
 
     def hidden_files(self) -> tuple[str, ...]:
         """Files with secrets of the runner, which tasks of its own user could read."""

@@ -144,14 +144,14 @@ def _result(arguments: argparse.Namespace) -> int:
 
 
 def _fail(arguments: argparse.Namespace) -> int:
-    told: dict[str, Any] = {
+    failure: dict[str, Any] = {
         "class": "permanent" if arguments.permanent else "transient",
         "message": arguments.message,
         "code": arguments.code,
     }
     if arguments.retry_after is not None:
-        told["retry_after"] = arguments.retry_after
-    _replace(_variable("TASKYARD_ERROR_FILE"), json.dumps(told).encode())
+        failure["retry_after"] = arguments.retry_after
+    _replace(_variable("TASKYARD_ERROR_FILE"), json.dumps(failure).encode())
     return 0
 
 

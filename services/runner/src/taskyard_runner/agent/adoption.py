@@ -34,14 +34,14 @@ class Adoption:
         spool: Spool,
         logs: LogShipper,
         uploads: Uploads,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
     ) -> None:
         self._runs = runs
         self._leases = leases
         self._spool = spool
         self._logs = logs
         self._uploads = uploads
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
 
     def take_over(self, hello: Message) -> None:
         """Everything there is, from the warden's hello and the spool."""
@@ -58,15 +58,15 @@ class Adoption:
             if _is_task(lost):
                 self._lose(lost, hello["runs_directory"])
             else:
-                self._tell({"op": "forget", "run": lost["run"]})
+                self._send_to_warden({"op": "forget", "run": lost["run"]})
         found = {"runs": len(hello["runs"]), "lost": len(hello["lost"]), "spooled": self._spool.depth}
         if any(found.values()):
             log.info("work_adopted", **found)
 
     def _end_test(self, described: Message) -> None:
         # A self-test that an earlier agent did not see the end of.
-        self._tell({"op": "stop", "run": described["run"], "reason": StopReason.ABORT, "grace": 0})
-        self._tell({"op": "forget", "run": described["run"]})
+        self._send_to_warden({"op": "stop", "run": described["run"], "reason": StopReason.ABORT, "grace": 0})
+        self._send_to_warden({"op": "forget", "run": described["run"]})
 
     def _lose(self, lost: Message, runs_directory: str) -> None:
         """A run that was killed with its warden: it is given back, and what it wrote is still shipped."""
@@ -127,5 +127,5 @@ class Adoption:
             self._runs.conclude(run, described["result"])
 
 
-def _is_task(told: Message) -> bool:
-    return META not in told["meta"] and HOST not in told["meta"]
+def _is_task(described: Message) -> bool:
+    return META not in described["meta"] and HOST not in described["meta"]

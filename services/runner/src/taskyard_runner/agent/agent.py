@@ -80,7 +80,7 @@ class Agent:
         uploads: Uploads,
         runs: Runs,
         drain: Drain,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
     ) -> None:
         self._runner_id = runner_id
         self._instance_id = instance_id
@@ -96,12 +96,12 @@ class Agent:
         self._uploads = uploads
         self._runs = runs
         self._drain = drain
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
         self._flow = bounds.DEFAULT_FLOW
         self._interval = _DEFAULT_INTERVAL
         self._heartbeat_at = 0.0
         self._full = False
-        self._told_draining = False
+        self._sent_draining = False
         self._registration_changed = False
         self._progress: dict[str, float] = {}
         self._log_budget_at = 0.0
@@ -114,7 +114,7 @@ class Agent:
         self._spool.rewind()
         self._logs.rewind()
         self._uploads.rewind()
-        self._told_draining = self._drain.own
+        self._sent_draining = self._drain.own
         return ConnectRequest(
             hello=Hello(
                 runner_id=self._runner_id,
@@ -183,7 +183,7 @@ class Agent:
             raise LinkLost(f"no heartbeat was acknowledged for {_MISSED_ACKS * self._interval:g} s")
         if now >= self._heartbeat_due(now):
             return self._heartbeat(now)
-        return self._reports() or self._progress_reports(now) or self._bulk(now) or self._last_words()
+        return self._reports() or self._progress_reports(now) or self._bulk(now) or self._goodbye()
 
     def next_due(self) -> float:
         """When to ask again, if nothing happens before."""
@@ -196,7 +196,7 @@ class Agent:
         return min(due)
 
     def _heartbeat_due(self, now: float) -> float:
-        if self._full or self._told_draining != self._drain.own or self._registration_changed:
+        if self._full or self._sent_draining != self._drain.own or self._registration_changed:
             return now
         if self._leases.unlisted:
             self._heartbeat_at = min(self._heartbeat_at, now + _LIST_SECONDS)
@@ -205,7 +205,7 @@ class Agent:
     def _heartbeat(self, now: float) -> ConnectRequest:
         heartbeat = self._leases.heartbeat(now, full=self._full)
         heartbeat.free.CopyFrom(self._free())
-        heartbeat.draining = self._told_draining = self._drain.own
+        heartbeat.draining = self._sent_draining = self._drain.own
         heartbeat.spool_depth = self._spool.depth
         if self._registration_changed:
             heartbeat.registration.CopyFrom(self._registration)
@@ -224,8 +224,8 @@ class Agent:
 
     def _unsent_progress(self) -> list[Held]:
         # Before the start is told, progress means nothing to the scheduler.
-        told = (HELD_STATE_RUNNING, HELD_STATE_STOPPING)
-        return [held for held in self._leases.late.values() if held.state in told and held.told_late]
+        started_states = (HELD_STATE_RUNNING, HELD_STATE_STOPPING)
+        return [held for held in self._leases.unreported_progress.values() if held.state in started_states]
 
     def _progress_reports(self, now: float) -> ConnectRequest | None:
         due = [held for held in self._unsent_progress() if self._progress.get(held.run, 0.0) <= now]
@@ -233,8 +233,8 @@ class Agent:
             return None
         batch = ReportBatch()
         for held in due[:_BATCH_REPORTS]:
-            held.told_late = False
-            self._leases.late.pop(held.key, None)
+            held.progress_unreported = False
+            self._leases.unreported_progress.pop(held.key, None)
             self._progress[held.run] = now + _PROGRESS_SECONDS
             batch.reports.append(
                 RunReport(lease=held.lease, progress=held.progress, time=timestamp(time.time()))
@@ -259,7 +259,7 @@ class Agent:
             self._log_budget_at = now + batch.ByteSize() / rate
         return ConnectRequest(logs=batch)
 
-    def _last_words(self) -> ConnectRequest | None:
+    def _goodbye(self) -> ConnectRequest | None:
         if self._drain.goodbye is None:
             return None
         self.leaving = True
@@ -326,11 +326,11 @@ class Agent:
         elif self._drain.active:
             self._runs.refuse(assignment, RELEASE_REASON_DRAINED, "the runner drains")
         elif self._spool.full:
-            told = "the runner's spool is full; it waits for the scheduler to acknowledge reports"
-            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, told)
+            message = "the runner's spool is full; it waits for the scheduler to acknowledge reports"
+            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         elif self._leases.active_count >= self._registration.capacity + self._registration.prefetch:
-            told = f"all {self._registration.capacity} places are taken"
-            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, told)
+            message = f"all {self._registration.capacity} places are taken"
+            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         else:
             total = None
             if assignment.HasField("total_timeout"):
@@ -344,7 +344,7 @@ class Agent:
             if held.guarded and held.run and held.active:
                 by_end.setdefault(held.until, []).append(held.run)
         for until, runs in by_end.items():
-            self._tell({"op": "lease", "until": until, "runs": runs})
+            self._send_to_warden({"op": "lease", "until": until, "runs": runs})
 
     def _obey(self, verdicts: Iterable[LeaseVerdict]) -> None:
         for verdict in verdicts:

@@ -11,9 +11,11 @@ _SHORTEST_INTERVAL, _LONGEST_INTERVAL = 0.05, 600.0
 DEFAULT_FLOW = FlowControl(max_unacked_reports=1000, max_unacked_bytes=2 << 20)
 
 
-def interval(told: Duration, before: float) -> float:
+def interval(requested: Duration, before: float) -> float:
     """The time between heartbeats: what the scheduler wants, as far as that can be kept up."""
-    return min(max(_SHORTEST_INTERVAL, wanted), _LONGEST_INTERVAL) if (wanted := seconds(told)) else before
+    if not (duration := seconds(requested)):
+        return before
+    return min(max(_SHORTEST_INTERVAL, duration), _LONGEST_INTERVAL)
 
 
 def usable(flow: FlowControl) -> FlowControl:

@@ -17,12 +17,12 @@ class DefaultLimits:
     memory_mb: int = 0
     disk_mb: int = 0
 
-    def fill(self, asked: Resources) -> Resources:
+    def fill(self, requested: Resources) -> Resources:
         """What a task may use."""
         return Resources(
-            cpu_millis=asked.cpu_millis,
-            memory_mb=asked.memory_mb or self.memory_mb,
-            disk_mb=asked.disk_mb or self.disk_mb,
+            cpu_millis=requested.cpu_millis,
+            memory_mb=requested.memory_mb or self.memory_mb,
+            disk_mb=requested.disk_mb or self.disk_mb,
         )
 
 

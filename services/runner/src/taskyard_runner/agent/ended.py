@@ -40,7 +40,7 @@ def reports_of(end: Ended) -> list[RunReport]:
         report.started.handle = end.handle
         report.started.checkpoint_sequence = end.run.checkpoint_sequence
         reports.append(report)
-    if held.told_late and held.progress is not None:
+    if held.progress_unreported and held.progress is not None:
         report = _report(end, end.end_time)
         report.progress.CopyFrom(held.progress)
         reports.append(report)

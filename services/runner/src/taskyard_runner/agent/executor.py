@@ -31,7 +31,7 @@ class Executor(Protocol):
         ...
 
 
-class Taker(Protocol):
+class AssignmentHandler(Protocol):
     """Takes assignments of one kind."""
 
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None: ...
@@ -44,17 +44,17 @@ class Taker(Protocol):
 class WardenExecutor:
     """The warden runs processes."""
 
-    def __init__(self, tell: Callable[[Message], None]) -> None:
-        self._tell = tell
+    def __init__(self, send_to_warden: Callable[[Message], None]) -> None:
+        self._send_to_warden = send_to_warden
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
+        self._send_to_warden({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
 
     def note(self, run: AgentRun, **notes: Any) -> None:
-        self._tell({"op": "note", "run": run.name, "notes": notes})
+        self._send_to_warden({"op": "note", "run": run.name, "notes": notes})
 
     def saved(self, run: AgentRun) -> None:
-        self._tell({"op": "saved", "run": run.name})
+        self._send_to_warden({"op": "saved", "run": run.name})
 
     def forget(self, run: AgentRun) -> None:
-        self._tell({"op": "forget", "run": run.name})
+        self._send_to_warden({"op": "forget", "run": run.name})

@@ -120,8 +120,8 @@ class FunctionHost:
 
     def note_pace(self, seconds: float) -> None:
         """A run took so long. One that was long by chance is forgotten after a few short ones."""
-        known = seconds if self.pace is None else self.pace
-        self.pace = max(1e-6, seconds, (known + seconds) / 2)
+        previous = seconds if self.pace is None else self.pace
+        self.pace = max(1e-6, seconds, (previous + seconds) / 2)
 
     def rate(self, now: float) -> float:
         """Runs per second that it can be expected to take: any number, until its first says otherwise."""
@@ -138,12 +138,12 @@ class FunctionHost:
 
     def order(self, config: Mapping[str, Any], env: Mapping[str, str], runs_directory: str) -> Message:
         """The message that makes the warden start it."""
-        told = {**config, "host": self.name, "token": self.token, "shared": self.place.shared}
+        host_config = {**config, "host": self.name, "token": self.token, "shared": self.place.shared}
         return {
             "op": "start",
             "run": self.name,
             "argv": [sys.executable, "-m", "taskyard_runner.functions.host"],
-            "env": {**env, CONFIG: json.dumps(told), MARKER: f"{runs_directory}/{self.name}"},
+            "env": {**env, CONFIG: json.dumps(host_config), MARKER: f"{runs_directory}/{self.name}"},
             "cwd": os.getcwd(),
             "token": secrets.token_hex(16),
             "limits": self.place.limits,
@@ -156,7 +156,7 @@ class FunctionHost:
         }
 
 
-def known_again(host: FunctionHost, row: Row, runs_directory: str, executor: Executor) -> FunctionRun:
+def restore_run(host: FunctionHost, row: Row, runs_directory: str, executor: Executor) -> FunctionRun:
     """A run that an earlier agent gave to the host."""
     forbid = bool((row[7] or {}).get("forbid"))
     run = FunctionRun(

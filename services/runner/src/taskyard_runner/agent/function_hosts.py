@@ -56,14 +56,14 @@ class HostsConfig:
     growth_bytes: int
 
 
-class Party(Protocol):
+class HostHandler(Protocol):
     """Who gives hosts their work."""
 
     def host_ready(self, host: FunctionHost, hello: Message) -> None: ...
 
-    def host_told(self, host: FunctionHost, message: Message) -> None: ...
+    def host_updated(self, host: FunctionHost, message: Message) -> None: ...
 
-    def host_asked(self, host: FunctionHost, message: Message) -> None: ...
+    def host_requested(self, host: FunctionHost, message: Message) -> None: ...
 
     def host_ended(self, host: FunctionHost, result: Message) -> None: ...
 
@@ -75,10 +75,12 @@ class Party(Protocol):
 class Hosts:
     """All hosts, by name."""
 
-    def __init__(self, config: HostsConfig, tell_warden: Callable[[Message], None], party: Party) -> None:
+    def __init__(
+        self, config: HostsConfig, send_to_warden: Callable[[Message], None], handler: HostHandler
+    ) -> None:
         self._config = config
-        self._tell = tell_warden
-        self._party = party
+        self._send_to_warden = send_to_warden
+        self._handler = handler
         self._hosts: dict[str, FunctionHost] = {}
         self._journals: dict[str, JournalReader] = {}
         # Name to whether it is `async def`, as the newest host has told.
@@ -96,10 +98,10 @@ class Hosts:
 
     async def open(self, described: Iterable[Message]) -> None:
         """Listen, and get the hosts of an earlier agent to say what they have."""
-        for told in described:
-            meta = told["meta"]
-            host = FunctionHost(told["run"], HostClass(**meta[HOST]), meta["token"], meta["code"])
-            if told["result"] is None:
+        for described_host in described:
+            meta = described_host["meta"]
+            host = FunctionHost(described_host["run"], HostClass(**meta[HOST]), meta["token"], meta["code"])
+            if described_host["result"] is None:
                 self._hosts[host.name] = host
             else:
                 self._forget(host.name)
@@ -196,16 +198,16 @@ class Hosts:
             "runs_directory": self._config.runs_directory,
             "log_limit_bytes": self._config.log_limit_bytes,
         }
-        self._tell(host.order(config, self._config.env, self._config.runs_directory))
+        self._send_to_warden(host.order(config, self._config.env, self._config.runs_directory))
 
-    def want(self, place: HostClass, waiting: int) -> None:
+    def request_hosts(self, place: HostClass, waiting: int) -> None:
         """There is work that no host of the class can take now: start one if that would help."""
         loop = asyncio.get_running_loop()
         now = boottime()
         hosts = [host for host in self.of(place) if not host.retired]
         starting = sum(not host.ready for host in hosts)
         if now < self._start_after:
-            loop.call_later(self._start_after - now, self._party.wake)
+            loop.call_later(self._start_after - now, self._handler.wake)
         elif place.shared:
             if sum(not host.stalled for host in hosts) < self._config.shared_count:
                 self.start(place)
@@ -218,7 +220,7 @@ class Hosts:
     def _look_again(self) -> None:
         """Hosts that were expected to do the work may be held up by then, without a word."""
         if self._looking is None or self._looking.when() <= asyncio.get_running_loop().time():
-            self._looking = asyncio.get_running_loop().call_later(_START_SECONDS, self._party.wake)
+            self._looking = asyncio.get_running_loop().call_later(_START_SECONDS, self._handler.wake)
 
     def retire(self, host: FunctionHost, why: str) -> None:
         """Give it no more work; it leaves when it has none."""
@@ -236,7 +238,7 @@ class Hosts:
     def kill(self, host: FunctionHost, reason: StopReason, grace: float = 0.0) -> None:
         """Have the warden end it."""
         host.retired = True
-        self._tell({"op": "stop", "run": host.name, "reason": reason, "grace": grace})
+        self._send_to_warden({"op": "stop", "run": host.name, "reason": reason, "grace": grace})
 
     def _trim(self) -> None:
         now = boottime()
@@ -258,15 +260,15 @@ class Hosts:
         if host is None:
             self._greet(connection, message)
         elif message.get("op") == "request":
-            self._party.host_asked(host, message)
+            self._handler.host_requested(host, message)
         else:
             self._note_health(host, message)
-            self._party.host_told(host, message)
+            self._handler.host_updated(host, message)
 
     def _greet(self, connection: Connection, message: Message) -> None:
         host = self._hosts.get(str(message.get("host")))
-        known = host is not None and secrets.compare_digest(host.token, str(message.get("token")))
-        if host is None or not known or message.get("op") != "hello":
+        authentic = host is not None and secrets.compare_digest(host.token, str(message.get("token")))
+        if host is None or not authentic or message.get("op") != "hello":
             connection.close()
             return
         if problem := message.get("error"):
@@ -276,15 +278,15 @@ class Hosts:
         host.first_rss = message["rss"]
         self._failures = 0
         self._learn(host, message["functions"])
-        self._party.host_ready(host, message)
+        self._handler.host_ready(host, message)
         self.leave_if_idle(host)
         self._hello.set()
-        self._party.wake()
+        self._handler.wake()
 
     def _learn(self, host: FunctionHost, functions: Mapping[str, Mapping[str, Any]]) -> None:
         if host.retired:
             return
-        found = {name: bool(told["async"]) for name, told in functions.items()}
+        found = {name: bool(description["async"]) for name, description in functions.items()}
         if found != self.functions:
             self.functions = found
             self.on_functions()
@@ -311,7 +313,7 @@ class Hosts:
             if message["stalled"] and not host.stalled:
                 log.warning("host_stalled", host=host.name, seconds=message["stalled"], runs=len(host.runs))
             host.stalled = message["stalled"]
-            self._party.wake()
+            self._handler.wake()
 
     # -- what the warden says
 
@@ -327,10 +329,10 @@ class Hosts:
         elif not host.leaving:
             log.warning("host_ended", host=host.name, result=result)
         self._show_output(host.name)
-        self._party.host_ended(host, result)
+        self._handler.host_ended(host, result)
         self._forget(host.name)
         self._hello.set()
-        self._party.wake()
+        self._handler.wake()
         return True
 
     def grown(self, message: Message) -> bool:
@@ -365,5 +367,5 @@ class Hosts:
     def _forget(self, name: str) -> None:
         if (reader := self._journals.pop(name, None)) is not None:
             reader.close()
-        self._tell({"op": "forget", "run": name})
+        self._send_to_warden({"op": "forget", "run": name})
         shutil.rmtree(f"{self._config.runs_directory}/{name}", ignore_errors=True)

@@ -13,7 +13,7 @@ from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.protocol import Message
 
 
-def told(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
+def ended(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
     """What a function's end comes to: its own outcome, unless it answered a stop."""
     if run.reason == StopReason.ABORT:
         return None
@@ -28,9 +28,9 @@ def lost(run: FunctionRun, result: Message, *, to_blame: bool) -> RunReport | No
     if run.reason == StopReason.ABORT:
         return None
     if not to_blame:
-        told = "its function host ended on account of another run"
-        return outcome.released(RELEASE_REASON_LOST, told)
+        message = "its function host ended on account of another run"
+        return outcome.released(RELEASE_REASON_LOST, message)
     if not result.get("stop_reason") and outcome.exit_code(result) == 0:
-        told = "the function ended its process"
-        return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", told)
+        message = "the function ended its process"
+        return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", message)
     return outcome.judge(result, run.directory.result, run.directory.error)

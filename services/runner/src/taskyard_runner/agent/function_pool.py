@@ -21,7 +21,7 @@ from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.directory import RunDirectory
 from taskyard_runner.agent.ended import Ended
 from taskyard_runner.agent.function_deadlines import RunDeadlines
-from taskyard_runner.agent.function_host import FunctionHost, FunctionRun, known_again
+from taskyard_runner.agent.function_host import FunctionHost, FunctionRun, restore_run
 from taskyard_runner.agent.function_hosts import Hosts
 from taskyard_runner.agent.leases import Held, Leases
 from taskyard_runner.agent.preparation import Download
@@ -51,7 +51,7 @@ class FunctionPool:
         uploads: Uploads,
         requests: Requests,
         download: Download,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
     ) -> None:
         self._capacity = capacity
         self._runs_directory = runs_directory
@@ -60,7 +60,7 @@ class FunctionPool:
         self._uploads = uploads
         self._requests = requests
         self._download = download
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
         self._waiting: dict[HostClass, deque[FunctionRun]] = {}
         self._given = 0
         self._awake = False
@@ -80,8 +80,8 @@ class FunctionPool:
         name = function.function_of(spec)
         is_async = self.hosts.functions.get(name)
         if is_async is None:
-            told = f"function {name!r} is not registered in this runner's app"
-            self._runs.refuse(assignment, RELEASE_REASON_UNSUPPORTED, told)
+            message = f"function {name!r} is not registered in this runner's app"
+            self._runs.refuse(assignment, RELEASE_REASON_UNSUPPORTED, message)
             return
         place = function.host_class(spec, is_async)
         label = f"{self._prefix}{next(self._numbers):x}"
@@ -153,7 +153,7 @@ class FunctionPool:
                     if not host.runs:
                         self._give(host, queue, max(1, min(host.depth, len(queue) // len(hosts))))
             if queue and self._given < self._capacity and not (place.shared and hosts):
-                self.hosts.want(place, len(queue))
+                self.hosts.request_hosts(place, len(queue))
 
     def _give(self, host: FunctionHost, queue: deque[FunctionRun], count: int) -> None:
         rows: list[Row] = []
@@ -177,7 +177,7 @@ class FunctionPool:
                 guards[run.name] = run.held.until
         if guards:
             # Before the host has them, so that nothing runs that the warden could not end.
-            self._tell({"op": "guard", "host": host.name, "runs": guards})
+            self._send_to_warden({"op": "guard", "host": host.name, "runs": guards})
         if rows:
             self._given += len(rows)
             host.last_moved = now
@@ -185,7 +185,7 @@ class FunctionPool:
 
     # -- what hosts tell
 
-    def host_told(self, host: FunctionHost, message: Message) -> None:
+    def host_updated(self, host: FunctionHost, message: Message) -> None:
         if returned := message.get("returned"):
             self._take_back(host, returned)
         for name, when in message.get("started", {}).items():
@@ -196,18 +196,18 @@ class FunctionPool:
             if (run := self._signed(host, name)) is not None:
                 run.has_files = True
                 self._runs.open_logs(run)
-        for name, told in message.get("progress", {}).items():
+        for name, progress in message.get("progress", {}).items():
             if (run := self._signed(host, name)) is not None:
-                self._runs.progressed(run, told)
+                self._runs.progressed(run, progress)
         if done := message.get("done"):
             self._end(host, done)
 
-    def host_asked(self, host: FunctionHost, message: Message) -> None:
-        asked, number = message["message"], message["request"]
-        if (run := self._signed(host, asked.get("run", ""))) is not None:
-            run.has_files = run.has_files or asked.get("op") == "checkpoint"
+    def host_requested(self, host: FunctionHost, message: Message) -> None:
+        request, number = message["message"], message["request"]
+        if (run := self._signed(host, request.get("run", ""))) is not None:
+            run.has_files = run.has_files or request.get("op") == "checkpoint"
         self._requests.handle(
-            asked, lambda answer: host.send({"op": "answer", "request": number, "message": answer})
+            request, lambda answer: host.send({"op": "answer", "request": number, "message": answer})
         )
 
     def _begun(self, host: FunctionHost, run: FunctionRun, when: float) -> None:
@@ -247,7 +247,7 @@ class FunctionPool:
 
     def _end(self, host: FunctionHost, done: Iterable[list[Any]]) -> None:
         ended = []
-        for name, begin, end, wrote, told in done:
+        for name, begin, end, wrote, answer in done:
             run = host.runs.pop(name, None)
             if run is None:
                 if name not in host.kept:
@@ -257,7 +257,7 @@ class FunctionPool:
             host.note_pace(end - begin)
             host.kept.add(name)
             run.has_files = run.has_files or wrote
-            outcome = function_outcome.told(run, told)
+            outcome = function_outcome.ended(run, answer)
             ended.append(Ended(run, outcome, begin, end, host.handle, wrote, began=True))
         self._runs.conclude_all(ended)
         self.hosts.leave_if_idle(host)
@@ -268,7 +268,7 @@ class FunctionPool:
         self._given -= 1
         self._deadlines.end(run)
         if run.place.forbid:
-            self._tell({"op": "unguard", "runs": [run.name]})
+            self._send_to_warden({"op": "unguard", "runs": [run.name]})
 
     def host_ended(self, host: FunctionHost, result: Message) -> None:
         """What it had is lost, or fails if it is to blame."""
@@ -358,12 +358,12 @@ class FunctionPool:
         for row in hello["runs"]:
             if row[0] not in host.runs:
                 self._adopt(host, row, started.get(row[0]))
-        for row, told in hello["done"]:
+        for row, result in hello["done"]:
             if row[0] not in host.kept and row[0] not in host.runs:
-                self._adopt_ended(host, row, told)
+                self._adopt_ended(host, row, result)
 
     def _adopt(self, host: FunctionHost, row: Row, when: float | None) -> None:
-        run = known_again(host, row, self._runs_directory, self)
+        run = restore_run(host, row, self._runs_directory, self)
         if self._leases.get(run.key) is not None:
             host.send({"op": "stop", "run": run.name, "reason": StopReason.ABORT})
             return
@@ -379,15 +379,15 @@ class FunctionPool:
             run.held.change(HELD_STATE_RUNNING)
             self._begun(host, run, when)
 
-    def _adopt_ended(self, host: FunctionHost, row: Row, told: list[Any]) -> None:
-        run = known_again(host, row, self._runs_directory, self)
+    def _adopt_ended(self, host: FunctionHost, row: Row, result: list[Any]) -> None:
+        run = restore_run(host, row, self._runs_directory, self)
         spooled = self._leases.get(run.key)
         if spooled is None:
             self._runs.take(run)
             host.runs[run.name] = run
             self._given += 1
             run.started = self._runs.start_spooled(run.key)
-            self._end(host, [told])
+            self._end(host, [result])
         elif run.has_files:
             # The outcome is in the spool; what is left is to ship the logs.
             host.kept.add(run.name)

@@ -54,7 +54,7 @@ class Held:
     # The first heartbeat of this session that listed it; 0 = hello.
     listed: int | None = None
     # Progress that no report has told yet; heartbeats tell it too, but seldom.
-    told_late: bool = False
+    progress_unreported: bool = False
     # The warden must know how long the lease lasts: it runs the work, or kills it at the end.
     guarded: bool = True
     table: Leases | None = field(default=None, repr=False, compare=False)
@@ -76,9 +76,9 @@ class Held:
             self.state = state
         if progress is not None:
             self.progress = progress
-            self.told_late = True
+            self.progress_unreported = True
             if self.table is not None:
-                self.table.late[self.key] = self
+                self.table.unreported_progress[self.key] = self
         self.version += 1
 
     def message(self) -> HeldTask:
@@ -103,7 +103,7 @@ class Leases:
         self._active = 0
         self._unlisted: set[RunKey] = set()
         # Those with progress that no report has told.
-        self.late: dict[RunKey, Held] = {}
+        self.unreported_progress: dict[RunKey, Held] = {}
         self._dropped: dict[RunKey, LeaseRef] = {}
         self._sent: dict[int, _Sent] = {}
         self._times: dict[int, float] = {}
@@ -144,7 +144,7 @@ class Leases:
         held.table = None
         self._active -= held.active
         self._unlisted.discard(key)
-        self.late.pop(key, None)
+        self.unreported_progress.pop(key, None)
 
     def count(self, held: Held, state: HeldState.ValueType) -> None:
         """A lease is about to change its state."""

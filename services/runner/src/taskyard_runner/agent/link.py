@@ -53,7 +53,7 @@ class Refused(Exception):
     """The scheduler will not have this runner before something is changed."""
 
 
-class Party(Protocol):
+class LinkHandler(Protocol):
     """Who speaks over the link."""
 
     def hello(self) -> ConnectRequest: ...
@@ -82,9 +82,9 @@ class Party(Protocol):
 class Link:
     """One stream at a time, for ever or until the party has said goodbye."""
 
-    def __init__(self, channel: grpc.aio.Channel, party: Party) -> None:
+    def __init__(self, channel: grpc.aio.Channel, handler: LinkHandler) -> None:
         self._stub: Any = RunnerLinkServiceStub(channel)
-        self._party = party
+        self._handler = handler
         self._wake = asyncio.Event()
         self._failures = 0
         self._welcomed = False
@@ -97,9 +97,9 @@ class Link:
 
     async def run(self) -> None:
         """Returns after the party's goodbye. Raises Refused if there is no work to keep and no hope."""
-        while not self._party.leaving:
+        while not self._handler.leaving:
             delay = await self._serve_once()
-            if not self._party.leaving:
+            if not self._handler.leaving:
                 await asyncio.sleep(delay)
 
     async def _serve_once(self) -> float:
@@ -126,7 +126,7 @@ class Link:
 
     def _failed(self, error: errors.TaskyardError) -> float:
         lasting = error.code in _LASTING
-        if lasting and not self._welcomed and not self._party.holds_work:
+        if lasting and not self._welcomed and not self._handler.holds_work:
             raise Refused(str(error))
         self._failures += 1
         _lost.add(1, {"reason": error.reason or error.code.name})
@@ -138,13 +138,13 @@ class Link:
     async def _session(self) -> None:
         call = self._stub.Connect()
         try:
-            await call.write(self._party.hello())
+            await call.write(self._handler.hello())
             async with asyncio.timeout(_WELCOME_SECONDS):
                 response = await call.read()
             if response is grpc.aio.EOF:
                 await _raise_end(call)
                 return
-            self._party.welcome(response)
+            self._handler.welcome(response)
             self._welcomed = self.connected = True
             self._failures = 0
             await self._exchange(call)
@@ -175,25 +175,25 @@ class Link:
                 self._goodbye = response.goodbye
                 self._wake.set()
             else:
-                self._party.receive(response)
+                self._handler.receive(response)
         await _raise_end(call)
 
     async def _write(self, call: Any) -> None:
         while True:
             self._wake.clear()
-            request = self._party.next_request()
+            request = self._handler.next_request()
             if request is not None:
                 await _write_one(call, request)
                 if request.WhichOneof("message") == "reports":
                     REPORT_SENT.hit()
-            if self._party.leaving or (self._goodbye is not None and request is None):
+            if self._handler.leaving or (self._goodbye is not None and request is None):
                 await call.done_writing()
                 return
             if request is None:
                 await self._sleep()
 
     async def _sleep(self) -> None:
-        wait = self._party.next_due() - boottime()
+        wait = self._handler.next_due() - boottime()
         if wait > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):

@@ -62,9 +62,9 @@ class Trash:
             async with asyncio.timeout(_SETTLE_SECONDS):
                 await done
 
-    def discard_strangers(self, known: Iterable[str]) -> None:
+    def discard_except(self, kept: Iterable[str]) -> None:
         """Move the directories of runs that nobody has any more into the trash; `sweep` removes them."""
-        for name in set(os.listdir(self._runs)) - set(known):
+        for name in set(os.listdir(self._runs)) - set(kept):
             self._discard(name)
 
     async def sweep(self) -> None:

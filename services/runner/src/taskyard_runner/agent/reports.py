@@ -38,8 +38,8 @@ class Reports:
     def recover(self, report: RunReport) -> str:
         """Know a report that an earlier agent spooled; its kind."""
         kind = str(report.WhichOneof("report"))
-        known = self.starts if kind == "started" else self.outcomes
-        known[report.seq] = key_of(report.lease)
+        index = self.starts if kind == "started" else self.outcomes
+        index[report.seq] = key_of(report.lease)
         return kind
 
     def decided(self, through_seq: int) -> list[RunKey]:

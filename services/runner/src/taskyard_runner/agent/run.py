@@ -124,7 +124,7 @@ def order(
     assignment: Assignment,
     workload: Workload,
     token: str,
-    wanted: Resources,
+    resources: Resources,
     pids: int,
     total_until: float | None,
 ) -> Message:
@@ -140,7 +140,7 @@ def order(
         "token": token,
         "user": None if workload.trusted else run.directory.owner,
         "shielded": workload.shielded,
-        "limits": _limits(wanted, workload, pids) if workload.limited else {},
+        "limits": _limits(resources, workload, pids) if workload.limited else {},
         "cleanup": list(workload.cleanup),
         "lease_until": run.held.until,
         "forbid_overlap": spec.overlap != OVERLAP_POLICY_ALLOW,
@@ -153,11 +153,11 @@ def order(
     }
 
 
-def _limits(wanted: Resources, workload: Workload, pids: int) -> dict[str, int]:
+def _limits(resources: Resources, workload: Workload, pids: int) -> dict[str, int]:
     return {
-        "memory_bytes": (wanted.memory_mb + workload.overhead_mb) * _MIB if wanted.memory_mb else 0,
-        "cpu_millis": wanted.cpu_millis,
-        "file_bytes": wanted.disk_mb * _MIB,
+        "memory_bytes": (resources.memory_mb + workload.overhead_mb) * _MIB if resources.memory_mb else 0,
+        "cpu_millis": resources.cpu_millis,
+        "file_bytes": resources.disk_mb * _MIB,
         "pids": pids,
     }
 

@@ -29,7 +29,7 @@ from taskyard_runner.agent import outcome, unstarted
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.early_stops import REASONS, EarlyStops
 from taskyard_runner.agent.ended import Ended, implies_start, reports_of
-from taskyard_runner.agent.executor import Executor, Taker, WardenExecutor
+from taskyard_runner.agent.executor import AssignmentHandler, Executor, WardenExecutor
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
 from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
@@ -66,7 +66,7 @@ class Runs:
         uploads: Uploads,
         trash: Trash,
         *,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
         changed: Callable[[], None],
     ) -> None:
         self._preparation = preparation
@@ -74,10 +74,10 @@ class Runs:
         self._logs = logs
         self._uploads = uploads
         self._trash = trash
-        self._tell = tell_warden
-        self.warden: Executor = WardenExecutor(tell_warden)
+        self._send_to_warden = send_to_warden
+        self.warden: Executor = WardenExecutor(send_to_warden)
         self._changed = changed
-        self.functions: Taker | None = None
+        self.functions: AssignmentHandler | None = None
         self._by_key: dict[RunKey, AgentRun] = {}
         self._by_name: dict[str, AgentRun] = {}
         self._reports = Reports(spool)
@@ -128,7 +128,7 @@ class Runs:
             self._logs.open(run.lease, run.directory.journal)
             self._uploads.open(run.lease, run.directory.uploads, run.checkpoint_sequence)
             run.ordered = True
-            self._tell(message)
+            self._send_to_warden(message)
 
     async def prepared(self, run: AgentRun, work: Awaitable[T]) -> T | None:
         """What the preparation of a run comes to; None if it failed, which is then reported."""
@@ -138,8 +138,8 @@ class Runs:
             self._end_unstarted(run, unstarted.unprepared(error))
         except Exception as error:
             log.exception("preparation_failed", task=run.lease.task, error=repr(error))
-            told = f"the runner cannot prepare it: {error!r}"
-            self._end_unstarted(run, outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", told))
+            message = f"the runner cannot prepare it: {error!r}"
+            self._end_unstarted(run, outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", message))
         return None
 
     def _end_unstarted(self, run: AgentRun, report: RunReport) -> None:
@@ -167,8 +167,8 @@ class Runs:
 
     def report_started(self, run: AgentRun, handle: str, when: float) -> None:
         """Spool the start; the warden notes that it is safe, for the next agent."""
-        told = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=handle)
-        future = self._reports.append(run.held, RunReport(started=told, time=timestamp(when)))
+        started = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=handle)
+        future = self._reports.append(run.held, RunReport(started=started, time=timestamp(when)))
 
         def saved(done: asyncio.Future[int]) -> None:
             if not done.cancelled():
@@ -277,16 +277,16 @@ class Runs:
         if (run := self._by_name.get(message["run"])) is not None:
             self._logs.grown(run.key)
 
-    def said(self, message: Message) -> None:
+    def progress_reported(self, message: Message) -> None:
         """The workload told its progress."""
         run = self._by_name.get(message["run"])
         if run is not None:
             self.progressed(run, message["message"])
 
-    def progressed(self, run: AgentRun, told: Message) -> None:
+    def progressed(self, run: AgentRun, message: Message) -> None:
         """Note what a workload said about its progress."""
         if not run.ended:
-            run.held.change(progress=progress_of(told, self._uploads.last_sequence(run.key)))
+            run.held.change(progress=progress_of(message, self._uploads.last_sequence(run.key)))
             self._changed()
 
     def find(self, name: str) -> AgentRun | None:

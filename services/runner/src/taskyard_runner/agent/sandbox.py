@@ -17,17 +17,17 @@ User = tuple[int, int]
 class Sandboxes:
     """Hands out users, and wraps programs where the runner's policy says so."""
 
-    def __init__(self, told: Message, data_dir: str, socket: str) -> None:
-        self.mode: str = told.get("mode", "none")
-        self._first: int = told.get("first_uid", 0)
-        self._count: int = told.get("uid_count", 0)
-        self._gid: int | None = told.get("gid")
-        self._bubblewrap: str = told.get("bubblewrap", "")
-        self._hidden: Sequence[str] = told.get("hidden", ())
+    def __init__(self, config: Message, data_dir: str, socket: str) -> None:
+        self.mode: str = config.get("mode", "none")
+        self._first: int = config.get("first_uid", 0)
+        self._count: int = config.get("uid_count", 0)
+        self._gid: int | None = config.get("gid")
+        self._bubblewrap: str = config.get("bubblewrap", "")
+        self._hidden: Sequence[str] = config.get("hidden", ())
         # What tasks reach lies in the data directory, or elsewhere if they cannot reach that.
-        self._place: str = told.get("place") or data_dir
+        self._place: str = config.get("place") or data_dir
         self._data_dir = data_dir
-        self.one_tenant: bool = told.get("one_tenant", False)
+        self.one_tenant: bool = config.get("one_tenant", False)
         self._socket = socket
         self._taken: set[int] = set()
         # What an earlier run left elsewhere is not to be found by the next one with its user.

@@ -48,7 +48,7 @@ log = get_log(__name__)
 
 
 @dataclass(frozen=True)
-class Proof:
+class SelfTestResult:
     """What was proved."""
 
     kinds: tuple[ExecutionKind.ValueType, ...]
@@ -61,7 +61,7 @@ class Proof:
         return {"kinds": self.kinds, "interpreters": self.interpreters, "engine": engine}
 
     @classmethod
-    def parse(cls, kept: Message) -> Proof:
+    def parse(cls, kept: Message) -> SelfTestResult:
         """What an earlier agent told."""
         engine = kept.get("engine")
         return cls(
@@ -83,13 +83,13 @@ class SelfTest:
 
     def __init__(
         self,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
         runs_directory: str,
         config: AgentConfig,
         sandboxes: Sandboxes,
         trash: Trash,
     ) -> None:
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
         self._runs_directory = runs_directory
         self._config = config
         self._sandboxes = sandboxes
@@ -103,7 +103,7 @@ class SelfTest:
             future.set_result(message["result"])
         return future is not None
 
-    async def prove(self) -> Proof:
+    async def run(self) -> SelfTestResult:
         """What works here, of the kinds that the runner is to offer."""
         command, interpreters, modules, engine = await asyncio.gather(
             self._prove_command(), self._prove_scripts(), self._prove_wasm(), self._prove_containers()
@@ -114,7 +114,7 @@ class SelfTest:
             EXECUTION_KIND_CONTAINER: engine is not None,
             EXECUTION_KIND_WASM: modules,
         }
-        return Proof(tuple(kind for kind, works in proved.items() if works), interpreters, engine)
+        return SelfTestResult(tuple(kind for kind, works in proved.items() if works), interpreters, engine)
 
     async def _prove_command(self) -> bool:
         program = CommandExecution(program="true")
@@ -143,13 +143,13 @@ class SelfTest:
     async def _prove_containers(self) -> Engine | None:
         if not self._offers("container"):
             return None
-        wanted = self._config.container_engine
-        found = container.candidates(wanted, self._config.path, Path(self._config.data_dir))
+        choice = self._config.container_engine
+        found = container.candidates(choice, self._config.path, Path(self._config.data_dir))
         for engine in found:
             if await self._probe("container", functools.partial(container.describe_probe, engine=engine)):
                 return engine
         if not found:
-            log.info("kind_not_offered", kind="container", why=f"no engine ({wanted}) is installed")
+            log.info("kind_not_offered", kind="container", why=f"no engine ({choice}) is installed")
         return None
 
     def _offers(self, kind: str) -> bool:
@@ -168,7 +168,7 @@ class SelfTest:
             for path, content in workload.files:
                 directory.write(path, content)
             self._waiting[name] = asyncio.get_running_loop().create_future()
-            self._tell(_order(name, workload, directory))
+            self._send_to_warden(_order(name, workload, directory))
             async with asyncio.timeout(_TIMEOUT):
                 result = await self._waiting[name]
         except NotRunnable:
@@ -177,7 +177,7 @@ class SelfTest:
             log.warning("selftest_failed", kind=kind, error=str(error))
             return False
         finally:
-            self._tell({"op": "forget", "run": name})
+            self._send_to_warden({"op": "forget", "run": name})
             await self._trash.remove(name)
             self._sandboxes.give_back(directory.owner)
         if result.get("exit_code") != 0:
@@ -194,10 +194,13 @@ class SelfTest:
         return replace(place, user=directory.owner, memory_mb=64, cpu_millis=1000, pids=64)
 
 
-def containers(config: AgentConfig, proof: Proof) -> Containers:
+def containers(config: AgentConfig, tested: SelfTestResult) -> Containers:
     """How containers are run with the engine that was proved."""
     return Containers(
-        proof.engine, Path(config.image_dir), pull=config.container_pull, network=config.container_network
+        tested.engine,
+        Path(config.image_dir),
+        pull=config.container_pull,
+        network=config.container_network,
     )
 
 

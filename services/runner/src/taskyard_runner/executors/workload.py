@@ -105,20 +105,20 @@ def find_program(field: str, program: str, path: str) -> str:
     raise NotRunnable(f"{field} {program!r} cannot be executed; make it an executable file")
 
 
-def find_directory(wanted: str, place: Place) -> str:
+def find_directory(directory: str, place: Place) -> str:
     """The directory to start in. Raises NotRunnable if it cannot be entered."""
-    if not wanted:
+    if not directory:
         return str(place.work)
-    check_text("working_directory", wanted)
-    if not os.path.isdir(wanted):
+    check_text("working_directory", directory)
+    if not os.path.isdir(directory):
         raise NotRunnable(
-            f"working_directory {wanted!r} is no directory of this host; create it or leave it out"
+            f"working_directory {directory!r} is no directory of this host; create it or leave it out"
         )
-    if not os.access(wanted, os.R_OK | os.X_OK):
+    if not os.access(directory, os.R_OK | os.X_OK):
         raise NotRunnable(
-            f"working_directory {wanted!r} is not readable; allow the runner's user to enter it"
+            f"working_directory {directory!r} is not readable; allow the runner's user to enter it"
         )
-    return wanted
+    return directory
 
 
 def host_env(place: Place) -> dict[str, str]:

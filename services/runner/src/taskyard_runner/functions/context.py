@@ -31,9 +31,9 @@ current: contextvars.ContextVar[BaseContext | None] = contextvars.ContextVar("ta
 class Port(Protocol):
     """The way from a context to the runner."""
 
-    def progress(self, run: str, told: dict[str, Any]) -> None: ...
+    def progress(self, run: str, progress: dict[str, Any]) -> None: ...
 
-    def say(self, run: str, message: dict[str, Any]) -> None: ...
+    def log(self, run: str, message: dict[str, Any]) -> None: ...
 
     def ask(self, run: str, message: dict[str, Any]) -> Future[dict[str, Any]]: ...
 
@@ -143,7 +143,7 @@ class BaseContext:
         entry: dict[str, Any] = {"level": level, "message": message}
         if details:
             entry["details"] = json.loads(json.dumps(details, default=str))
-        self._port.say(self._work.run, entry)
+        self._port.log(self._work.run, entry)
 
     # -- stopping
 
@@ -270,8 +270,8 @@ class AsyncContext(BaseContext):
 
     async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         # A stop must not tear a checkpoint off that is on its way.
-        asked = asyncio.wrap_future(self._port.ask(self._work.run, message))
-        return _unpack(await asyncio.shield(asked))
+        future = asyncio.wrap_future(self._port.ask(self._work.run, message))
+        return _unpack(await asyncio.shield(future))
 
 
 def encode(value: Any) -> tuple[bytes, str]:

@@ -75,14 +75,14 @@ class Host:
 
     # -- what contexts ask of their host
 
-    def progress(self, run: str, told: dict[str, Any]) -> None:
-        self.wire.progress(run, told)
+    def progress(self, run: str, progress: dict[str, Any]) -> None:
+        self.wire.progress(run, progress)
 
-    def say(self, run: str, message: dict[str, Any]) -> None:
+    def log(self, run: str, message: dict[str, Any]) -> None:
         with self._output_lock:
             if run not in self._contexts:
                 return
-            self._output(run).say(message)
+            self._output(run).append_message(message)
         self.wire.wrote(run)
 
     def ask(self, run: str, message: dict[str, Any]) -> Future[dict[str, Any]]:
@@ -157,9 +157,9 @@ class Host:
             if output is not None:
                 output.close()
         self.wire.end(name, output is not None, outcome)
-        self._tell()
+        self._publish_ends()
 
-    def _tell(self) -> None:
+    def _publish_ends(self) -> None:
         self.wire.wake()
 
 
@@ -174,7 +174,7 @@ class ExclusiveHost(Host):
         self.wire.on_exit = lambda: self._waiting.put(None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._told = 0.0
+        self._published_at = 0.0
         # The warden asks like this; a run is told by the agent as well.
         signal.signal(signal.SIGTERM, lambda *_: self._terminated())
 
@@ -197,12 +197,12 @@ class ExclusiveHost(Host):
         else:
             self._waiting.put(None)
 
-    def _tell(self) -> None:
+    def _publish_ends(self) -> None:
         # The ends of a line of short runs go in one message. What the next run does, the wire looks by itself
         # a few milliseconds after it began.
         now = time.monotonic()
-        if now - self._told > _GATHER_SECONDS or self._waiting.empty():
-            self._told = now
+        if now - self._published_at > _GATHER_SECONDS or self._waiting.empty():
+            self._published_at = now
             self.wire.wake()
 
     def _stop(self, run: str, reason: str) -> None:
@@ -259,7 +259,7 @@ class SharedHost(Host):
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._beat = time.monotonic()
         self._leaving = False
-        self._telling = False
+        self._publish_scheduled = False
         self.wire.on_run = lambda rows: self._post(self._begin, rows)
         self.wire.on_exit = lambda: self._post(self._leave)
         self.wire.on_beat = self._watch
@@ -281,14 +281,14 @@ class SharedHost(Host):
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def _tell(self) -> None:
+    def _publish_ends(self) -> None:
         # Once everything that is ready now has had its step, so that many ends make one message.
-        if not self._telling:
-            self._telling = True
-            self._loop.call_soon(self._tell_now)
+        if not self._publish_scheduled:
+            self._publish_scheduled = True
+            self._loop.call_soon(self._publish_now)
 
-    def _tell_now(self) -> None:
-        self._telling = False
+    def _publish_now(self) -> None:
+        self._publish_scheduled = False
         self.wire.wake()
 
     def _leave(self) -> None:
@@ -343,7 +343,7 @@ def main() -> None:
     try:
         app = load_app(config["app"])
     except BaseException as error:
-        _tell_broken(config, error)
+        _report_broken_app(config, error)
         sys.exit(_EXIT_BROKEN)
     host = SharedHost(config, app) if config["shared"] else ExclusiveHost(config, app)
     threading.Thread(target=host.wire.serve, name="taskyard-wire", daemon=True).start()
@@ -351,11 +351,11 @@ def main() -> None:
     host.wire.flush()
 
 
-def _tell_broken(config: Message, error: BaseException) -> None:
+def _report_broken_app(config: Message, error: BaseException) -> None:
     if not isinstance(error, AppError):
         traceback.print_exception(error)
     wire = Wire(config["socket"], {**_hello(config), "error": _problem(config, error)})
-    wire.say_hello_once()
+    wire.send_hello_once()
 
 
 def _hello(config: Message) -> Message:

@@ -37,7 +37,7 @@ class RunOutput:
             self._journal.append(kind, whole[:end].encode(errors="replace"))
         return end > 0
 
-    def say(self, message: dict[str, object]) -> None:
+    def append_message(self, message: dict[str, object]) -> None:
         """Keep an entry that has a level."""
         self._journal.append(Kind.MESSAGE, json.dumps(message).encode())
 

@@ -64,16 +64,16 @@ class Signature:
             payload = {}
         if not isinstance(payload, Mapping):
             raise InvalidPayload(f"payload {_show(payload)} is no JSON object; send the fields by name")
-        known = {field.name: field for field in self.fields}
+        by_name = {field.name: field for field in self.fields}
         for name in payload:
-            if name not in known and not self.open:
-                names = ", ".join(known) or "none at all"
+            if name not in by_name and not self.open:
+                names = ", ".join(by_name) or "none at all"
                 raise InvalidPayload(f"payload.{name} is unknown; the function takes {names}")
         for field in self.fields:
             if field.required and field.name not in payload:
                 raise InvalidPayload(f"payload.{field.name} is missing; send it")
         return {
-            name: convert(value, known[name].hint, f"payload.{name}") if name in known else value
+            name: convert(value, by_name[name].hint, f"payload.{name}") if name in by_name else value
             for name, value in payload.items()
         }
 
@@ -225,8 +225,8 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _refuse(value: Any, wanted: str, path: str) -> Any:
-    raise InvalidPayload(f"{path} {_show(value)} is not {wanted}")
+def _refuse(value: Any, expected: str, path: str) -> Any:
+    raise InvalidPayload(f"{path} {_show(value)} is not {expected}")
 
 
 def _show(value: Any) -> str:

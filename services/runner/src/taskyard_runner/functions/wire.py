@@ -1,7 +1,7 @@
 """The host's end of its socket, on a thread of its own: it answers the agent whatever the functions do.
 
     agent: run  ack  stop  return  answer  exit
-    host:  hello  tell  request
+    host:  hello  update  request
 
 A message is a JSON object in a line. `tell` gathers what happened since the last one: started, done, output,
 progress. A start is told only if the run has not ended within a few milliseconds, so that short runs cost one
@@ -51,8 +51,8 @@ class Wire:
         # What this host has: live runs, results that are not acknowledged, questions without an answer.
         self._live: dict[str, Row] = {}
         self._results: dict[str, tuple[Row, list[Any]]] = {}
-        self._questions: dict[int, tuple[Message, Future[dict[str, Any]]]] = {}
-        self._next_question = 1
+        self._requests: dict[int, tuple[Message, Future[dict[str, Any]]]] = {}
+        self._next_request = 1
         # What is to be told.
         self._begun: dict[str, float] = {}
         self._started: dict[str, float] = {}
@@ -61,9 +61,9 @@ class Wire:
         self._progress: dict[str, Message] = {}
         self._calm_until = 0.0
         # What the loaded application takes, from which a leak is measured.
-        self._first_rss = self._told_rss = _rss()
+        self._first_rss = self._sent_rss = _rss()
         self.stalled = 0.0
-        self._told_stalled = 0.0
+        self._sent_stalled = 0.0
         self.on_run: Callable[[list[Row]], None] = lambda rows: None
         self.on_return: Callable[[], list[str]] = list
         self.on_stop: Callable[[str, str], None] = lambda run, reason: None
@@ -85,9 +85,9 @@ class Wire:
             self._started.pop(run, None)
             self._done.append(result)
 
-    def progress(self, run: str, told: Message) -> None:
+    def progress(self, run: str, progress: Message) -> None:
         with self._lock:
-            self._progress[run] = told
+            self._progress[run] = progress
         self.wake()
 
     def wrote(self, run: str) -> None:
@@ -100,12 +100,12 @@ class Wire:
         """Ask the agent; the answer may come from a later one, which is asked again."""
         future: Future[dict[str, Any]] = Future()
         with self._lock:
-            number = self._next_question
-            self._next_question += 1
-            asked = {"op": "request", "request": number, "message": {"run": run, **message}}
-            self._questions[number] = (asked, future)
+            number = self._next_request
+            self._next_request += 1
+            request = {"op": "request", "request": number, "message": {"run": run, **message}}
+            self._requests[number] = (request, future)
             if self._socket is not None:
-                self._outgoing += encode(asked)
+                self._outgoing += encode(request)
         self.wake()
         return future
 
@@ -122,7 +122,7 @@ class Wire:
         while (self._results or self._outgoing) and time.monotonic() < give_up:
             time.sleep(_START_SECONDS)
 
-    def say_hello_once(self) -> None:
+    def send_hello_once(self) -> None:
         """Tell the agent that there is nothing to serve."""
         self._connect()
         with contextlib.suppress(OSError):
@@ -154,7 +154,7 @@ class Wire:
         self._selector.register(connection, selectors.EVENT_READ)
         with self._lock:
             self._socket = connection
-            told = {
+            hello = {
                 **self._hello,
                 "rss": self._first_rss,
                 "runs": list(self._live.values()),
@@ -165,9 +165,9 @@ class Wire:
             self._started.update(self._begun)
             self._begun.clear()
             self._output.update(dict.fromkeys(self._live))
-            self._outgoing = bytearray(encode(told))
-            for asked, _ in self._questions.values():
-                self._outgoing += encode(asked)
+            self._outgoing = bytearray(encode(hello))
+            for request, _ in self._requests.values():
+                self._outgoing += encode(request)
 
     def _disconnect(self) -> None:
         with self._lock:
@@ -196,7 +196,7 @@ class Wire:
             if time.monotonic() >= next_beat:
                 next_beat = time.monotonic() + _BEAT_SECONDS
                 self.on_beat()
-                self._tell_health()
+                self._send_health()
             self._gather()
 
     def _clear_wake(self) -> None:
@@ -206,31 +206,31 @@ class Wire:
 
     def _gather(self) -> None:
         now = time.monotonic()
-        told: Message = {}
+        update: Message = {}
         with self._lock:
             late = time.time() - _START_SECONDS
             for run, begun in list(self._begun.items()):
                 # One that ends meanwhile takes its start along.
                 if begun <= late and self._begun.pop(run, None) is not None:
                     self._started[run] = begun
-                    told.setdefault("started", {})[run] = begun
+                    update.setdefault("started", {})[run] = begun
             # What a run said last must not come after its end.
             if (self._done or now >= self._calm_until) and (self._output or self._progress):
-                told["output"], told["progress"] = list(self._output), self._progress
+                update["output"], update["progress"] = list(self._output), self._progress
                 self._output, self._progress = {}, {}
                 self._calm_until = now + _CALM_SECONDS
             if self._done:
-                told["done"], self._done = self._done, []
-            if told:
-                told["op"] = "tell"
-                self._outgoing += encode(told)
+                update["done"], self._done = self._done, []
+            if update:
+                update["op"] = "update"
+                self._outgoing += encode(update)
 
-    def _tell_health(self) -> None:
+    def _send_health(self) -> None:
         rss = _rss()
-        if abs(rss - self._told_rss) > 1 << 20 or self.stalled != self._told_stalled:
-            self._told_rss, self._told_stalled = rss, self.stalled
+        if abs(rss - self._sent_rss) > 1 << 20 or self.stalled != self._sent_stalled:
+            self._sent_rss, self._sent_stalled = rss, self.stalled
             with self._lock:
-                self._outgoing += encode({"op": "tell", "rss": rss, "stalled": self.stalled})
+                self._outgoing += encode({"op": "update", "rss": rss, "stalled": self.stalled})
 
     def _send(self) -> None:
         connection = self._socket
@@ -270,20 +270,20 @@ class Wire:
                 self.on_stop(message["run"], message["reason"])
             case "answer":
                 with self._lock:
-                    asked, future = self._questions.pop(message["request"], (None, None))
-                    self._remember_checkpoint(asked, message["message"])
+                    request, future = self._requests.pop(message["request"], (None, None))
+                    self._remember_checkpoint(request, message["message"])
                 if future is not None and future.set_running_or_notify_cancel():
                     future.set_result(message["message"])
             case "return":
                 with self._lock:
                     names = [run for run in self.on_return() if self._live.pop(run, None) is not None]
-                    self._outgoing += encode({"op": "tell", "returned": names})
+                    self._outgoing += encode({"op": "update", "returned": names})
             case "exit":
                 self.on_exit()
 
-    def _remember_checkpoint(self, asked: Message | None, answer: Message) -> None:
+    def _remember_checkpoint(self, request: Message | None, answer: Message) -> None:
         # The next agent goes on counting from here.
-        row = self._live.get(asked["message"]["run"]) if asked is not None else None
+        row = self._live.get(request["message"]["run"]) if request is not None else None
         if row is not None and "sequence" in answer:
             row[7] = {**(row[7] or {}), "checkpoint": answer["sequence"]}
 

@@ -16,7 +16,7 @@ import sys
 from typing import Any, NoReturn
 
 from taskyard_runner.hosts.engines import ENGINES, End, Engine, ImageProblem
-from taskyard_runner.hosts.runner import ask, say_failure
+from taskyard_runner.hosts.runner import ask, write_failure
 
 _PIPE_BYTES = 65536
 # What an engine's client exits with when the container's program cannot be executed.
@@ -32,7 +32,7 @@ def main() -> NoReturn:
     try:
         code = Host(spec, engine).run()
     except ImageProblem as problem:
-        say_failure(spec["error_file"], "START_FAILED", str(problem), permanent=problem.permanent)
+        write_failure(spec["error_file"], "START_FAILED", str(problem), permanent=problem.permanent)
         code = 1
     sys.exit(code)
 
@@ -66,8 +66,8 @@ class Host:
         # On hybrid cgroups podman does not see why, and nobody else kills a container that has a limit.
         killed = code == _KILLED and bool(self._spec["memory_bytes"]) and not self._stopping
         if end.out_of_memory or (end.started and killed):
-            told = "a process of the container was killed because the task reached its memory limit"
-            self._fail("OUT_OF_MEMORY", told, permanent=False)
+            message = "a process of the container was killed because the task reached its memory limit"
+            self._fail("OUT_OF_MEMORY", message, permanent=False)
         elif not end.started:
             self._fail(
                 "START_FAILED",
@@ -78,7 +78,7 @@ class Host:
         return code
 
     def _fail(self, code: str, message: str, *, permanent: bool) -> None:
-        say_failure(self._spec["error_file"], code, message, permanent=permanent)
+        write_failure(self._spec["error_file"], code, message, permanent=permanent)
 
     # -- what the container says
 
@@ -102,10 +102,10 @@ class Host:
         *lines, self._line = (self._line + data).split(b"\n")
         self._line = self._line[-_PIPE_BYTES:]
         for line in lines:
-            self._tell(line)
+            self._forward(line)
         return True
 
-    def _tell(self, line: bytes) -> None:
+    def _forward(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except ValueError:

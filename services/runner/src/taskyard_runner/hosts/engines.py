@@ -92,12 +92,12 @@ class Podman:
         if self._spec["rootfs"] or self._ask("image", "exists", image).returncode == 0:
             return
         if not self._spec["pull"]:
-            told = f"container.image {image!r} is not on this host, and this runner pulls none"
-            raise ImageProblem(f"{told}; load it there or use --container-pull", permanent=True)
+            problem = f"container.image {image!r} is not on this host, and this runner pulls none"
+            raise ImageProblem(f"{problem}; load it there or use --container-pull", permanent=True)
         pulled = self._ask("pull", "--quiet", image)
         if pulled.returncode != 0:
-            told = pulled.stderr.strip()[-_LONGEST_MESSAGE:]
-            raise ImageProblem(f"container.image {image!r} cannot be pulled: {told}", permanent=False)
+            problem = pulled.stderr.strip()[-_LONGEST_MESSAGE:]
+            raise ImageProblem(f"container.image {image!r} cannot be pulled: {problem}", permanent=False)
 
     def run_argv(self) -> list[str]:
         spec = self._spec
@@ -153,11 +153,11 @@ class Runc:
     def prepare(self) -> None:
         rootfs = self._spec["rootfs"]
         if not os.path.isdir(rootfs):
-            told = f"container.image {self._spec['image']!r} is no directory {rootfs!r} on this host"
-            raise ImageProblem(f"{told}; unpack the image's root file system there", permanent=True)
+            problem = f"container.image {self._spec['image']!r} is no directory {rootfs!r} on this host"
+            raise ImageProblem(f"{problem}; unpack the image's root file system there", permanent=True)
         if not self._spec["command"] and not self._spec["args"]:
-            told = "container.command and container.args are empty"
-            raise ImageProblem(f"{told}; a root file system has no entry point of its own", permanent=True)
+            problem = "container.command and container.args are empty"
+            raise ImageProblem(f"{problem}; a root file system has no entry point of its own", permanent=True)
         self._check_program([*self._spec["command"], *self._spec["args"]][0])
         os.makedirs(self._spec["bundle"], mode=0o700, exist_ok=True)
         with open(f"{self._spec['bundle']}/config.json", "w") as file:
@@ -169,8 +169,8 @@ class Runc:
         folders = [""] if program.startswith("/") else [*path.split(":"), self._spec["cwd"] or "/"]
         rootfs = self._spec["rootfs"]
         if not any(os.path.lexists(f"{rootfs}/{folder}/{program}") for folder in folders):
-            told = f"container.command {program!r} is not in the image {self._spec['image']!r}"
-            raise ImageProblem(f"{told}; correct it or the image", permanent=True)
+            problem = f"container.command {program!r} is not in the image {self._spec['image']!r}"
+            raise ImageProblem(f"{problem}; correct it or the image", permanent=True)
 
     def run_argv(self) -> list[str]:
         return [*self._client, "run", "--keep", f"--bundle={self._spec['bundle']}", self._spec["name"]]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from taskyard_runner.warden import process
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.loop import READ, WRITE, Loop
-from taskyard_runner.warden.process import Berth, Launch
+from taskyard_runner.warden.process import ChildSetup, Launch
 from taskyard_runner.warden.protocol import AGENT_FD, Decoder, Message, encode
 
 _MESSAGE_LIMIT = 64 << 20
@@ -45,9 +45,9 @@ class AgentProcess:
         ours, theirs = socket.socketpair()
         argv = [sys.executable, "-m", "taskyard_runner.agent"]
         launch = Launch(argv, self._env, os.getcwd(), self._nofile)
-        berth = Berth(extra=theirs.fileno(), confined=False)
+        setup = ChildSetup(extra=theirs.fileno(), confined=False)
         try:
-            self.pid, errors = process.spawn(berth, lambda: launch)
+            self.pid, errors = process.spawn(setup, lambda: launch)
         except OSError:
             ours.close()
             self._retry()

@@ -116,10 +116,10 @@ class V2Hierarchy:
             os.makedirs(f"{home}/warden", exist_ok=True)
             _write(f"{home}/warden/cgroup.procs", str(os.getpid()))
         self._base = f"{home}/taskyard-{owner}"
-        wanted = " ".join(f"+{name}" for name in _CONTROLLERS)
-        _write(f"{home}/cgroup.subtree_control", wanted)
+        controllers = " ".join(f"+{name}" for name in _CONTROLLERS)
+        _write(f"{home}/cgroup.subtree_control", controllers)
         os.makedirs(self._base, exist_ok=True)
-        _write(f"{self._base}/cgroup.subtree_control", wanted)
+        _write(f"{self._base}/cgroup.subtree_control", controllers)
 
     def make(self, name: str) -> Group:
         path = f"{self._base}/{name}"

@@ -18,11 +18,11 @@ from taskyard_runner.warden.agent_process import AgentProcess
 from taskyard_runner.warden.cgroup import Hierarchy, find_hierarchy
 from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.guards import Guards
-from taskyard_runner.warden.log import Say
+from taskyard_runner.warden.log import LogEvent
 from taskyard_runner.warden.loop import Loop
 from taskyard_runner.warden.naming import digest
 from taskyard_runner.warden.order import Order
-from taskyard_runner.warden.process import Berth, Launch
+from taskyard_runner.warden.process import ChildSetup, Launch
 from taskyard_runner.warden.protocol import VERSION, Message
 from taskyard_runner.warden.run import Run, State, forget_run
 from taskyard_runner.warden.sandbox import Sandbox, SandboxError, Wish, close_down, find_sandbox
@@ -51,7 +51,7 @@ class WardenConfig:
     sandbox: Wish
     agent: Mapping[str, Any]
     agent_env: Mapping[str, str]
-    say: Say
+    log: LogEvent
 
 
 def run(config: WardenConfig) -> int:
@@ -85,7 +85,7 @@ class Warden:
 
     def __init__(self, config: WardenConfig) -> None:
         self._config = config
-        self._say = config.say
+        self._log = config.log
         self._runs: dict[str, Run] = {}
         self._by_pid: dict[int, Run] = {}
         self._by_token: dict[str, Run] = {}
@@ -110,7 +110,9 @@ class Warden:
         self._spares = SpareStock(self._loop, self._hierarchy)
         self._guards = Guards(self._loop, self._lease_expired)
         others = self._sandbox.separates_users
-        self._socket = TaskSocket(self._loop, self._sandbox.place, self._hear, for_others=others)
+        self._socket = TaskSocket(
+            self._loop, self._sandbox.place, self._handle_task_message, for_others=others
+        )
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
         self._agent.on_connect = self._hello
         self._agent.on_message = self._obey
@@ -129,7 +131,7 @@ class Warden:
 
     def _failed(self, error: Exception) -> None:
         # A mistake with one run is no reason to end the others.
-        self._say("step_failed", level="error", error="".join(traceback.format_exception(error)))
+        self._log("step_failed", level="error", error="".join(traceback.format_exception(error)))
 
     # -- start
 
@@ -147,7 +149,7 @@ class Warden:
     def _kill_leftovers(self) -> None:
         resisting = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
         if resisting:
-            self._say("leftovers_resist", level="error", processes=resisting)
+            self._log("leftovers_resist", level="error", processes=resisting)
 
     def _hello(self) -> Message:
         return {
@@ -163,7 +165,7 @@ class Warden:
             "runs": [run.describe() for run in self._runs.values()],
             "lost": [{"run": lost.run, "meta": lost.meta} for lost in self._lost],
             "requests": [
-                {"request": number, "message": asked} for number, (asked, _) in self._requests.items()
+                {"request": number, "message": request} for number, (request, _) in self._requests.items()
             ],
             "stopping": self._stop_count,
             "drain_seconds": self._config.drain_seconds,
@@ -178,7 +180,7 @@ class Warden:
         try:
             handler(message)
         except (KeyError, TypeError, ValueError) as error:
-            self._say("order_refused", level="error", op=message.get("op"), error=repr(error))
+            self._log("order_refused", level="error", op=message.get("op"), error=repr(error))
 
     def _on_start(self, message: Message) -> None:
         order = Order.parse(message)
@@ -247,7 +249,7 @@ class Warden:
         code = int(message.get("code", 0))
         if code and (runs := self._work()):
             # An agent that cannot go on must not take the tasks along; the next one may.
-            self._say("agent_gave_up", level="error", runs=runs)
+            self._log("agent_gave_up", level="error", runs=runs)
         else:
             self._exit_code = code
 
@@ -269,25 +271,25 @@ class Warden:
         self._guards.host_ended(run.order.run)
         self._agent.send({"op": "ended", "run": run.order.run, "result": run.result})
         if self._hierarchy is None and not self._by_pid:
-            kill.kill_unowned(self.known_pids())
+            kill.kill_unowned(self.own_pids())
 
     def clean(self, run: Run) -> bool:
         launch = Launch(run.order.cleanup, run.order.env, "/", self._nofile)
         try:
-            pid, errors = process.spawn(Berth(confined=False), lambda: launch)
+            pid, errors = process.spawn(ChildSetup(confined=False), lambda: launch)
         except OSError as error:
-            self._say("cleanup_failed", level="error", run=run.order.run, error=str(error))
+            self._log("cleanup_failed", level="error", run=run.order.run, error=str(error))
             return False
         os.close(errors)
         self._cleanups[pid] = run
         return True
 
-    def known_pids(self) -> Collection[int]:
+    def own_pids(self) -> Collection[int]:
         return {self._agent.pid, self._spares.pid, *self._by_pid, *self._cleanups}
 
     # -- what workloads say
 
-    def _hear(self, message: Message, uid: int, answer: Callable[[Message], None]) -> bool:
+    def _handle_task_message(self, message: Message, uid: int, answer: Callable[[Message], None]) -> bool:
         run = self._by_token.get(str(message.get("token", "")))
         if run is not None and run.order.user is not None and uid not in (run.order.user[0], os.geteuid()):
             run = None
@@ -298,11 +300,11 @@ class Warden:
         message.pop("token")
         match message.get("op"):
             case "log":
-                run.say(log_message(message))
+                run.append_message(log_message(message))
                 answer({"ok": True})
             case "progress":
                 run.notes["progress"] = message
-                self._agent.send_latest({"op": "said", "run": run.order.run, "message": message})
+                self._agent.send_latest({"op": "progress", "run": run.order.run, "message": message})
                 answer({"ok": True})
             case _:
                 self._pass_on(run, message, answer)
@@ -313,9 +315,9 @@ class Warden:
             answer({"ok": False, "error": "too many requests wait for an answer; try again"})
             return
         number = next(self._request_ids)
-        asked = {"run": run.order.run, **message}
-        self._requests[number] = (asked, answer)
-        self._agent.send({"op": "request", "request": number, "message": asked})
+        request = {"run": run.order.run, **message}
+        self._requests[number] = (request, answer)
+        self._agent.send({"op": "request", "request": number, "message": request})
 
     # -- signals
 
@@ -323,7 +325,7 @@ class Warden:
         if number == signal.SIGCHLD:
             self._reap()
         elif number == signal.SIGHUP:
-            self._say("agent_restart_requested")
+            self._log("agent_restart_requested")
             self._agent.send({"op": "restart"})
         elif number in _STOP_SIGNALS:
             self._stop()
@@ -331,7 +333,7 @@ class Warden:
     def _stop(self) -> None:
         self._stop_count += 1
         effect = {1: "drain", 2: "release"}.get(self._stop_count, "kill")
-        self._say("signal_received", effect=effect)
+        self._log("signal_received", effect=effect)
         if effect == "kill":
             self._give_up()
         else:
@@ -365,7 +367,7 @@ class Warden:
         if self._exit_code is not None:
             self._loop.stop()
             return
-        self._say("agent_ended", level="warning", exit_code=code, runs=len(self._by_pid))
+        self._log("agent_ended", level="warning", exit_code=code, runs=len(self._by_pid))
         self._agent.restart()
 
     def _end_everything(self) -> None:

@@ -53,7 +53,7 @@ class Listener(Protocol):
         """Start the run's cleanup, whose end is told by `cleaned`; False if it could not be started."""
         ...
 
-    def known_pids(self) -> Collection[int]:
+    def own_pids(self) -> Collection[int]:
         """The children that are neither leftovers nor orphans."""
         ...
 
@@ -140,8 +140,8 @@ class Run:
 
     def _remember(self) -> None:
         """What the next warden must know if this one is killed."""
-        known = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
-        content = json.dumps({**known, "cleanup": list(self.order.cleanup)})
+        record = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
+        content = json.dumps({**record, "cleanup": list(self.order.cleanup)})
         with contextlib.suppress(OSError):
             fd = os.open(f"{self.directory}/run.json", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -202,7 +202,7 @@ class Run:
         """The workload gave a sign of life."""
         self._deadlines.last_sign = boottime()
 
-    def say(self, message: bytes) -> None:
+    def append_message(self, message: bytes) -> None:
         """Keep a message of the workload between its lines of output."""
         if self.state != State.ENDED:
             self.journal.append(Kind.MESSAGE, message)
@@ -293,8 +293,8 @@ class Run:
         """Kill all that belongs to the run; how many processes are still to be seen."""
         if self._group is not None:
             return self._group.kill()
-        known = self._listener.known_pids()
-        return kill.kill_run(self.directory, self.pid, self._pipe_names, known)
+        own_pids = self._listener.own_pids()
+        return kill.kill_run(self.directory, self.pid, self._pipe_names, own_pids)
 
     # -- end
 

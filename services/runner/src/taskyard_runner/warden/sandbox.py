@@ -123,8 +123,8 @@ def _own_users(wish: Wish, data_dir: str, path: str) -> Sandbox:
                 return replace(candidate, path=seen["path"])
             helper = _install_helper(place, seen["python"])
             return replace(candidate, path=f"{seen['path']}{os.pathsep}{helper}")
-    told = "; ".join(dict.fromkeys(problems))
-    raise SandboxError(f"sandbox = {wish.mode!r}: tasks would run as root: {told}; {_REMEDY}")
+    reasons = "; ".join(dict.fromkeys(problems))
+    raise SandboxError(f"sandbox = {wish.mode!r}: tasks would run as root: {reasons}; {_REMEDY}")
 
 
 def _places(wish: Wish, data_dir: str) -> list[str]:
@@ -147,8 +147,8 @@ def _candidates(wish: Wish, data_dir: str, path: str, home: str) -> list[Sandbox
 def _parse_user(text: str) -> tuple[int, int]:
     name, _, group = text.partition(":")
     try:
-        known = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
-        uid, gid = known.pw_uid, known.pw_gid
+        entry = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
+        uid, gid = entry.pw_uid, entry.pw_gid
     except KeyError:
         if not name.isdigit():
             raise SandboxError(f"sandbox_user = {text!r}: there is no such user; create it") from None
@@ -207,11 +207,11 @@ def _look_around(sandbox: Sandbox) -> dict[str, str]:
             os._exit(0)
     os.close(write_end)
     try:
-        told = b"".join(iter(lambda: os.read(read_end, 65536), b""))
+        answer = b"".join(iter(lambda: os.read(read_end, 65536), b""))
     finally:
         os.close(read_end)
         os.waitpid(pid, 0)
-    found: dict[str, str] = json.loads(told or b'{"problem": "the look around ended without an answer"}')
+    found: dict[str, str] = json.loads(answer or b'{"problem": "the look around ended without an answer"}')
     return found
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from taskyard_runner.warden import process
 from taskyard_runner.warden.cgroup import Group, Hierarchy
 from taskyard_runner.warden.loop import Loop, Timer
-from taskyard_runner.warden.process import Berth, Launch
+from taskyard_runner.warden.process import ChildSetup, Launch
 
 # Without a start for this long the spare is given up, so that an idle runner is as small as it can be.
 _IDLE_SECONDS = 60.0
@@ -38,7 +38,7 @@ class Spare:
             self._order = os.memfd_create("order")
             stack.callback(os.close, self._order)
             joins = self.group.joins() if self.group is not None else ()
-            self.pid, self.errors = process.spawn(Berth(stdout, stderr, joins=joins), self._await)
+            self.pid, self.errors = process.spawn(ChildSetup(stdout, stderr, joins=joins), self._await)
             stack.pop_all()
         for fd in (self._go_read, stdout, stderr):
             os.close(fd)
@@ -48,9 +48,9 @@ class Spare:
         os.close(self._go)
         if not os.read(self._go_read, 1):
             return None
-        told = json.loads(os.pread(self._order, os.fstat(self._order).st_size, 0))
-        told["rlimits"] = {int(kind): value for kind, value in told["rlimits"].items()}
-        return Launch(**told)
+        launch = json.loads(os.pread(self._order, os.fstat(self._order).st_size, 0))
+        launch["rlimits"] = {int(kind): value for kind, value in launch["rlimits"].items()}
+        return Launch(**launch)
 
     def launch(self, launch: Launch) -> None:
         """Let the child execute it. Raises OSError if it is gone."""
