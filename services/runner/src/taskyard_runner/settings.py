@@ -36,7 +36,7 @@ def default_data_dir() -> Path:
 
 
 class RunnerSettings(Settings):
-    """What `taskyard-runner` can be told."""
+    """The settings of `taskyard-runner`."""
 
     service: ClassVar[str] = "runner"
     about: ClassVar[str] = (

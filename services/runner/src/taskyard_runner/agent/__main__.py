@@ -274,7 +274,7 @@ class AgentProcess:
             self._touch()
 
     async def _run_self_test(self) -> SelfTestResult:
-        """What works here; an agent of the same version need not prove it again and says hello sooner."""
+        """What works on this host; an agent of the same version reuses the result and sends hello sooner."""
         found = await self._test_app(self._hosts) if self._hosts is not None else SelfTestResult((), ())
         if self._hosts is not None and not set(self._config.kinds) - {"function"}:
             return found
@@ -294,12 +294,12 @@ class AgentProcess:
         return tested
 
     async def _test_app(self, hosts: Hosts) -> SelfTestResult:
-        anew = self._hello["kept"].get("reload")
+        reload = self._hello["kept"].get("reload")
         try:
-            await (hosts.renew() if anew else hosts.introduce())
+            await (hosts.renew() if reload else hosts.introduce())
         except AppBroken as error:
             raise Refused(str(error)) from None
-        if anew:
+        if reload:
             self._warden.send({"op": "keep", "values": {"reload": False}})
         log.info("app_loaded", app=self._config.app, functions=sorted(hosts.functions))
         return SelfTestResult((EXECUTION_KIND_FUNCTION,), ())

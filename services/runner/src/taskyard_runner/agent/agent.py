@@ -1,4 +1,4 @@
-"""The agent's side of the conversation with the scheduler: which message next, and what each answer means."""
+"""The agent's side of the runner link: chooses the next message to send and handles each received one."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _rejected = instrument(REPORTS_REJECTED)
 
 
 class Agent:
-    """Speaks the runner link. It never waits: the link asks for the next message and hands answers in."""
+    """Implements the runner link without blocking: the link polls for messages and delivers responses."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Agent:
         self._runner_id = runner_id
         self._instance_id = instance_id
         self._takeover = takeover
-        # Nothing keeps tasks apart; whose they are is not certain before the welcome.
+        # Tasks are not isolated from each other; the welcome names the tenants that the key serves.
         self._one_tenant = one_tenant
         self._welcomed = False
         self._registration = registration
@@ -110,7 +110,7 @@ class Agent:
     # -- hello and welcome
 
     def hello(self) -> ConnectRequest:
-        """The first message of a stream, which lists all there is."""
+        """The first message of a stream, which lists every held lease."""
         self._spool.rewind()
         self._logs.rewind()
         self._uploads.rewind()
@@ -142,12 +142,12 @@ class Agent:
             scheduler=welcome.scheduler_id,
             held=len(self._leases),
         )
-        # The data directory proves from now on that the id is ours; this process is known by its instance id.
+        # From now on the data directory proves that this runner owns its id.
         self._evidence.write_text(self._runner_id)
         self._takeover = False
         self._flow = bounds.usable(welcome.flow) if welcome.HasField("flow") else bounds.DEFAULT_FLOW
         self._interval = bounds.interval(welcome.heartbeat_interval, self._interval)
-        # The hello of a runner for one tenant alone offered nothing yet.
+        # The hello of a single-tenant runner offered no capacity.
         self._heartbeat_at = boottime() + (0.0 if self._one_tenant else self._interval)
         self._renew(self._leases.welcomed(_lease_duration(welcome)))
         self._obey(welcome.verdicts)
@@ -173,10 +173,10 @@ class Agent:
             disk_mb=max(0, total.disk_mb - sum(r.disk_mb for r in used)),
         )
 
-    # -- what to send next: heartbeat, reports, progress, checkpoints, logs
+    # -- sending: heartbeat, reports, progress, checkpoints, logs
 
     def next_request(self) -> ConnectRequest | None:
-        """By class (rule 12). Raises LinkLost if no heartbeat was acknowledged for three intervals."""
+        """The next message by class (rule 12). Raises LinkLost after three unacknowledged intervals."""
         now = boottime()
         oldest = self._leases.oldest_unacked
         if oldest is not None and now - oldest > _MISSED_ACKS * self._interval:
@@ -186,7 +186,7 @@ class Agent:
         return self._reports() or self._progress_reports(now) or self._bulk(now) or self._goodbye()
 
     def next_due(self) -> float:
-        """When to ask again, if nothing happens before."""
+        """When to call next_request again without a wake-up."""
         now = boottime()
         due = [self._heartbeat_due(now)]
         if self._unsent_progress():
@@ -223,7 +223,7 @@ class Agent:
         return ConnectRequest(reports=ReportBatch(reports=reports)) if reports else None
 
     def _unsent_progress(self) -> list[Held]:
-        # Before the start is told, progress means nothing to the scheduler.
+        # The scheduler ignores progress of a run whose start was not reported.
         started_states = (HELD_STATE_RUNNING, HELD_STATE_STOPPING)
         return [held for held in self._leases.unreported_progress.values() if held.state in started_states]
 
@@ -265,10 +265,10 @@ class Agent:
         self.leaving = True
         return ConnectRequest(goodbye=self._drain.goodbye)
 
-    # -- what arrives
+    # -- receiving
 
     def receive(self, response: ConnectResponse) -> None:
-        """Act on a message; unknown ones and those that cannot be acted on are ignored."""
+        """Handle a message; an unknown message is ignored, a failure is logged."""
         try:
             self._receive(response)
         except Exception as error:
@@ -310,7 +310,7 @@ class Agent:
         try:
             self._assign(assignment)
         except Exception as error:
-            # One that is wrong does not keep its neighbours from being started.
+            # An invalid assignment must not prevent the others from starting.
             log.exception("assignment_failed", task=assignment.lease.task, error=repr(error))
 
     def _assign(self, assignment: Assignment) -> None:
@@ -383,7 +383,7 @@ class Agent:
                 self._drain.lift()
 
     def register(self, registration: RunnerRegistration) -> None:
-        """Describe the runner anew, with the next heartbeat."""
+        """Send a new registration with the next heartbeat."""
         self._registration = registration
         self._registration_changed = True
 
@@ -391,7 +391,7 @@ class Agent:
 
     @property
     def holds_work(self) -> bool:
-        """There is something to lose by giving up."""
+        """Whether leases or reports would be lost by exiting."""
         return len(self._leases) > 0 or self._spool.depth > 0
 
     @property

@@ -12,7 +12,7 @@ DEFAULT_FLOW = FlowControl(max_unacked_reports=1000, max_unacked_bytes=2 << 20)
 
 
 def interval(requested: Duration, before: float) -> float:
-    """The time between heartbeats: what the scheduler wants, as far as that can be kept up."""
+    """The time between heartbeats: the scheduler's, within bounds."""
     if not (duration := seconds(requested)):
         return before
     return min(max(_SHORTEST_INTERVAL, duration), _LONGEST_INTERVAL)

@@ -274,7 +274,7 @@ class Uploads:
             await future
 
     def rewind(self) -> None:
-        """A new session: what is not acknowledged is sent again."""
+        """Start a new session: unacknowledged chunks are sent again."""
         self._active = None
         for upload in self._uploads.values():
             upload.rewind()

@@ -1,4 +1,4 @@
-"""What the agent is told by the warden when it starts: settings as plain values."""
+"""The agent's settings, which the warden's hello carries as plain values."""
 
 from __future__ import annotations
 

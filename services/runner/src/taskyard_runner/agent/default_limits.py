@@ -1,4 +1,4 @@
-"""Limits of tasks that ask for none: no task takes the whole host because nobody thought of it."""
+"""Default limits of tasks that request none, so that no task can use the whole host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DefaultLimits:
 
 
 def find_limits(memory_mb: int, disk_mb: int, runs_directory: str, *, groups: bool) -> DefaultLimits:
-    """The limits in force; -1 stands for half of what the host has.
+    """The limits in force; -1 means half of what the host has.
 
     Without control groups memory is limited by address space, of which many programs reserve far more than
     they use: a default would break them.

@@ -28,7 +28,7 @@ class DiskWatch:
         self._default_mb = default_mb
 
     async def run(self, changed: asyncio.Event) -> None:
-        """Watch for ever; `changed` tells that there may be another run."""
+        """Watch until cancelled; `changed` signals that there may be a new run."""
         while True:
             limited = [run for run in self._runs.live() if run.started and self._limit_mb(run)]
             if not limited:

@@ -26,7 +26,7 @@ log = get_log(__name__)
 
 
 class Drain:
-    """Whether work is taken, and how the agent says goodbye."""
+    """Whether work is accepted, and which goodbye the agent sends."""
 
     def __init__(self, runs: Runs, changed: Callable[[], None]) -> None:
         self._runs = runs
@@ -109,6 +109,6 @@ class Drain:
         self._timer = asyncio.get_running_loop().call_later(delay, self.release_now)
 
     def farewell(self) -> RunnerGoodbye:
-        """What to say when all work is gone."""
+        """The goodbye to send once no work is left."""
         reason = RUNNER_GOODBYE_REASON_SHUTDOWN if self._own else RUNNER_GOODBYE_REASON_DRAINED
         return RunnerGoodbye(reason=reason)

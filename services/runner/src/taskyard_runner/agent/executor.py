@@ -12,10 +12,10 @@ from taskyard_runner.warden.protocol import Message
 
 
 class Executor(Protocol):
-    """Carries runs out, and keeps what the next agent must know of them."""
+    """Executes runs, and keeps what the next agent needs of them."""
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        """Stop it; its end is told like any other."""
+        """Stop a run; its end is reported like any other."""
         ...
 
     def note(self, run: AgentRun, **notes: Any) -> None:
@@ -27,17 +27,17 @@ class Executor(Protocol):
         ...
 
     def forget(self, run: AgentRun) -> None:
-        """Nothing of it is needed any more."""
+        """Discard all that is kept of a run."""
         ...
 
 
 class AssignmentHandler(Protocol):
-    """Takes assignments of one kind."""
+    """Handles assignments of one kind."""
 
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None: ...
 
     def release_waiting(self) -> None:
-        """Give back what has not begun."""
+        """Release the runs that have not started."""
         ...
 
 

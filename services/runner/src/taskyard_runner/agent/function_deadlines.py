@@ -1,4 +1,4 @@
-"""Deadlines of runs inside function hosts; a run that is too short to tell its start needs none."""
+"""Deadlines of runs inside function hosts; a run too short to report its start needs none."""
 
 from __future__ import annotations
 

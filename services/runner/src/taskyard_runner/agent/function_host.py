@@ -1,4 +1,4 @@
-"""One function host as the agent knows it: its process, its connection, and the runs that it was given."""
+"""One function host in the agent: its process, its connection and its runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FOR_EVER = 10 * 365 * 86400.0
 # A line of runs in an exclusive host is as long as this takes, and at most so many.
 _LINE_SECONDS = 0.01
 _DEEPEST = 100
-# A host that has had work for this long and says nothing is held up, even if it cannot say so.
+# A host with work that sends nothing for this long counts as blocked.
 _SILENT_SECONDS = 0.25
 _PLAIN = HostClass(shared=False)
 
@@ -58,7 +58,7 @@ class FunctionRun(AgentRun):
         return self.row[7] or {}
 
     def read_row(self) -> None:
-        """Take over what the row says about the run."""
+        """Restore the run from its row."""
         extra = self.row[7]
         if extra is None:
             return
@@ -83,7 +83,7 @@ class FunctionHost:
         # Ended runs whose results the host still keeps.
         self.kept: set[str] = set()
         self.connection: Connection | None = None
-        # It said hello, so that it can be given work.
+        # It has sent hello, so it accepts runs.
         self.ready = False
         # It is given no more work, and leaves when it has none.
         self.retired = False
@@ -93,7 +93,7 @@ class FunctionHost:
         self.first_rss = 0
         self.done_count = 0
         self.idle_since = boottime()
-        # When it was last given work, or told an end.
+        # When it last received a run or reported an end.
         self.last_moved = self.idle_since
         # How long its runs take, smoothed; unknown before the first.
         self.pace: float | None = None
@@ -124,7 +124,7 @@ class FunctionHost:
         self.pace = max(1e-6, seconds, (previous + seconds) / 2)
 
     def rate(self, now: float) -> float:
-        """Runs per second that it can be expected to take: any number, until its first says otherwise."""
+        """The expected runs per second; infinite until its first run has ended."""
         head = self.head
         held_up = head is not None and head.started
         if not self.ready or held_up or now - self.last_moved > _SILENT_SECONDS:
@@ -132,7 +132,7 @@ class FunctionHost:
         return math.inf if self.pace is None else 1 / self.pace
 
     def send(self, message: Message) -> None:
-        """Tell the host, if it is connected; one that is not asks when it comes back."""
+        """Send a message if the host is connected; otherwise it gets the state when it reconnects."""
         if self.connection is not None:
             self.connection.send(message)
 
@@ -175,7 +175,7 @@ def restore_run(host: FunctionHost, row: Row, runs_directory: str, executor: Exe
 
 
 class Connection(asyncio.Protocol):
-    """A host's connection; the first message says whose it is."""
+    """A host's connection; the first message identifies the host."""
 
     def __init__(
         self, received: Callable[[Connection, Message], None], lost: Callable[[Connection], None]

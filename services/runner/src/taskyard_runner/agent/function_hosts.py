@@ -20,7 +20,7 @@ from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Message
 
 _HELLO_SECONDS = 60.0
-# A host that does not say within this what it runs is hung, and the next agent cannot wait for it.
+# A host that does not send hello to a new agent within this time is hung and is killed.
 _ADOPTION_SECONDS = 10.0
 # About what it takes to start a host: work that the others have done by then needs none.
 _START_SECONDS = 0.2
@@ -57,7 +57,7 @@ class HostsConfig:
 
 
 class HostHandler(Protocol):
-    """Who gives hosts their work."""
+    """Assigns runs to hosts and handles their messages."""
 
     def host_ready(self, host: FunctionHost, hello: Message) -> None: ...
 
@@ -83,7 +83,7 @@ class Hosts:
         self._handler = handler
         self._hosts: dict[str, FunctionHost] = {}
         self._journals: dict[str, JournalReader] = {}
-        # Name to whether it is `async def`, as the newest host has told.
+        # Name to whether it is `async def`, from the newest host's hello.
         self.functions: dict[str, bool] = {}
         self.on_functions: Callable[[], None] = lambda: None
         self._hello = asyncio.Event()
@@ -97,7 +97,7 @@ class Hosts:
     # -- beginning and end
 
     async def open(self, described: Iterable[Message]) -> None:
-        """Listen, and get the hosts of an earlier agent to say what they have."""
+        """Listen, and wait for the hellos of an earlier agent's hosts."""
         for described_host in described:
             meta = described_host["meta"]
             host = FunctionHost(described_host["run"], HostClass(**meta[HOST]), meta["token"], meta["code"])
@@ -145,7 +145,7 @@ class Hosts:
             raise AppBroken(self._problem)
 
     async def renew(self) -> None:
-        """Load the application anew; if it is broken, the hosts there are go on with the code they have."""
+        """Reload the application; if it is broken, the present hosts keep their code."""
         before, hosts = self.functions, [host for host in self._hosts.values() if not host.retired]
         self.functions = {}
         self._problem = ""
@@ -160,7 +160,7 @@ class Hosts:
                 host.retired = host.leaving
 
     def reload(self) -> None:
-        """Load the application anew: hosts with the old code finish what they have."""
+        """Reload the application; hosts with the old code finish their runs."""
         self._code = boottime()
         for host in list(self._hosts.values()):
             self.retire(host, "reload")
@@ -253,7 +253,7 @@ class Hosts:
                 kept[host.place] = kept.get(host.place, 0) + 1
         asyncio.get_running_loop().call_later(_TRIM_SECONDS, self._trim)
 
-    # -- what hosts say
+    # -- messages of hosts
 
     def _received(self, connection: Connection, message: Message) -> None:
         host = connection.host
@@ -315,7 +315,7 @@ class Hosts:
             host.stalled = message["stalled"]
             self._handler.wake()
 
-    # -- what the warden says
+    # -- messages of the warden
 
     def ended(self, message: Message) -> bool:
         """A host has ended; False if it is none."""

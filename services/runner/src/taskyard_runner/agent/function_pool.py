@@ -183,7 +183,7 @@ class FunctionPool:
             host.last_moved = now
             host.send({"op": "run", "rows": rows})
 
-    # -- what hosts tell
+    # -- messages of hosts
 
     def host_updated(self, host: FunctionHost, message: Message) -> None:
         if returned := message.get("returned"):
@@ -295,13 +295,13 @@ class FunctionPool:
     # -- executor of the runs
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        """Tell the function; a host that has it to itself is ended by the warden after the grace period."""
+        """Request the stop; the warden kills an exclusive host after the grace period."""
         assert isinstance(run, FunctionRun) and run.host is not None
         host = run.host
         if run.reason is None or reason == StopReason.ABORT:
             run.reason = reason
         if not host.place.shared and host.head is not run:
-            # It is given back, or its start is told and then it is stopped.
+            # The host returns it, or reports its start and then stops it.
             host.send({"op": "return"})
             return
         host.send({"op": "stop", "run": run.name, "reason": reason})
@@ -320,7 +320,7 @@ class FunctionPool:
             self.hosts.kill(host, run.reason or StopReason.ABORT)
 
     def note(self, run: AgentRun, **notes: Any) -> None:
-        """The host knows all that the next agent needs."""
+        """No-op: the host itself keeps what the next agent needs."""
 
     def saved(self, run: AgentRun) -> None:
         """The host may forget the result, unless the next agent needs it to go on with the logs."""

@@ -1,4 +1,4 @@
-"""The stream to the scheduler: connect, say hello, read and write independently, come back after a loss."""
+"""The stream to the scheduler: connect, send hello, read and write independently, reconnect after a loss."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from taskyard_runner.warden.linux import boottime
 _FIRST_BACKOFF = 0.5
 _LONGEST_BACKOFF = 30.0
 _WELCOME_SECONDS = 15.0
-# Most that a scheduler can keep a runner away with its goodbye.
+# Upper bound of the pause that a scheduler's goodbye requests.
 _LONGEST_PAUSE = 300.0
 _CLOSE_SECONDS = 10.0
-# Repeating the connection cannot help before something is changed.
+# Reconnecting cannot succeed until the configuration is changed.
 _LASTING = frozenset(
     (
         errors.Code.UNAUTHENTICATED,
@@ -46,26 +46,26 @@ REPORT_SENT = failpoint.declare("agent.report_sent")
 
 
 class LinkLost(Exception):
-    """The stream is of no use any more; connect again."""
+    """The stream is broken; the link reconnects."""
 
 
 class Refused(Exception):
-    """The scheduler will not have this runner before something is changed."""
+    """The scheduler rejects this runner until its configuration is changed."""
 
 
 class LinkHandler(Protocol):
-    """Who speaks over the link."""
+    """Produces the messages to send and handles those received."""
 
     def hello(self) -> ConnectRequest: ...
 
     def welcome(self, response: ConnectResponse) -> None: ...
 
     def next_request(self) -> ConnectRequest | None:
-        """The next message to send, by class; raises LinkLost if the other side is silent."""
+        """The next message to send, by class; raises LinkLost if the scheduler is silent."""
         ...
 
     def next_due(self) -> float:
-        """The boot time by which next_request is to be asked again."""
+        """The boot time by which next_request must be called again."""
         ...
 
     def receive(self, response: ConnectResponse) -> None: ...
@@ -80,7 +80,7 @@ class LinkHandler(Protocol):
 
 
 class Link:
-    """One stream at a time, for ever or until the party has said goodbye."""
+    """Keeps one stream open until the handler has sent its goodbye."""
 
     def __init__(self, channel: grpc.aio.Channel, handler: LinkHandler) -> None:
         self._stub: Any = RunnerLinkServiceStub(channel)
@@ -92,11 +92,11 @@ class Link:
         self.connected = False
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Check for something to send."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Returns after the party's goodbye. Raises Refused if there is no work to keep and no hope."""
+        """Returns after the handler's goodbye. Raises Refused on a lasting rejection if no work is held."""
         while not self._handler.leaving:
             delay = await self._serve_once()
             if not self._handler.leaving:
@@ -114,7 +114,7 @@ class Link:
         except (Refused, failpoint.FailpointError):
             raise
         except Exception as error:
-            # Whatever a scheduler said: the tasks go on, and so does the agent that they need.
+            # An invalid message of a scheduler must end neither the agent nor its tasks.
             log.exception("session_failed", error=repr(error))
             return self._failed(errors.Unavailable(message=repr(error)))
         finally:
@@ -157,7 +157,7 @@ class Link:
         try:
             await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
             if writer.done():
-                # Raises what broke it; after a goodbye the scheduler still answers and then ends the stream.
+                # Raises the writer's error; after a goodbye the scheduler answers and then ends the stream.
                 writer.result()
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await reader
@@ -204,7 +204,7 @@ async def _write_one(call: Any, request: ConnectRequest) -> None:
     try:
         await call.write(request)
     except asyncio.InvalidStateError:
-        # The stream has ended; the reader knows why.
+        # The stream has ended; its status has the reason.
         await _raise_end(call)
         raise LinkLost("the stream has ended") from None
 

@@ -30,7 +30,7 @@ from taskyard_runner.agent.outcome import cut
 from taskyard_runner.warden.journal import Kind, Record, read_journal
 
 MAX_MESSAGE_BYTES = 65536
-# Room for the note that says how much of a line was cut.
+# Room for the note on how much of a line was cut.
 _KEPT_BYTES = MAX_MESSAGE_BYTES - 64
 _MAX_DETAILS_BYTES = 16384
 _MAX_INT32 = 2**31 - 1
@@ -208,7 +208,7 @@ def timestamp(seconds: float) -> Timestamp:
 
 
 def set_time(message: Timestamp, seconds: float) -> None:
-    """Make it say this wall-clock time."""
+    """Set a timestamp to this wall-clock time."""
     whole = int(seconds)
     message.seconds = whole
     message.nanos = int((seconds - whole) * 1e9)

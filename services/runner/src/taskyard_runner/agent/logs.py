@@ -169,7 +169,7 @@ class LogShipper:
         return tail.acked if tail else 0
 
     def take(self, size: int) -> LogBatch | None:
-        """The next message, if any run has something to say."""
+        """The next batch, if any run has unsent entries."""
         for _ in range(len(self._turn)):
             key = self._turn.popleft()
             tail = self._tails.get(key)
@@ -194,7 +194,7 @@ class LogShipper:
         self._finish_if_done(key, tail)
 
     def rewind(self) -> None:
-        """A new session: what is not acknowledged is sent again."""
+        """Start a new session: unacknowledged entries are sent again."""
         for key, tail in self._tails.items():
             tail.rewind()
             self._queue(key)

@@ -214,7 +214,7 @@ def _signal_name(number: int) -> str:
 
 
 def _apply_own_error(report: RunFailed, error_file: Path, owner: int | None) -> None:
-    """What the workload says about its failure wins over what the exit code says."""
+    """The workload's error file takes precedence over its exit code."""
     try:
         content = read_regular(error_file, _MAX_ERROR_BYTES, owner)
         error = json.loads(content) if content else {}

@@ -1,4 +1,4 @@
-"""What workloads say about their progress, within the bounds of the contract."""
+"""The progress reported by workloads, within the bounds of the contract."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taskyard_runner.warden.protocol import Message
 
 
 def progress_of(message: Message, checkpoint_sequence: int) -> Progress:
-    """The progress that a workload told just now."""
+    """Parse a workload's progress message."""
     return Progress(
         percent=min(100, max(0, _whole(message.get("percent")))),
         message=cut(str(message.get("message") or ""), 4096),

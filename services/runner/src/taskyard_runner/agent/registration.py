@@ -1,4 +1,4 @@
-"""What the runner says about itself in hello."""
+"""The runner's registration, which hello carries."""
 
 from __future__ import annotations
 

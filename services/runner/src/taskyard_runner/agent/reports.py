@@ -1,4 +1,4 @@
-"""Reports in the spool: which of them tell starts and outcomes, until the scheduler has decided them."""
+"""Spooled starts and outcomes, until the scheduler has applied or rejected them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Reports:
         return key in self.starts.values()
 
     def recover(self, report: RunReport) -> str:
-        """Know a report that an earlier agent spooled; its kind."""
+        """Register a report that an earlier agent spooled; its kind."""
         kind = str(report.WhichOneof("report"))
         index = self.starts if kind == "started" else self.outcomes
         index[report.seq] = key_of(report.lease)

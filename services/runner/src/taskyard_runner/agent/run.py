@@ -1,4 +1,4 @@
-"""One run as the agent knows it, what the warden keeps of it for the next agent, and its order."""
+"""One run in the agent, what the warden keeps of it for the next agent, and its order."""
 
 from __future__ import annotations
 

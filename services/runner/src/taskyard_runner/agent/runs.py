@@ -1,4 +1,4 @@
-"""The life of runs in the agent: assignment, order to the warden, started, ended, reported, forgotten."""
+"""The lifecycle of runs in the agent: assigned, ordered, started, ended, reported, removed."""
 
 from __future__ import annotations
 
@@ -84,16 +84,16 @@ class Runs:
         self._early_stops = EarlyStops()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    # -- taking work on
+    # -- assignments
 
     def refuse(self, assignment: Assignment, reason: ReleaseReason.ValueType, message: str) -> None:
-        """Give an assignment back without a start."""
+        """Release an assignment without starting it."""
         held = Held(assignment.lease, "", 0.0)
         self._leases.add(held)
         self._report(held, outcome.released(reason, message))
 
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
-        """Start a run whose first lease lasts until then."""
+        """Start a run whose first lease expires at `until`."""
         ASSIGNMENT_RECEIVED.hit()
         if (reason := self._early_stops.take(assignment.lease)) is not None:
             self._refuse_stopped(assignment.lease, reason)
@@ -113,12 +113,12 @@ class Runs:
             self._report(held, unstarted.stopped(reason))
 
     def take(self, run: AgentRun) -> None:
-        """Hold a run from now on."""
+        """Register a run and hold its lease."""
         self._leases.add(run.held)
         self.add(run)
 
     def add(self, run: AgentRun) -> None:
-        """Know a run."""
+        """Register a run."""
         self._by_key[run.key] = self._by_name[run.name] = run
         self._preparation.sandboxes.adopt(run.directory.owner)
 
@@ -131,7 +131,7 @@ class Runs:
             self._send_to_warden(message)
 
     async def prepared(self, run: AgentRun, work: Awaitable[T]) -> T | None:
-        """What the preparation of a run comes to; None if it failed, which is then reported."""
+        """The result of preparing a run; None if it failed, after the failure was reported."""
         try:
             return await work
         except (Unsupported, NotRunnable, CheckpointUnavailable, OSError) as error:
@@ -149,7 +149,7 @@ class Runs:
             self._reports.append(run.held, RunReport(started=RunStarted()))
         self._report(run.held, report)
 
-    # -- what the warden tells
+    # -- messages of the warden
 
     def started(self, message: Message) -> None:
         run = self._by_name.get(message["run"])
@@ -158,7 +158,7 @@ class Runs:
         self.begun(run, f"pid {message['pid']}", message["time"])
 
     def begun(self, run: AgentRun, handle: str, when: float) -> None:
-        """The workload runs."""
+        """Record that the workload started."""
         run.started = True
         if run.held.state != HELD_STATE_STOPPING:
             run.held.change(HELD_STATE_RUNNING)
@@ -166,7 +166,7 @@ class Runs:
         self._changed()
 
     def report_started(self, run: AgentRun, handle: str, when: float) -> None:
-        """Spool the start; the warden notes that it is safe, for the next agent."""
+        """Spool the start; the executor keeps a note for the next agent once it is on disk."""
         started = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=handle)
         future = self._reports.append(run.held, RunReport(started=started, time=timestamp(when)))
 
@@ -183,7 +183,7 @@ class Runs:
             self.conclude(run, message["result"])
 
     def conclude(self, run: AgentRun, result: Message) -> None:
-        """The process is gone: judge its end and report it."""
+        """The process has ended: derive its outcome and report it."""
         RUN_ENDED.hit()
         run.ended = True
         run.held.change(HELD_STATE_ENDED)
@@ -196,7 +196,7 @@ class Runs:
         run.end_span(kind)
         never_begun = not run.started and not result.get("start_error")
         if report is None or (never_begun and kind == "released"):
-            # Aborted, or never begun because its lease had ended: somebody else has the task.
+            # Aborted, or never started because its lease expired: another runner may hold the task.
             self.abandon(run)
             return
         if not run.started and implies_start(report):
@@ -206,7 +206,7 @@ class Runs:
         self._changed()
 
     def conclude_all(self, ended: Iterable[Ended]) -> None:
-        """Report runs that have ended inside their hosts: a start that was not told goes with its outcome."""
+        """Report runs that ended inside their hosts; an unreported start is sent with its outcome."""
         batch: list[RunReport] = []
         places: list[tuple[int, AgentRun]] = []
         kinds: Counter[str] = Counter()
@@ -249,14 +249,14 @@ class Runs:
             self._executor(run).saved(run)
 
     def open_logs(self, run: AgentRun) -> None:
-        """Ship the run's journal, from now on or with what it has gained."""
+        """Ship the run's journal, or continue with the records added since."""
         if self._logs.follows(run.key):
             self._logs.grown(run.key)
         else:
             self._logs.open(run.lease, run.directory.journal)
 
     def close_logs(self, run: AgentRun) -> None:
-        """Nothing more will be written."""
+        """The run's journal is complete."""
         self._logs.ended(run.key)
 
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
@@ -267,7 +267,7 @@ class Runs:
         self._report(run.held, report)
 
     def abandon(self, run: AgentRun) -> None:
-        """Say nothing about a run: somebody else has the task."""
+        """Drop a run without a report, because another runner may hold the task."""
         self._logs.drop(run.key)
         run.logs_shipped = True
         self._finish(run)
@@ -278,26 +278,26 @@ class Runs:
             self._logs.grown(run.key)
 
     def progress_reported(self, message: Message) -> None:
-        """The workload told its progress."""
+        """Handle a progress message of a workload."""
         run = self._by_name.get(message["run"])
         if run is not None:
             self.progressed(run, message["message"])
 
     def progressed(self, run: AgentRun, message: Message) -> None:
-        """Note what a workload said about its progress."""
+        """Record the progress of a run."""
         if not run.ended:
             run.held.change(progress=progress_of(message, self._uploads.last_sequence(run.key)))
             self._changed()
 
     def find(self, name: str) -> AgentRun | None:
-        """The run of this name, if it is still going on."""
+        """The run of this name unless it has ended."""
         run = self._by_name.get(name)
         return run if run is not None and not run.ended else None
 
     # -- reports
 
     def _report(self, held: Held, report: RunReport) -> None:
-        """Spool the outcome; from now on the lease is only held until it is acknowledged."""
+        """Spool the outcome; the lease is held only until the outcome is acknowledged."""
         held.change(HELD_STATE_ENDED)
         future = self._reports.append(held, report)
         future.add_done_callback(lambda done: self._outcome_saved(held, done))
@@ -321,7 +321,7 @@ class Runs:
         return self._reports.has_start(key)
 
     def recovered(self, report: RunReport) -> None:
-        """A report that an earlier agent spooled."""
+        """Restore a report that an earlier agent spooled."""
         if self._reports.recover(report) == "started":
             return
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
@@ -340,7 +340,7 @@ class Runs:
         self._report(run.held, outcome.released(RELEASE_REASON_LOST, message))
 
     def acknowledged(self, through_seq: int) -> None:
-        """Reports up to this one are decided."""
+        """The scheduler has applied or rejected reports up to this one."""
         for key in self._reports.decided(through_seq):
             run = self._by_key.get(key)
             if run is not None:
@@ -349,7 +349,7 @@ class Runs:
                 self._leases.drop(key)
 
     def rejected(self, seq: int, reason: str) -> None:
-        """A report was not applied; if it was a start, the lease is lost."""
+        """Abort the run whose start was rejected, because its lease is lost."""
         key = self._reports.starts.get(seq)
         run = self._by_key.get(key) if key is not None else None
         if run is not None and not run.ended:
@@ -359,7 +359,7 @@ class Runs:
     # -- stopping
 
     def obey(self, verdict: LeaseVerdict) -> None:
-        """Cancel, pause or abort; repeating it is harmless."""
+        """Cancel, pause or abort a run; idempotent."""
         run = self._by_key.get(key_of(verdict.lease))
         if run is None or run.lease.lease_id != verdict.lease.lease_id:
             self._leases.disown(verdict.lease)
@@ -378,7 +378,7 @@ class Runs:
             self.stop(run, reason, min(grace, run.grace))
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        """Ask the warden to stop it; one that was not ordered yet ends here."""
+        """Have the executor stop a run; a run not yet ordered ends at once."""
         if run.ended:
             return
         if run.held.state != HELD_STATE_STOPPING:
@@ -390,7 +390,7 @@ class Runs:
         self._changed()
 
     def end_unstarted(self, run: AgentRun, reason: StopReason) -> None:
-        """End a run that has not begun, for this reason."""
+        """End a run that has not started."""
         if reason == StopReason.ABORT:
             run.ended = run.logs_shipped = True
             self._finish(run)
@@ -407,17 +407,17 @@ class Runs:
             self.end_unstarted(run, StopReason.ABORT)
 
     def all(self) -> Iterator[AgentRun]:
-        """Every run that is known."""
+        """Every registered run."""
         return iter(self._by_key.values())
 
     def live(self) -> Iterator[AgentRun]:
         """Runs that have not ended."""
         yield from [run for run in self._by_key.values() if not run.ended]
 
-    # -- the end
+    # -- removal
 
     def _finish(self, run: AgentRun) -> None:
-        """The lease is over; the directory stays until the logs are shipped."""
+        """Drop the lease; the directory is kept until the logs are shipped."""
         run.reported = True
         self._leases.drop(run.key)
         self._uploads.drop(run.key)
@@ -433,7 +433,7 @@ class Runs:
             self._forget_if_done(run)
 
     def logs_acked(self, key: RunKey) -> None:
-        """The next agent need not send these again."""
+        """Keep a note of the acknowledged logs, which the next agent does not send again."""
         if (run := self._by_key.get(key)) is not None:
             self._executor(run).note(run, log_acked=self._logs.acked(key))
 
@@ -445,12 +445,12 @@ class Runs:
                 self.spawn(self.remove(run))
 
     async def remove(self, run: AgentRun) -> None:
-        """Remove the run's directory, then give its user back."""
+        """Remove the run's directory, then release its user."""
         await self._trash.remove(run.name)
         self._preparation.sandboxes.give_back(run.directory.owner)
 
     def spawn(self, work: Any) -> asyncio.Task[None]:
-        """Do something beside; what goes wrong is logged."""
+        """Run a coroutine in the background; an exception is logged."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

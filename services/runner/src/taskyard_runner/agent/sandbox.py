@@ -15,7 +15,7 @@ User = tuple[int, int]
 
 
 class Sandboxes:
-    """Hands out users, and wraps programs where the runner's policy says so."""
+    """Allocates users, and wraps programs where the runner's policy requires it."""
 
     def __init__(self, config: Message, data_dir: str, socket: str) -> None:
         self.mode: str = config.get("mode", "none")

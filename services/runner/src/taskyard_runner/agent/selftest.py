@@ -56,13 +56,13 @@ class SelfTestResult:
     engine: Engine | None = None
 
     def describe(self) -> Message:
-        """What the next agent is told."""
+        """The result in the form kept for the next agent."""
         engine = [self.engine.name, *self.engine.client] if self.engine is not None else []
         return {"kinds": self.kinds, "interpreters": self.interpreters, "engine": engine}
 
     @classmethod
     def parse(cls, kept: Message) -> SelfTestResult:
-        """What an earlier agent told."""
+        """Parse the result that an earlier agent kept."""
         engine = kept.get("engine")
         return cls(
             tuple(kept["kinds"]),

@@ -1,4 +1,4 @@
-"""The agent's end of the socket pair: orders to the warden, and what the warden tells."""
+"""The agent's end of the socket pair: sends orders to the warden and receives its messages."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def candidates(choice: str, path: str, data_dir: Path) -> list[Engine]:
 
 
 def describe(execution: ContainerExecution, place: Place) -> Workload:
-    """The host and what it is told. Raises NotRunnable."""
+    """The host process and its specification. Raises NotRunnable."""
     engine = place.containers.engine
     if engine is None:
         raise NotRunnable("this runner has no container engine that works")
@@ -83,7 +83,7 @@ def describe_probe(place: Place, engine: Engine) -> Workload:
     """A container that only exits, under every limit, on a root file system of its own."""
     machine = platform.machine()
     if machine not in _EXIT_CODE:
-        raise NotRunnable(f"the self-test of containers knows no program for {machine}")
+        raise NotRunnable(f"the self-test of containers has no program for {machine}")
     rootfs = place.root / "rootfs"
     (rootfs / "bin").mkdir(parents=True)
     program = rootfs / "bin" / "exit"
@@ -142,7 +142,7 @@ def _workload(place: Place, engine: Engine, container: dict[str, object]) -> Wor
 
 
 def container_name(root: Path) -> str:
-    """Tells the run's container from those of other runs and runners of the host."""
+    """A container name that is unique among the runs and runners of the host."""
     return f"taskyard-{hashlib.sha256(str(root.parent).encode()).hexdigest()[:8]}-{root.name}"
 
 

@@ -1,4 +1,4 @@
-"""Function: an assignment as a row for a function host, and the report about what the host tells."""
+"""Function: an assignment as a row for a function host, and a host's result as a report."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _PLAIN = {(shared, forbid): HostClass(shared, forbid) for shared in (True, False
 def describe(
     run: str, assignment: Assignment, function: str, total_until: float | None, traceparent: str
 ) -> Row:
-    """All that the host needs to call the function, and the next agent to know the run again."""
+    """All that the host needs to call the function, and the next agent to restore the run."""
     lease, spec = assignment.lease, assignment.spec
     payload = spec.payload
     raw = _text(payload.raw) if payload.WhichOneof("value") else None
@@ -136,7 +136,7 @@ def _text(content: bytes) -> Any:
 
 
 def report_of(result: dict[str, Any] | None) -> RunReport:
-    """What a host told about the end of a run, as a report without lease and time."""
+    """A host's result of a run, as a report without lease and time."""
     if result is None:
         report = RunReport()
         report.succeeded.SetInParent()

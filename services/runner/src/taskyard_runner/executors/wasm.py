@@ -1,4 +1,4 @@
-"""Wasm: a WASI module inside a host process, which holds it to its memory and ends it when told."""
+"""Wasm: a WASI module inside a host process, which limits its memory and ends it on request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def problem() -> str:
 
 
 def describe(execution: WasmExecution, place: Place) -> Workload:
-    """The host and what it is told. Raises NotRunnable."""
+    """The host process and its specification. Raises NotRunnable."""
     for number, argument in enumerate(execution.args):
         check_text(f"wasm.args[{number}]", argument)
     spec_file = place.private / "wasm.json"

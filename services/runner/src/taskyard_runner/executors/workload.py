@@ -80,7 +80,7 @@ class Workload:
     overhead_mb: int = 0
     # A host of ours that begins with the runner's rights and gives the workload the run's own user itself.
     trusted: bool = False
-    # Its first process is one that stands between: a polite signal goes to those behind it.
+    # Its first process is an intermediary: SIGTERM goes to its children.
     shielded: bool = False
     # Whether the warden limits it; otherwise the host sees to it.
     limited: bool = True

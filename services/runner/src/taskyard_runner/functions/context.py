@@ -1,4 +1,4 @@
-"""What a function is given: its payload and attempt, and ways to tell, to ask and to notice a stop.
+"""The context of a function: its payload and attempt, reporting, requests, and stop requests.
 
 Context is for plain functions, AsyncContext for `async def`; both have the same methods, and those of
 AsyncContext that wait for the runner are awaited.
@@ -128,10 +128,10 @@ class BaseContext:
         """W3C trace context of the run."""
         return str(self._work.extra.get("traceparent", ""))
 
-    # -- telling
+    # -- reporting
 
     def progress(self, percent: int, message: str = "", *, step: int = 0) -> None:
-        """Tell how far the work is; only the newest is kept. Raises ValueError for a bad percentage."""
+        """Report how far the work is; only the newest report is kept. Raises ValueError for a bad percentage."""
         if not 0 <= percent <= 100:
             raise ValueError(f"percent {percent} is not between 0 and 100")
         self._port.progress(self._work.run, {"percent": int(percent), "message": message, "step": step})
@@ -166,7 +166,7 @@ class BaseContext:
 
     def request_stop(self, reason: str) -> None:
         """For the host, on whatever thread."""
-        # The warden's signal knows no reason; the agent's message, which may come later, does.
+        # The warden's signal carries no reason; the agent's message, which may come later, does.
         self._reason = reason if self._reason in ("", "stop") else self._reason
         if self._stopped is not None:
             self._stopped.set()
@@ -230,7 +230,7 @@ class Context(BaseContext):
         return list(self._ask(self._creation(children))["tasks"])
 
     def check_fence(self) -> bool:
-        """Whether the lease still stands, as far as this runner knows."""
+        """Whether this runner still holds the lease."""
         return bool(self._ask({"op": "fence"})["current"])
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:

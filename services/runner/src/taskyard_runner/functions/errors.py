@@ -1,7 +1,7 @@
-"""What a function raises to say how it ended.
+"""Exceptions by which a function chooses its outcome.
 
 FunctionError
-├── Transient        retried, as the task's policy says
+├── Transient        retried under the task's policy
 ├── Permanent        never retried
 │   ├── InvalidPayload
 │   └── InvalidResult

@@ -35,7 +35,7 @@ CONFIG = "TASKYARD_HOST"
 _STALL_SECONDS = 2.0
 # The rest of a line of output must not wait for the interpreter's usual 5 ms.
 _SWITCH_SECONDS = 0.001
-# Ends that follow one another this closely are told together.
+# Ends within this time of each other are sent in one message.
 _GATHER_SECONDS = 0.001
 _EXIT_BROKEN = 3
 
@@ -133,7 +133,7 @@ class Host:
     def _end(
         self, run: BaseContext, function: Function | None, value: Any, error: BaseException | None
     ) -> None:
-        """Judge the end of a call and tell it."""
+        """Derive the outcome of a call and publish it."""
         outcome: dict[str, Any] | None = None
         stopped = bool(run.stop_reason) and (
             run.obeyed or isinstance(error, Cancelled | asyncio.CancelledError)
@@ -175,7 +175,7 @@ class ExclusiveHost(Host):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         self._published_at = 0.0
-        # The warden asks like this; a run is told by the agent as well.
+        # The warden's request to stop; the agent also sends a stop for the run.
         signal.signal(signal.SIGTERM, lambda *_: self._terminated())
 
     def _take(self, rows: list[Row]) -> None:
@@ -327,7 +327,7 @@ class SharedHost(Host):
         if task is None:
             return
         if found is None:
-            # It has not begun; the context that its first step makes is told before anything else.
+            # It has not started; retried until its first step has made the context.
             self._loop.call_soon(self._cancel, run, reason)
             return
         found.request_stop(reason)
@@ -337,7 +337,7 @@ class SharedHost(Host):
 
 
 def main() -> None:
-    """Load the application and serve; exit code 3 if it cannot be loaded, which the agent is told."""
+    """Load the application and serve; if it cannot be loaded, report that to the agent and exit with code 3."""
     config: Message = json.loads(os.environ.pop(CONFIG))
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:

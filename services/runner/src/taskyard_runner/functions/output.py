@@ -1,6 +1,6 @@
 """Output of functions: each run's entries go into a journal of its own, as a command's do.
 
-print, logging and ctx.log are told apart by the context variable of the run they happen in. The journal lies
+print, logging and ctx.log are attributed by the context variable of the run they happen in. The journal lies
 in the run's directory and outlives host and agent.
 """
 
@@ -50,7 +50,7 @@ class RunOutput:
 
 
 class TaskStream:
-    """Stands for sys.stdout or sys.stderr: what a run writes goes to its journal, all else through."""
+    """Replaces sys.stdout or sys.stderr: output of a run goes to its journal, other output passes through."""
 
     def __init__(
         self,

@@ -189,7 +189,7 @@ def _any_of(value: Any, hints: tuple[Any, ...], path: str) -> Any:
         try:
             return convert(value, hint, path)
         except InvalidPayload as error:
-            # What is wrong with the first alternative that is not null says most.
+            # The error of the first alternative that is not null is the most helpful.
             problem = problem or error
     raise problem or InvalidPayload(f"{path} {_show(value)} fits no type")
 

@@ -26,7 +26,7 @@ _TASK = "tenants/test/tasks/test"
 
 @dataclass(frozen=True)
 class Progress:
-    """What a function told about its progress."""
+    """One progress report of a function."""
 
     percent: int
     message: str
@@ -45,7 +45,7 @@ class Failure:
 
 @dataclass
 class TestRun:
-    """What became of a call, and all that the function told and asked meanwhile."""
+    """The outcome of a call, and everything the function reported and requested."""
 
     # Pytest must not take it for a test.
     __test__ = False
@@ -65,7 +65,7 @@ class TestRun:
 
 
 class _TestPort:
-    """Keeps what a runner would be told."""
+    """Records what a runner would receive."""
 
     def __init__(self, recorded: TestRun) -> None:
         self._recorded = recorded

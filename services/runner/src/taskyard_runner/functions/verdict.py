@@ -41,7 +41,7 @@ def succeeded(value: Any) -> dict[str, Any] | None:
 
 
 def failed(error: BaseException, function: Function | None) -> dict[str, Any]:
-    """The failure that an exception stands for."""
+    """The failure that an exception is reported as."""
     failure: dict[str, Any] = {
         "class": "permanent" if _is_permanent(error, function) else "transient",
         "code": getattr(error, "code", "") if isinstance(error, FunctionError) else "",
@@ -58,7 +58,7 @@ def describe(error: BaseException) -> str:
     """Class: message"""
     try:
         text = str(error)
-    except Exception:  # __str__ is the user's code; the failure is told all the same
+    except Exception:  # __str__ is the user's code; the failure is reported all the same
         text = "(its text cannot be made)"
     name = type(error).__name__
     return f"{name}: {text}"[:_MAX_MESSAGE] if text else name

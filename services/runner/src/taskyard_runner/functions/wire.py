@@ -3,9 +3,9 @@
     agent: run  ack  stop  return  answer  exit
     host:  hello  update  request
 
-A message is a JSON object in a line. `tell` gathers what happened since the last one: started, done, output,
-progress. A start is told only if the run has not ended within a few milliseconds, so that short runs cost one
-entry; what is done is kept until it is acknowledged, and told to the next agent again.
+A message is a JSON object in a line. `update` batches the events since the last one: started, done, output,
+progress. A start is sent only if the run has not ended within a few milliseconds, so that short runs cost one
+entry; a result is kept until it is acknowledged, and sent again to the next agent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MESSAGE_LIMIT = 64 << 20
 _READ_BYTES = 1 << 18
 _RETRY_SECONDS = 0.05
 _START_SECONDS = 0.005
-# Progress and output are told this often at most.
+# Least time between updates for progress and output.
 _CALM_SECONDS = 0.05
 _BEAT_SECONDS = 1.0
 _PAGE = resource.getpagesize()
@@ -48,12 +48,12 @@ class Wire:
         self._lock = threading.Lock()
         self._outgoing = bytearray()
         self._decoder = Decoder(_MESSAGE_LIMIT)
-        # What this host has: live runs, results that are not acknowledged, questions without an answer.
+        # What this host has: live runs, results that are not acknowledged, requests without an answer.
         self._live: dict[str, Row] = {}
         self._results: dict[str, tuple[Row, list[Any]]] = {}
         self._requests: dict[int, tuple[Message, Future[dict[str, Any]]]] = {}
         self._next_request = 1
-        # What is to be told.
+        # What the next update carries.
         self._begun: dict[str, float] = {}
         self._started: dict[str, float] = {}
         self._done: list[list[Any]] = []
@@ -77,7 +77,7 @@ class Wire:
         self._begun[run] = time.time()
 
     def end(self, run: str, wrote: bool, outcome: dict[str, Any] | None) -> None:
-        """The run has ended; None is a success that returned nothing. To be told by wake()."""
+        """The run has ended; None is a success that returned nothing. wake() sends it."""
         begun = self._begun.pop(run, None) or self._started.get(run) or time.time()
         result = [run, begun, time.time(), wrote, outcome]
         with self._lock:
@@ -97,7 +97,7 @@ class Wire:
         self.wake()
 
     def ask(self, run: str, message: Message) -> Future[dict[str, Any]]:
-        """Ask the agent; the answer may come from a later one, which is asked again."""
+        """Send a request; after a reconnect it is sent again, and the later agent answers it."""
         future: Future[dict[str, Any]] = Future()
         with self._lock:
             number = self._next_request
@@ -110,7 +110,7 @@ class Wire:
         return future
 
     def wake(self) -> None:
-        """Have the thread look for something to tell."""
+        """Have the thread check for something to send."""
         if not self._woken:
             self._woken = True
             with contextlib.suppress(BlockingIOError):
@@ -123,7 +123,7 @@ class Wire:
             time.sleep(_START_SECONDS)
 
     def send_hello_once(self) -> None:
-        """Tell the agent that there is nothing to serve."""
+        """Send the hello of a host that cannot serve."""
         self._connect()
         with contextlib.suppress(OSError):
             while self._outgoing:
@@ -184,7 +184,7 @@ class Wire:
             now = time.monotonic()
             wait = next_beat - now
             if len(self._live) > len(self._started):
-                # Some run has begun, or is about to, whose start is yet to be told.
+                # A run has started, or is about to, whose start is not sent yet.
                 wait = min(wait, _START_SECONDS)
             elif self._output or self._progress:
                 wait = min(wait, self._calm_until - now)
@@ -214,7 +214,7 @@ class Wire:
                 if begun <= late and self._begun.pop(run, None) is not None:
                     self._started[run] = begun
                     update.setdefault("started", {})[run] = begun
-            # What a run said last must not come after its end.
+            # A run's last progress must precede its end.
             if (self._done or now >= self._calm_until) and (self._output or self._progress):
                 update["output"], update["progress"] = list(self._output), self._progress
                 self._output, self._progress = {}, {}

@@ -15,7 +15,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Names the run and says what to call; `extra` holds what most runs do not need."""
+    """Names the run and the function to call; `extra` holds what most runs do not need."""
 
     run: str
     function: str

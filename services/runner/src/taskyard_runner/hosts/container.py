@@ -1,4 +1,4 @@
-"""The host of a container: starts it by podman or runc, passes on what it says, tells its end, removes it.
+"""The host of a container: starts it by podman or runc, forwards its messages, reports its end, removes it.
 
 The engine's client is a child of this process and gets its signals with the process group. What the container
 writes into TASKYARD_PIPE, a JSON object per line, goes to the runner as if it had come by TASKYARD_SOCKET.
@@ -71,7 +71,7 @@ class Host:
         elif not end.started:
             self._fail(
                 "START_FAILED",
-                f"{self._engine.name} could not start the container (exit code {code}); the log says why",
+                f"{self._engine.name} could not start the container (exit code {code}); see the log",
                 permanent=code in _NOT_EXECUTABLE,
             )
             return code or 1
@@ -80,7 +80,7 @@ class Host:
     def _fail(self, code: str, message: str, *, permanent: bool) -> None:
         write_failure(self._spec["error_file"], code, message, permanent=permanent)
 
-    # -- what the container says
+    # -- messages of the container
 
     def _relay(self, client: subprocess.Popen[bytes]) -> None:
         ended = os.pidfd_open(client.pid)

@@ -28,7 +28,7 @@ class ImageProblem(Exception):
 
 @dataclass(frozen=True)
 class End:
-    """What the engine knows of a container that has ended."""
+    """The engine's record of a container that has ended."""
 
     started: bool
     out_of_memory: bool
@@ -128,7 +128,7 @@ class Podman:
         if shown.returncode != 0:
             return End(started=False, out_of_memory=False)
         state = json.loads(shown.stdout)
-        # The beginning of time stands for a container that was made and never started.
+        # The zero time marks a container that was created and never started.
         started = not str(state.get("StartedAt", "")).startswith("0001-")
         return End(started, bool(state.get("OOMKilled")))
 
@@ -164,7 +164,7 @@ class Runc:
             json.dump(bundle(self._spec, rlimits(self._spec["file_bytes"])), file)
 
     def _check_program(self, program: str) -> None:
-        """runc itself does not tell a program that is missing from any other trouble."""
+        """Check for the program, because runc does not distinguish a missing program from other errors."""
         path = self._spec["env"].get("PATH", DEFAULT_PATH)
         folders = [""] if program.startswith("/") else [*path.split(":"), self._spec["cwd"] or "/"]
         rootfs = self._spec["rootfs"]

@@ -1,4 +1,4 @@
-"""The host of a WASI module: compiles or finds it compiled, gives it its directories, runs it, tells its end.
+"""The host of a WASI module: compiles or finds it compiled, opens its directories, runs it, reports its end.
 
 Besides WASI, a module may import from "taskyard":
 
@@ -122,7 +122,7 @@ class Host:
         """From the cache, which only the runner's own user writes, else compiled and put there."""
         path = f"{self._spec['cache']}/{digest}"
         with contextlib.suppress(OSError, WasmtimeError):
-            # Of another version of wasmtime: refused by it, and compiled anew.
+            # Of another version of wasmtime: refused by it, and compiled again.
             module = Module.deserialize_file(self._engine, path)
             os.utime(path)
             return module

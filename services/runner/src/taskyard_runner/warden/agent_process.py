@@ -1,4 +1,4 @@
-"""The agent as the warden's child: started again when it ends, told everything anew each time."""
+"""The agent as the warden's child: restarted when it exits, with a full hello each time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AgentProcess:
         self.on_message: Callable[[Message], None] = lambda message: None
 
     def start(self) -> None:
-        """Start an agent and say hello to it."""
+        """Start an agent and send it hello."""
         ours, theirs = socket.socketpair()
         argv = [sys.executable, "-m", "taskyard_runner.agent"]
         launch = Launch(argv, self._env, os.getcwd(), self._nofile)
@@ -125,7 +125,7 @@ class AgentProcess:
         return True
 
     def _take_rest(self) -> None:
-        # What the agent said just before its end counts: it may have given up a run or said goodbye.
+        # Messages sent just before the exit are still handled: the agent may have sent forget or bye.
         while self._receive():
             pass
 

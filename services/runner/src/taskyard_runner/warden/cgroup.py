@@ -196,7 +196,7 @@ class _V1:
 
     def make(self, name: str) -> Group:
         paths = {controller: f"{base}/{name}" for controller, base in self._bases.items()}
-        # Whoever tidies the host's groups may have removed the empty ones above.
+        # A service manager may have removed the empty parent groups.
         os.makedirs(paths["pids"])
         return _V1Group(paths)
 

@@ -1,4 +1,4 @@
-"""When a run must be stopped, and why; pure, the caller says what time it is."""
+"""When a run must be stopped, and why; pure, the caller passes the time."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class JournalWriter:
             self.dropped += len(data)
 
     def close(self) -> None:
-        """Say how much was dropped, and close the file."""
+        """Record how much was dropped, and close the file."""
         if self.dropped:
             try:
                 self._write(Kind.DROPPED, str(self.dropped).encode())

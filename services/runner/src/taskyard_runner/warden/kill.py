@@ -17,7 +17,7 @@ _MARKER = MARKER.encode()
 def kill_run(directory: str, session: int, pipes: Set[str], own_pids: Collection[int]) -> int:
     """Kill all that is left of a run without a control group; how many processes are still to be seen.
 
-    They are told by their session, by the marker in their environment, or, where an orphan hid both, by the
+    They are found by their session, by the marker in their environment, or, where an orphan hid both, by the
     run's pipes.
     """
     me = os.getpid()

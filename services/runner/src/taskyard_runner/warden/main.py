@@ -1,4 +1,4 @@
-"""The warden: takes orders from the agent, and keeps what happened until the agent has it."""
+"""The warden: executes the agent's orders and keeps the results until the agent has stored them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _REQUEST_LIMIT = 1000
 
 
 class WardenError(Exception):
-    """Why the warden cannot start, in one line that says what to do."""
+    """Why the warden cannot start, in one line with the remedy."""
 
 
 @dataclass(frozen=True)
 class WardenConfig:
-    """The warden's own settings, and what it hands to each agent without reading it."""
+    """The warden's own settings, and the agent's, which it passes on unread."""
 
     data_dir: str
     log_limit_bytes: int
@@ -55,7 +55,7 @@ class WardenConfig:
 
 
 def run(config: WardenConfig) -> int:
-    """Serve until the agent says goodbye; the process's exit code. Raises WardenError."""
+    """Serve until the agent sends bye; the process's exit code. Raises WardenError."""
     lock = _lock(config.data_dir)
     try:
         return Warden(config).serve()
@@ -92,7 +92,7 @@ class Warden:
         self._cleanups: dict[int, Run] = {}
         self._requests: dict[int, tuple[Message, Callable[[Message], None]]] = {}
         self._request_ids = itertools.count(1)
-        # What one agent wants the next one to know.
+        # Values that one agent keeps for the next.
         self._kept: dict[str, Any] = {}
         self._stop_count = 0
         self._exit_code: int | None = None
@@ -118,7 +118,7 @@ class Warden:
         self._agent.on_message = self._obey
 
     def serve(self) -> int:
-        """Run until the agent says goodbye or the third signal."""
+        """Run until the agent sends bye or the third signal."""
         signals = (*_STOP_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
         self._loop.on_signals(signals, self._signalled)
         self._agent.start()
@@ -130,7 +130,7 @@ class Warden:
         return self._exit_code or 0
 
     def _failed(self, error: Exception) -> None:
-        # A mistake with one run is no reason to end the others.
+        # An error with one run must not end the others.
         self._log("step_failed", level="error", error="".join(traceback.format_exception(error)))
 
     # -- start
@@ -191,7 +191,7 @@ class Warden:
         )
         self._runs[order.run] = run
         if linux.boottime() >= order.lease_until:
-            # The agent or this process was frozen with the order in hand; somebody else may have the task.
+            # The agent or the warden was frozen with the order; another runner may hold the task.
             run.refuse(StopReason.LEASE_EXPIRED)
             return
         self._by_token[order.token] = run
@@ -248,16 +248,16 @@ class Warden:
     def _on_bye(self, message: Message) -> None:
         code = int(message.get("code", 0))
         if code and (runs := self._work()):
-            # An agent that cannot go on must not take the tasks along; the next one may.
+            # A failing agent must not end the tasks; the next agent adopts them.
             self._log("agent_gave_up", level="error", runs=runs)
         else:
             self._exit_code = code
 
     def _work(self) -> int:
-        """Runs that are work of their own; a host is not, and an agent without leases says so by leaving."""
+        """The number of live runs that are not function hosts."""
         return sum(not run.order.host for run in self._by_pid.values())
 
-    # -- what runs tell
+    # -- events of runs
 
     def started(self, run: Run) -> None:
         self._agent.send({"op": "started", "run": run.order.run, "pid": run.pid, "time": run.start_time})
@@ -287,7 +287,7 @@ class Warden:
     def own_pids(self) -> Collection[int]:
         return {self._agent.pid, self._spares.pid, *self._by_pid, *self._cleanups}
 
-    # -- what workloads say
+    # -- messages of workloads
 
     def _handle_task_message(self, message: Message, uid: int, answer: Callable[[Message], None]) -> bool:
         run = self._by_token.get(str(message.get("token", "")))
@@ -381,7 +381,7 @@ class Warden:
 
 
 def _close_on_exec() -> None:
-    """Descriptors that this process inherited are not for its children."""
+    """Keep inherited descriptors from the children."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             with contextlib.suppress(OSError):

@@ -7,5 +7,5 @@ from _blake2 import blake2b
 
 
 def digest(text: str) -> str:
-    """Twelve hexadecimal digits that stand for the text."""
+    """The first twelve hexadecimal digits of the text's hash."""
     return blake2b(text.encode(), digest_size=6).hexdigest()

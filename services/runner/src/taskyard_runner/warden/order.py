@@ -12,7 +12,7 @@ from taskyard_runner.warden.protocol import Message
 
 @dataclass(frozen=True)
 class Order:
-    """A run as the warden knows it. Times are boot times, durations seconds; None = none."""
+    """The order to start a run. Times are boot times, durations seconds; None = none."""
 
     run: str
     argv: Sequence[str]
@@ -34,7 +34,7 @@ class Order:
     meta: Mapping[str, Any]
     # The run's own user and group; None = the warden's.
     user: tuple[int, int] | None = None
-    # The process stands between the warden and the workload: a polite signal is for those behind it.
+    # The process is an intermediary between warden and workload: SIGTERM goes to its children.
     shielded: bool = False
     # A function host: its end is no loss by itself.
     host: bool = False

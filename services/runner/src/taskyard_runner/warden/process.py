@@ -1,4 +1,4 @@
-"""Starting a process: fork, settle, exec.
+"""Starting a process: fork, set up, exec.
 
 The warden has a single thread, so Python code between fork and exec is safe.
 """
@@ -25,7 +25,7 @@ _NUL_FREE = "contains a NUL byte"
 
 @dataclass(frozen=True)
 class ChildSetup:
-    """What a child can do before it is known what it will execute."""
+    """The setup that does not depend on what the child executes, so a spare child can do it ahead."""
 
     stdout: int | None = None
     stderr: int | None = None
@@ -46,7 +46,7 @@ class Launch:
     # Soft limit of open files that the warden was started with.
     nofile: int
     rlimits: Mapping[int, int] = field(default_factory=dict)
-    # Groups that its limits call for, besides those of its berth.
+    # Control groups for its limits, besides those of its ChildSetup.
     joins: Sequence[str] = ()
     # User and group to become; None = stay.
     user: tuple[int, int] | None = None
@@ -54,7 +54,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class StartError:
-    """Why there is no process: the step that failed and errno."""
+    """Why the process did not start: the failed step and errno."""
 
     step: str
     number: int
@@ -62,20 +62,20 @@ class StartError:
 
     @classmethod
     def parse(cls, data: bytes) -> StartError:
-        """What the child wrote into its error pipe."""
+        """Parse the contents of the child's error pipe."""
         step, number, detail = data.decode(errors="replace").split("\n", 2)
         return cls(step, int(number), detail)
 
 
 def spawn(setup: ChildSetup, awaited: Callable[[], Launch | None]) -> tuple[int, int]:
-    """Fork a child that settles in its berth and executes what `awaited` returns there; None ends it.
+    """Fork a child that applies its setup and executes what `awaited` returns; None ends it.
 
-    Returns the pid, and a pipe that is closed by exec or tells why there was none (StartError). Raises
-    OSError if the system has no room for another process.
+    Returns the pid and a pipe, which exec closes or into which the child writes a StartError. Raises
+    OSError if fork fails.
     """
     parent = os.getpid()
     read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    # Until its handlers are gone, a signal to the child would appear in the parent's wake-up pipe.
+    # Until the child resets its handlers, its signals would appear in the parent's wake-up pipe.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
     try:
         pid = os.fork()
@@ -116,7 +116,7 @@ def _live(setup: ChildSetup, awaited: Callable[[], Launch | None], parent: int, 
         if launch.user is not None:
             step = "user"
             linux.become_user(*launch.user)
-            # A change of user takes this mark away.
+            # A change of user clears the parent-death signal.
             linux.die_with(parent)
         step = "working directory"
         os.chdir(launch.cwd)
@@ -133,7 +133,7 @@ def _live(setup: ChildSetup, awaited: Callable[[], Launch | None], parent: int, 
 
 
 def _arrange_descriptors(setup: ChildSetup, errors: int) -> int:
-    # Duplicated away first, so that none of them is overwritten while 0 to 3 are put in place.
+    # Duplicated above 10 first, so that none is overwritten while 0 to 3 are assigned.
     given = (errors, setup.stdout, setup.stderr, setup.extra)
     errors, *rest = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in given if fd is not None]
     targets = [n for n, fd in ((1, setup.stdout), (2, setup.stderr), (3, setup.extra)) if fd is not None]

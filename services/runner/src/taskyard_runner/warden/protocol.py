@@ -1,4 +1,4 @@
-"""What warden and agent say to each other: JSON objects, one per line, over a socket pair.
+"""The protocol of warden and agent: JSON objects, one per line, over a socket pair.
 
     warden: hello  started  output  progress  ended  request  drain  release  restart
     agent:  hello  start  stop  lease  guard  unguard  note  saved  forget  keep  answer  bye

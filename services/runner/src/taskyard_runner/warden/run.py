@@ -41,7 +41,7 @@ class State(enum.StrEnum):
 
 
 class Listener(Protocol):
-    """Who is told about a run."""
+    """Receives the events of a run."""
 
     def started(self, run: Run) -> None: ...
 
@@ -50,7 +50,7 @@ class Listener(Protocol):
     def ended(self, run: Run) -> None: ...
 
     def clean(self, run: Run) -> bool:
-        """Start the run's cleanup, whose end is told by `cleaned`; False if it could not be started."""
+        """Start the run's cleanup, which ends with a call of `cleaned`; False if it could not be started."""
         ...
 
     def own_pids(self) -> Collection[int]:
@@ -139,7 +139,7 @@ class Run:
         return found
 
     def _remember(self) -> None:
-        """What the next warden must know if this one is killed."""
+        """Persist what the next warden needs if this one is killed."""
         record = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
         content = json.dumps({**record, "cleanup": list(self.order.cleanup)})
         with contextlib.suppress(OSError):
@@ -243,7 +243,7 @@ class Run:
     def stop(self, reason: StopReason, grace: float) -> None:
         """SIGTERM now, SIGKILL to everything after the grace period; without one at once.
 
-        The first reason stands; a process that had ended before keeps its own outcome.
+        The first reason is kept; a process that had already ended keeps its own outcome.
         """
         if self.state == State.ENDED or self._ended_already():
             return
@@ -377,13 +377,13 @@ class Run:
 
 
 def forget_run(directory: str) -> None:
-    """The outcome is in the agent's spool: the next warden need not know this run."""
+    """Remove the record for the next warden, because the outcome is in the agent's spool."""
     with contextlib.suppress(OSError):
         os.unlink(f"{directory}/run.json")
 
 
 @functools.cache
 def boot_id() -> str:
-    """Tells one boot of the host from the next, after which session ids mean nothing."""
+    """Identifies the boot of the host; session ids are valid only within one boot."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()

@@ -40,12 +40,12 @@ _REMEDY = (
 
 
 class SandboxError(Exception):
-    """Why the sandbox that was asked for cannot be had, in one line with the remedy."""
+    """Why the requested sandbox is unavailable, in one line with the remedy."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What the settings say: a mode or `auto`, and a user (name, uid or uid:gid) if all runs share one."""
+    """The settings: a mode or `auto`, and a user (name, uid or uid:gid) if all runs share one."""
 
     mode: str = "auto"
     user: str = ""
@@ -197,7 +197,7 @@ def close_down(place: str, data_dir: str) -> None:
 
 
 def _look_around(sandbox: Sandbox) -> dict[str, str]:
-    """What a user of the sandbox can reach: told by a child that becomes one."""
+    """What a user of the sandbox can reach, as a child that changes to that user finds."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:

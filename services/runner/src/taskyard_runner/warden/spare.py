@@ -1,4 +1,4 @@
-"""A child made ahead: it has joined its control groups and waits to be told what to execute.
+"""A child forked ahead: it has joined its control groups and waits for the command to execute.
 
 Joining a control group takes the kernel ten milliseconds and more (an RCU grace period), which no start
 should have to wait for.
