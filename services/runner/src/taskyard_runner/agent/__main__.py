@@ -200,7 +200,7 @@ class AgentProcess:
         kept_names = [run["run"] for run in (*self._hello["runs"], *self._hello["lost"])]
         if self._hosts is not None:
             await self._hosts.open([run for run in self._hello["runs"] if HOST in run["meta"]])
-            kept_names += [run.name for run in self._runs.all()]
+            kept_names += [run.name for run in self._runs.table]
         journals = await asyncio.to_thread(rescue_journals, self._hello["runs_directory"], kept_names)
         adoption.ship(journals)
         kept_names += [journal.directory.name for journal in journals]
@@ -358,7 +358,7 @@ class AgentProcess:
 
     async def _leave(self, agent: Agent) -> None:
         """Returns when the process may end without the scheduler; otherwise the link's goodbye ends it."""
-        while not self._restarting and not (self._drain.exits and not any(self._runs.live())):
+        while not self._restarting and not (self._drain.exits and not any(self._runs.table.live())):
             self._changed.clear()
             await self._changed.wait()
         loop = asyncio.get_running_loop()

@@ -121,8 +121,8 @@ class Adoption:
         self._uploads.open(run.lease, run.directory.uploads, last)
         if "progress" in notes:
             run.held.change(progress=progress_of(notes["progress"], self._uploads.last_sequence(run.key)))
-        if run.started and not notes.get("started_saved") and not self._runs.start_spooled(run.key):
-            self._runs.report_started(run, f"pid {described['pid']}", described["start_time"])
+        if run.started and not notes.get("started_saved") and not self._runs.reports.has_start(run.key):
+            self._runs.reports.start(run, f"pid {described['pid']}", described["start_time"])
         if described["result"] is not None:
             self._runs.conclude(run, described["result"])
 

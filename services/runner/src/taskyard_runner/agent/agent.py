@@ -166,7 +166,7 @@ class Agent:
         if not self._registration.HasField("resources"):
             return None
         total = self._registration.resources
-        used = [run.resources for run in self._runs.live()]
+        used = [run.resources for run in self._runs.table.live()]
         return Resources(
             cpu_millis=max(0, total.cpu_millis - sum(r.cpu_millis for r in used)),
             memory_mb=max(0, total.memory_mb - sum(r.memory_mb for r in used)),
@@ -352,16 +352,11 @@ class Agent:
 
     def _acknowledge(self, ack: ReportAck) -> None:
         for rejection in ack.rejections:
-            error = from_status(rejection.status)
-            lease = rejection.lease
+            error, lease = from_status(rejection.status), rejection.lease
+            reason = error.reason or error.code.name
             _rejected.add(1, {"reason": error.reason})
-            log.warning(
-                "report_rejected",
-                task=lease.task,
-                generation=lease.generation,
-                reason=error.reason or error.code.name,
-            )
-            self._runs.rejected(rejection.seq, error.reason or error.code.name)
+            log.warning("report_rejected", task=lease.task, generation=lease.generation, reason=reason)
+            self._runs.rejected(rejection.seq, reason)
         self._spool.acknowledge(ack.through_seq)
         self._runs.acknowledged(ack.through_seq)
 

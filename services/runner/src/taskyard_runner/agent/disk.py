@@ -30,7 +30,7 @@ class DiskWatch:
     async def run(self, changed: asyncio.Event) -> None:
         """Watch until cancelled; `changed` signals that there may be a new run."""
         while True:
-            limited = [run for run in self._runs.live() if run.started and self._limit_mb(run)]
+            limited = [run for run in self._runs.table.live() if run.started and self._limit_mb(run)]
             if not limited:
                 changed.clear()
                 await changed.wait()

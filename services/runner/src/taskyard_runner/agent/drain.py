@@ -61,7 +61,7 @@ class Drain:
 
     def release_now(self, grace: float | None = None) -> None:
         """Give everything back."""
-        for run in self._runs.live():
+        for run in self._runs.table.live():
             self._runs.stop(run, StopReason.DRAIN, run.grace if grace is None else min(grace, run.grace))
         self._changed()
 

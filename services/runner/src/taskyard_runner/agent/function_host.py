@@ -132,7 +132,7 @@ class FunctionHost:
         return math.inf if self.pace is None else 1 / self.pace
 
     def send(self, message: Message) -> None:
-        """Send a message if the host is connected; otherwise it gets the state when it reconnects."""
+        """Send a message if the host is connected; one that is not sends hello when it reconnects."""
         if self.connection is not None:
             self.connection.send(message)
 

@@ -301,7 +301,7 @@ class FunctionPool:
         if run.reason is None or reason == StopReason.ABORT:
             run.reason = reason
         if not host.place.shared and host.head is not run:
-            # The host returns it, or reports its start and then stops it.
+            # The host returns it; if it has already started, the stop follows the report of its start.
             host.send({"op": "return"})
             return
         host.send({"op": "stop", "run": run.name, "reason": reason})
@@ -375,7 +375,7 @@ class FunctionPool:
         if run.directory.journal.exists():
             self._runs.open_logs(run)
         if when is not None:
-            run.started = self._runs.start_spooled(run.key)
+            run.started = self._runs.reports.has_start(run.key)
             run.held.change(HELD_STATE_RUNNING)
             self._begun(host, run, when)
 
@@ -386,7 +386,7 @@ class FunctionPool:
             self._runs.take(run)
             host.runs[run.name] = run
             self._given += 1
-            run.started = self._runs.start_spooled(run.key)
+            run.started = self._runs.reports.has_start(run.key)
             self._end(host, [result])
         elif run.has_files:
             # The outcome is in the spool; what is left is to ship the logs.

@@ -30,7 +30,7 @@ class Requests:
 
     def handle(self, request: Message, answer: Answer) -> None:
         """Answer now, or once a checkpoint is stored or a task created."""
-        run = self._runs.find(str(request.get("run")))
+        run = self._runs.table.find_live(str(request.get("run")))
         if run is None:
             answer({"ok": False, "error": "the run has ended"})
         elif request.get("op") == "fence":
@@ -59,7 +59,7 @@ class Requests:
         except CheckpointRefused as error:
             answer({"ok": False, "error": str(error)})
             return
-        (run.executor or self._runs.warden).note(run, checkpoint=sequence)
+        self._runs.reports.executor(run).note(run, checkpoint=sequence)
         wait = request.get("wait")
         if isinstance(wait, int | float) and wait > 0:
             self._spawn(self._wait(run, sequence, min(float(wait), _LONGEST_WAIT), answer))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
 from taskyard.v1.lease_pb2 import (
@@ -26,10 +25,11 @@ from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_runner.agent import outcome, unstarted
+from taskyard_runner.agent.background import BackgroundTasks
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.early_stops import REASONS, EarlyStops
 from taskyard_runner.agent.ended import Ended, implies_start, reports_of
-from taskyard_runner.agent.executor import AssignmentHandler, Executor, WardenExecutor
+from taskyard_runner.agent.executor import AssignmentHandler, WardenExecutor
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
 from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
@@ -39,6 +39,7 @@ from taskyard_runner.agent.progress import progress_of
 from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.reports import Reports
 from taskyard_runner.agent.run import AgentRun, seconds
+from taskyard_runner.agent.run_table import RunTable
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
@@ -51,7 +52,6 @@ _ended = instrument(RUNS_ENDED)
 
 ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
 RUN_ENDED = failpoint.declare("agent.run_ended")
-OUTCOME_SAVED = failpoint.declare("agent.outcome_saved")
 
 
 class Runs:
@@ -75,14 +75,12 @@ class Runs:
         self._uploads = uploads
         self._trash = trash
         self._send_to_warden = send_to_warden
-        self.warden: Executor = WardenExecutor(send_to_warden)
         self._changed = changed
         self.functions: AssignmentHandler | None = None
-        self._by_key: dict[RunKey, AgentRun] = {}
-        self._by_name: dict[str, AgentRun] = {}
-        self._reports = Reports(spool)
+        self.table = RunTable()
+        self.reports = Reports(spool, self.table, WardenExecutor(send_to_warden))
         self._early_stops = EarlyStops()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.spawn = BackgroundTasks().spawn
 
     # -- assignments
 
@@ -119,7 +117,7 @@ class Runs:
 
     def add(self, run: AgentRun) -> None:
         """Register a run."""
-        self._by_key[run.key] = self._by_name[run.name] = run
+        self.table.add(run)
         self._preparation.sandboxes.adopt(run.directory.owner)
 
     async def _prepare(self, run: AgentRun, assignment: Assignment, total_until: float | None) -> None:
@@ -146,13 +144,13 @@ class Runs:
         """No process was started. A failure counts as an attempt, so it is reported as one."""
         run.ended = run.logs_shipped = True
         if report.WhichOneof("report") == "failed":
-            self._reports.append(run.held, RunReport(started=RunStarted()))
+            self.reports.append(run.held, RunReport(started=RunStarted()))
         self._report(run.held, report)
 
     # -- messages of the warden
 
     def started(self, message: Message) -> None:
-        run = self._by_name.get(message["run"])
+        run = self.table.by_name(message["run"])
         if run is None or run.started:
             return
         self.begun(run, f"pid {message['pid']}", message["time"])
@@ -162,23 +160,11 @@ class Runs:
         run.started = True
         if run.held.state != HELD_STATE_STOPPING:
             run.held.change(HELD_STATE_RUNNING)
-        self.report_started(run, handle, when)
+        self.reports.start(run, handle, when)
         self._changed()
 
-    def report_started(self, run: AgentRun, handle: str, when: float) -> None:
-        """Spool the start; the executor keeps a note for the next agent once it is on disk."""
-        started = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=handle)
-        future = self._reports.append(run.held, RunReport(started=started, time=timestamp(when)))
-
-        def saved(done: asyncio.Future[int]) -> None:
-            if not done.cancelled():
-                self._reports.starts[done.result()] = run.key
-                self._executor(run).note(run, started_saved=True)
-
-        future.add_done_callback(saved)
-
     def ended(self, message: Message) -> None:
-        run = self._by_name.get(message["run"])
+        run = self.table.by_name(message["run"])
         if run is not None and not run.ended:
             self.conclude(run, message["result"])
 
@@ -200,7 +186,7 @@ class Runs:
             self.abandon(run)
             return
         if not run.started and implies_start(report):
-            self._reports.append(run.held, RunReport(started=RunStarted()))
+            self.reports.append(run.held, RunReport(started=RunStarted()))
         report.time.CopyFrom(timestamp(result["end_time"]))
         self.spawn(self._deliver(run, report))
         self._changed()
@@ -238,15 +224,8 @@ class Runs:
         for kind, count in kinds.items():
             _ended.add(count, {"outcome": kind})
         if batch:
-            self._reports.append_all(batch, lambda first: self._outcomes_saved(first, places))
+            self.reports.append_all(batch, lambda first: self.reports.outcomes_saved(first, places))
         self._changed()
-
-    def _outcomes_saved(self, first: int, places: list[tuple[int, AgentRun]]) -> None:
-        for place, run in places:
-            OUTCOME_SAVED.hit()
-            run.held.outcome_seq = first + place
-            self._reports.outcomes[first + place] = run.held.key
-            self._executor(run).saved(run)
 
     def open_logs(self, run: AgentRun) -> None:
         """Ship the run's journal, or continue with the records added since."""
@@ -274,12 +253,12 @@ class Runs:
         self._leases.disown(run.lease)
 
     def grown(self, message: Message) -> None:
-        if (run := self._by_name.get(message["run"])) is not None:
+        if (run := self.table.by_name(message["run"])) is not None:
             self._logs.grown(run.key)
 
     def progress_reported(self, message: Message) -> None:
         """Handle a progress message of a workload."""
-        run = self._by_name.get(message["run"])
+        run = self.table.by_name(message["run"])
         if run is not None:
             self.progressed(run, message["message"])
 
@@ -289,40 +268,15 @@ class Runs:
             run.held.change(progress=progress_of(message, self._uploads.last_sequence(run.key)))
             self._changed()
 
-    def find(self, name: str) -> AgentRun | None:
-        """The run of this name unless it has ended."""
-        run = self._by_name.get(name)
-        return run if run is not None and not run.ended else None
-
     # -- reports
 
     def _report(self, held: Held, report: RunReport) -> None:
-        """Spool the outcome; the lease is held only until the outcome is acknowledged."""
-        held.change(HELD_STATE_ENDED)
-        future = self._reports.append(held, report)
-        future.add_done_callback(lambda done: self._outcome_saved(held, done))
+        self.reports.outcome(held, report)
         self._changed()
-
-    def _outcome_saved(self, held: Held, done: asyncio.Future[int]) -> None:
-        if done.cancelled():
-            return
-        OUTCOME_SAVED.hit()
-        held.outcome_seq = done.result()
-        self._reports.outcomes[done.result()] = held.key
-        run = self._by_key.get(held.key)
-        if run is not None:
-            self._executor(run).saved(run)
-
-    def _executor(self, run: AgentRun) -> Executor:
-        return run.executor or self.warden
-
-    def start_spooled(self, key: RunKey) -> bool:
-        """Whether the spool holds the report of its start."""
-        return self._reports.has_start(key)
 
     def recovered(self, report: RunReport) -> None:
         """Restore a report that an earlier agent spooled."""
-        if self._reports.recover(report) == "started":
+        if self.reports.recover(report) == "started":
             return
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
         self._leases.add(held)
@@ -341,8 +295,8 @@ class Runs:
 
     def acknowledged(self, through_seq: int) -> None:
         """The scheduler has applied or rejected reports up to this one."""
-        for key in self._reports.decided(through_seq):
-            run = self._by_key.get(key)
+        for key in self.reports.decided(through_seq):
+            run = self.table.get(key)
             if run is not None:
                 self._finish(run)
             else:
@@ -350,8 +304,8 @@ class Runs:
 
     def rejected(self, seq: int, reason: str) -> None:
         """Abort the run whose start was rejected, because its lease is lost."""
-        key = self._reports.starts.get(seq)
-        run = self._by_key.get(key) if key is not None else None
+        key = self.reports.starts.get(seq)
+        run = self.table.get(key) if key is not None else None
         if run is not None and not run.ended:
             log.warning("run_aborted", task=run.lease.task, generation=run.lease.generation, reason=reason)
             self._abort(run)
@@ -360,7 +314,7 @@ class Runs:
 
     def obey(self, verdict: LeaseVerdict) -> None:
         """Cancel, pause or abort a run; idempotent."""
-        run = self._by_key.get(key_of(verdict.lease))
+        run = self.table.get(key_of(verdict.lease))
         if run is None or run.lease.lease_id != verdict.lease.lease_id:
             self._leases.disown(verdict.lease)
             self._early_stops.add(verdict)
@@ -384,7 +338,7 @@ class Runs:
         if run.held.state != HELD_STATE_STOPPING:
             run.held.change(HELD_STATE_STOPPING)
         if run.ordered:
-            self._executor(run).stop(run, reason, grace)
+            self.reports.executor(run).stop(run, reason, grace)
         else:
             self.end_unstarted(run, reason)
         self._changed()
@@ -402,17 +356,9 @@ class Runs:
 
     def _abort(self, run: AgentRun) -> None:
         if run.ordered:
-            self._executor(run).stop(run, StopReason.ABORT, 0)
+            self.reports.executor(run).stop(run, StopReason.ABORT, 0)
         else:
             self.end_unstarted(run, StopReason.ABORT)
-
-    def all(self) -> Iterator[AgentRun]:
-        """Every registered run."""
-        return iter(self._by_key.values())
-
-    def live(self) -> Iterator[AgentRun]:
-        """Runs that have not ended."""
-        yield from [run for run in self._by_key.values() if not run.ended]
 
     # -- removal
 
@@ -422,25 +368,24 @@ class Runs:
         self._leases.drop(run.key)
         self._uploads.drop(run.key)
         if run.ordered:
-            self._executor(run).note(run, reported=True)
+            self.reports.executor(run).note(run, reported=True)
         self._forget_if_done(run)
         self._changed()
 
     def logs_finished(self, key: RunKey) -> None:
         """All logs of the run are stored."""
-        if (run := self._by_key.get(key)) is not None:
+        if (run := self.table.get(key)) is not None:
             run.logs_shipped = True
             self._forget_if_done(run)
 
     def logs_acked(self, key: RunKey) -> None:
         """Keep a note of the acknowledged logs, which the next agent does not send again."""
-        if (run := self._by_key.get(key)) is not None:
-            self._executor(run).note(run, log_acked=self._logs.acked(key))
+        if (run := self.table.get(key)) is not None:
+            self.reports.executor(run).note(run, log_acked=self._logs.acked(key))
 
     def _forget_if_done(self, run: AgentRun) -> None:
-        if run.reported and run.logs_shipped and self._by_key.pop(run.key, None) is not None:
-            del self._by_name[run.name]
-            self._executor(run).forget(run)
+        if run.reported and run.logs_shipped and self.table.remove(run):
+            self.reports.executor(run).forget(run)
             if run.executor is None:
                 self.spawn(self.remove(run))
 
@@ -448,15 +393,3 @@ class Runs:
         """Remove the run's directory, then release its user."""
         await self._trash.remove(run.name)
         self._preparation.sandboxes.give_back(run.directory.owner)
-
-    def spawn(self, work: Any) -> asyncio.Task[None]:
-        """Run a coroutine in the background; an exception is logged."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("run_task_failed", error=repr(error))

@@ -131,7 +131,7 @@ class BaseContext:
     # -- reporting
 
     def progress(self, percent: int, message: str = "", *, step: int = 0) -> None:
-        """Report how far the work is; only the newest report is kept. Raises ValueError for a bad percentage."""
+        """Report how far the work is; only the newest is kept. Raises ValueError for a bad percentage."""
         if not 0 <= percent <= 100:
             raise ValueError(f"percent {percent} is not between 0 and 100")
         self._port.progress(self._work.run, {"percent": int(percent), "message": message, "step": step})

@@ -337,7 +337,7 @@ class SharedHost(Host):
 
 
 def main() -> None:
-    """Load the application and serve; if it cannot be loaded, report that to the agent and exit with code 3."""
+    """Load the application and serve; exit code 3, after a report to the agent, if it cannot be loaded."""
     config: Message = json.loads(os.environ.pop(CONFIG))
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
