@@ -50,7 +50,7 @@ def due(chosen: Order, started: float | None = None, sign: float = 0.0) -> tuple
     deadlines = Deadlines(chosen, chosen.lease_until)
     if started is not None:
         deadlines.begin(started)
-        deadlines.last_sign = max(started, sign)
+        deadlines.last_activity = max(started, sign)
     return deadlines.next_due()
 
 

@@ -50,7 +50,7 @@ from taskyard_runner.warden.protocol import VERSION, Message
 
 _MAX_RECEIVE_BYTES = 8 << 20
 # How long a drained agent waits for a scheduler that is away; the spool keeps what it does not get.
-_FAREWELL_SECONDS = 10.0
+_GOODBYE_SECONDS = 10.0
 
 log = get_log("taskyard_runner.agent")
 
@@ -296,7 +296,7 @@ class AgentProcess:
     async def _test_app(self, hosts: Hosts) -> SelfTestResult:
         reload = self._hello["kept"].get("reload")
         try:
-            await (hosts.renew() if reload else hosts.introduce())
+            await (hosts.reload_or_keep() if reload else hosts.load())
         except AppBroken as error:
             raise Refused(str(error)) from None
         if reload:
@@ -323,7 +323,7 @@ class AgentProcess:
             case "drain":
                 self._drain.begin(message["seconds"])
             case "release":
-                self._drain.hurry()
+                self._drain.release_all()
             case "restart":
                 self._restarting = True
                 self._warden.send({"op": "keep", "values": {"reload": True}})
@@ -342,7 +342,7 @@ class AgentProcess:
         if stopping == 1:
             self._drain.begin(self._hello["drain_seconds"])
         elif stopping > 1:
-            self._drain.hurry()
+            self._drain.release_all()
 
     def _touch(self) -> None:
         self._changed.set()
@@ -362,10 +362,10 @@ class AgentProcess:
             self._changed.clear()
             await self._changed.wait()
         loop = asyncio.get_running_loop()
-        give_up = loop.time() + _FAREWELL_SECONDS
+        give_up = loop.time() + _GOODBYE_SECONDS
         while loop.time() < give_up:
             if agent.settled and self._drain.goodbye is None:
-                self._drain.goodbye = self._drain.farewell()
+                self._drain.goodbye = self._drain.final_goodbye()
                 self._touch()
             self._changed.clear()
             try:

@@ -56,7 +56,7 @@ class Adoption:
                 self._end_test(described)
         for lost in hello["lost"]:
             if _is_task(lost):
-                self._lose(lost, hello["runs_directory"])
+                self._adopt_lost(lost, hello["runs_directory"])
             else:
                 self._send_to_warden({"op": "forget", "run": lost["run"]})
         found = {"runs": len(hello["runs"]), "lost": len(hello["lost"]), "spooled": self._spool.depth}
@@ -68,7 +68,7 @@ class Adoption:
         self._send_to_warden({"op": "stop", "run": described["run"], "reason": StopReason.ABORT, "grace": 0})
         self._send_to_warden({"op": "forget", "run": described["run"]})
 
-    def _lose(self, lost: Message, runs_directory: str) -> None:
+    def _adopt_lost(self, lost: Message, runs_directory: str) -> None:
         """A run that was killed with its warden: it is given back, and what it wrote is still shipped."""
         run = adopt({**lost, "lease_until": 0.0, "start_time": None}, runs_directory)
         spooled = self._leases.get(run.key)

@@ -150,15 +150,15 @@ class Agent:
         # The hello of a single-tenant runner offered no capacity.
         self._heartbeat_at = boottime() + (0.0 if self._one_tenant else self._interval)
         self._renew(self._leases.welcomed(_lease_duration(welcome)))
-        self._obey(welcome.verdicts)
+        self._apply_verdicts(welcome.verdicts)
         if welcome.HasField("drain"):
-            self._drain.obey(welcome.drain)
+            self._drain.apply_request(welcome.drain)
         else:
-            self._drain.lift()
+            self._drain.cancel()
 
     def _free(self) -> Capacity:
-        unproved = self._one_tenant and not self._welcomed
-        closed = self._drain.active or self._spool.full or unproved
+        tenants_unverified = self._one_tenant and not self._welcomed
+        closed = self._drain.active or self._spool.full or tenants_unverified
         tasks = 0 if closed else max(0, self._registration.capacity - self._leases.active_count)
         return Capacity(tasks=tasks, resources=self._free_resources())
 
@@ -284,7 +284,7 @@ class Agent:
                 self._interval = bounds.interval(ack.heartbeat_interval, self._interval)
                 self._full = self._full or ack.full_requested
                 self._renew(self._leases.acknowledge(ack.heartbeat_id, seconds(ack.lease_ttl)))
-                self._obey(ack.verdicts)
+                self._apply_verdicts(ack.verdicts)
             case "report_ack":
                 self._acknowledge(response.report_ack)
             case "command":
@@ -346,9 +346,9 @@ class Agent:
         for until, runs in by_end.items():
             self._send_to_warden({"op": "lease", "until": until, "runs": runs})
 
-    def _obey(self, verdicts: Iterable[LeaseVerdict]) -> None:
+    def _apply_verdicts(self, verdicts: Iterable[LeaseVerdict]) -> None:
         for verdict in verdicts:
-            self._runs.obey(verdict)
+            self._runs.apply_verdict(verdict)
 
     def _acknowledge(self, ack: ReportAck) -> None:
         for rejection in ack.rejections:
@@ -371,11 +371,11 @@ class Agent:
     def _command(self, response: ConnectResponse) -> None:
         match response.command.WhichOneof("command"):
             case "leases":
-                self._obey(response.command.leases.verdicts)
+                self._apply_verdicts(response.command.leases.verdicts)
             case "drain":
-                self._drain.obey(response.command.drain)
+                self._drain.apply_request(response.command.drain)
             case "undrain":
-                self._drain.lift()
+                self._drain.cancel()
 
     def register(self, registration: RunnerRegistration) -> None:
         """Send a new registration with the next heartbeat."""

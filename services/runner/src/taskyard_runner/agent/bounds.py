@@ -7,7 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 from taskyard.v1.runner_link_service_pb2 import FlowControl
 from taskyard_runner.agent.run import seconds
 
-_SHORTEST_INTERVAL, _LONGEST_INTERVAL = 0.05, 600.0
+_MIN_INTERVAL, _MAX_INTERVAL = 0.05, 600.0
 DEFAULT_FLOW = FlowControl(max_unacked_reports=1000, max_unacked_bytes=2 << 20)
 
 
@@ -15,7 +15,7 @@ def interval(requested: Duration, before: float) -> float:
     """The time between heartbeats: the scheduler's, within bounds."""
     if not (duration := seconds(requested)):
         return before
-    return min(max(_SHORTEST_INTERVAL, duration), _LONGEST_INTERVAL)
+    return min(max(_MIN_INTERVAL, duration), _MAX_INTERVAL)
 
 
 def usable(flow: FlowControl) -> FlowControl:

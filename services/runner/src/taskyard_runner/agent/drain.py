@@ -20,7 +20,7 @@ from taskyard_runner.warden.deadline import StopReason
 # A second SIGTERM is impatient.
 _IMPATIENT_GRACE = 10.0
 # A month: no loop can wait for the year 10000.
-_LONGEST_DRAIN = 30 * 86400.0
+_MAX_DRAIN_SECONDS = 30 * 86400.0
 
 log = get_log(__name__)
 
@@ -55,7 +55,7 @@ class Drain:
     def begin(self, seconds: float) -> None:
         """SIGTERM: tasks may finish for this long."""
         self._own = True
-        self._give_back_waiting()
+        self._release_waiting()
         self._release_after(seconds)
         self._changed()
 
@@ -65,7 +65,7 @@ class Drain:
             self._runs.stop(run, StopReason.DRAIN, run.grace if grace is None else min(grace, run.grace))
         self._changed()
 
-    def hurry(self) -> None:
+    def release_all(self) -> None:
         """The second SIGTERM."""
         self._own = True
         self.release_now(_IMPATIENT_GRACE)
@@ -75,20 +75,20 @@ class Drain:
         self.goodbye = RunnerGoodbye(reason=RUNNER_GOODBYE_REASON_RESTART, keep_leases=True)
         self._changed()
 
-    def obey(self, request: DrainRequest) -> None:
+    def apply_request(self, request: DrainRequest) -> None:
         """An administrator's drain; repeating it is harmless."""
         if self._request == request:
             return
         log.info("drain_requested", reason=request.reason, exit_when_drained=request.exit_when_drained)
         self._request = request
-        self._give_back_waiting()
+        self._release_waiting()
         if request.mode == DRAIN_MODE_RELEASE:
             self.release_now()
         elif request.HasField("deadline"):
             self._release_after(request.deadline.seconds + request.deadline.nanos / 1e9 - time.time())
         self._changed()
 
-    def lift(self) -> None:
+    def cancel(self) -> None:
         """The administrator's drain is over."""
         if self._request is not None:
             # What was installed meanwhile is what runs from now on.
@@ -98,17 +98,17 @@ class Drain:
             self._timer.cancel()
         self._changed()
 
-    def _give_back_waiting(self) -> None:
+    def _release_waiting(self) -> None:
         if self._runs.functions is not None:
             self._runs.functions.release_waiting()
 
     def _release_after(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        delay = min(max(0.0, seconds), _LONGEST_DRAIN)
+        delay = min(max(0.0, seconds), _MAX_DRAIN_SECONDS)
         self._timer = asyncio.get_running_loop().call_later(delay, self.release_now)
 
-    def farewell(self) -> RunnerGoodbye:
+    def final_goodbye(self) -> RunnerGoodbye:
         """The goodbye to send once no work is left."""
         reason = RUNNER_GOODBYE_REASON_SHUTDOWN if self._own else RUNNER_GOODBYE_REASON_DRAINED
         return RunnerGoodbye(reason=reason)

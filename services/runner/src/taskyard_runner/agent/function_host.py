@@ -33,7 +33,7 @@ _ADOPTED_SECONDS = 15.0
 _FOR_EVER = 10 * 365 * 86400.0
 # A line of runs in an exclusive host is as long as this takes, and at most so many.
 _LINE_SECONDS = 0.01
-_DEEPEST = 100
+_MAX_DEPTH = 100
 # A host with work that sends nothing for this long counts as blocked.
 _SILENT_SECONDS = 0.25
 _PLAIN = HostClass(shared=False)
@@ -116,7 +116,7 @@ class FunctionHost:
         """How many runs it may be given: a line of short ones saves the way to the agent and back."""
         if self.place != _PLAIN or self.pace is None:
             return 1
-        return max(1, min(_DEEPEST, int(_LINE_SECONDS / self.pace)))
+        return max(1, min(_MAX_DEPTH, int(_LINE_SECONDS / self.pace)))
 
     def note_pace(self, seconds: float) -> None:
         """A run took so long. One that was long by chance is forgotten after a few short ones."""

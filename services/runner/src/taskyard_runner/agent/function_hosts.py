@@ -27,7 +27,7 @@ _START_SECONDS = 0.2
 _IDLE_SECONDS = 30.0
 _TRIM_SECONDS = 5.0
 _FIRST_BACKOFF = 1.0
-_LONGEST_BACKOFF = 30.0
+_MAX_BACKOFF = 30.0
 _OUTPUT_BYTES = 65536
 _CLOSE_SECONDS = 2.0
 
@@ -129,7 +129,7 @@ class Hosts:
             self.kill(host, StopReason.ABORT)
         loop.call_later(_TRIM_SECONDS, self._trim)
 
-    async def introduce(self) -> None:
+    async def load(self) -> None:
         """Returns once the application's functions are known. Raises AppBroken."""
         if not any(not host.retired for host in self._hosts.values()):
             self._problem = ""
@@ -144,14 +144,14 @@ class Hosts:
         if not self.functions:
             raise AppBroken(self._problem)
 
-    async def renew(self) -> None:
+    async def reload_or_keep(self) -> None:
         """Reload the application; if it is broken, the present hosts keep their code."""
         before, hosts = self.functions, [host for host in self._hosts.values() if not host.retired]
         self.functions = {}
         self._problem = ""
         self.reload()
         try:
-            await self.introduce()
+            await self.load()
         except AppBroken:
             if not before:
                 raise
@@ -258,14 +258,14 @@ class Hosts:
     def _received(self, connection: Connection, message: Message) -> None:
         host = connection.host
         if host is None:
-            self._greet(connection, message)
+            self._handle_hello(connection, message)
         elif message.get("op") == "request":
             self._handler.host_requested(host, message)
         else:
             self._note_health(host, message)
             self._handler.host_updated(host, message)
 
-    def _greet(self, connection: Connection, message: Message) -> None:
+    def _handle_hello(self, connection: Connection, message: Message) -> None:
         host = self._hosts.get(str(message.get("host")))
         authentic = host is not None and secrets.compare_digest(host.token, str(message.get("token")))
         if host is None or not authentic or message.get("op") != "hello":
@@ -277,13 +277,13 @@ class Hosts:
         connection.host, host.connection, host.ready = host, connection, True
         host.first_rss = message["rss"]
         self._failures = 0
-        self._learn(host, message["functions"])
+        self._update_functions(host, message["functions"])
         self._handler.host_ready(host, message)
         self.leave_if_idle(host)
         self._hello.set()
         self._handler.wake()
 
-    def _learn(self, host: FunctionHost, functions: Mapping[str, Mapping[str, Any]]) -> None:
+    def _update_functions(self, host: FunctionHost, functions: Mapping[str, Mapping[str, Any]]) -> None:
         if host.retired:
             return
         found = {name: bool(description["async"]) for name, description in functions.items()}
@@ -360,7 +360,7 @@ class Hosts:
             log.error("app_failed", error=problem)
         self._problem = problem
         self._failures += 1
-        delay = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures - 1, 5))
+        delay = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures - 1, 5))
         self._start_after = boottime() + delay
         self._hello.set()
 

@@ -23,11 +23,11 @@ def ended(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
     return function.report_of(answer)
 
 
-def lost(run: FunctionRun, result: Message, *, to_blame: bool) -> RunReport | None:
+def lost(run: FunctionRun, result: Message, *, is_culprit: bool) -> RunReport | None:
     """What the end of its host means for a run."""
     if run.reason == StopReason.ABORT:
         return None
-    if not to_blame:
+    if not is_culprit:
         message = "its function host ended on account of another run"
         return outcome.released(RELEASE_REASON_LOST, message)
     if not result.get("stop_reason") and outcome.exit_code(result) == 0:

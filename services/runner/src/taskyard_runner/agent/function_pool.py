@@ -187,11 +187,11 @@ class FunctionPool:
 
     def host_updated(self, host: FunctionHost, message: Message) -> None:
         if returned := message.get("returned"):
-            self._take_back(host, returned)
+            self._requeue_returned(host, returned)
         for name, when in message.get("started", {}).items():
             if (run := host.runs.get(name)) is not None:
                 self._begun(host, run, when)
-                self._make_way(host, run)
+                self._return_queued(host, run)
         for name in message.get("output", ()):
             if (run := self._signed(host, name)) is not None:
                 run.has_files = True
@@ -212,10 +212,10 @@ class FunctionPool:
 
     def _begun(self, host: FunctionHost, run: FunctionRun, when: float) -> None:
         if not run.started:
-            self._runs.begun(run, host.handle, when)
+            self._runs.record_start(run, host.handle, when)
         self._deadlines.begin(run, when)
 
-    def _make_way(self, host: FunctionHost, run: FunctionRun) -> None:
+    def _return_queued(self, host: FunctionHost, run: FunctionRun) -> None:
         """A run that takes its time must not hold up those behind it, nor a stop that came meanwhile."""
         if not host.place.shared:
             if len(host.runs) > 1:
@@ -224,7 +224,7 @@ class FunctionPool:
         if run.reason is not None and host.culprit is None:
             self.stop(run, run.reason, run.grace)
 
-    def _take_back(self, host: FunctionHost, names: list[str]) -> None:
+    def _requeue_returned(self, host: FunctionHost, names: list[str]) -> None:
         """Runs that the host has not begun go to the front of the queue, in their order."""
         for name in reversed(names):
             if (run := host.runs.pop(name, None)) is None:
@@ -242,7 +242,7 @@ class FunctionPool:
         """The run that gave a sign of life."""
         run = host.runs.get(name)
         if run is not None and run.deadlines is not None:
-            run.deadlines.last_sign = boottime()
+            run.deadlines.last_activity = boottime()
         return run
 
     def _end(self, host: FunctionHost, done: Iterable[list[Any]]) -> None:
@@ -275,21 +275,18 @@ class FunctionPool:
         head = host.head
         if not host.place.shared and head is not None:
             # It calls them one after the other, so that what follows the first has not begun.
-            self._take_back(host, [name for name in host.runs if name != head.name])
+            self._requeue_returned(host, [name for name in host.runs if name != head.name])
         runs = list(host.runs.values())
         host.runs.clear()
         ended = []
         for run in runs:
             self._leave(run)
-            to_blame = not host.place.shared or len(runs) == 1 or host.culprit is run
+            is_culprit = not host.place.shared or len(runs) == 1 or host.culprit is run
             wrote = os.path.exists(run.directory.journal)
             run.has_files = run.has_files or wrote
             begin, end = result.get("start_time") or time.time(), result["end_time"]
-            ended.append(
-                Ended(
-                    run, function_outcome.lost(run, result, to_blame=to_blame), begin, end, host.handle, wrote
-                )
-            )
+            outcome = function_outcome.lost(run, result, is_culprit=is_culprit)
+            ended.append(Ended(run, outcome, begin, end, host.handle, wrote))
         self._runs.conclude_all(ended)
 
     # -- executor of the runs

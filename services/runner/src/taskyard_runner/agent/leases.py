@@ -22,8 +22,8 @@ from taskyard.v1.runner_link_service_pb2 import (
 RunKey = tuple[str, int]
 
 # FORBID work is killed this fraction of its lease early, because killing takes time and clocks drift.
-_SAFETY_PART = 0.05
-_SAFETY_MOST = 1.0
+_SAFETY_FRACTION = 0.05
+_SAFETY_MAX_SECONDS = 1.0
 # An assignment may count from a heartbeat that was acknowledged meanwhile, never from a much older one.
 _REMEMBERED_SECONDS = 120.0
 
@@ -35,7 +35,7 @@ def key_of(lease: LeaseRef) -> RunKey:
 
 def lease_end(sent: float, duration: float) -> float:
     """The time until which the holder may rely on a lease."""
-    return sent + duration - min(duration * _SAFETY_PART, _SAFETY_MOST)
+    return sent + duration - min(duration * _SAFETY_FRACTION, _SAFETY_MAX_SECONDS)
 
 
 @dataclass
@@ -150,7 +150,7 @@ class Leases:
         """Update the counts before a lease changes its state."""
         self._active += (state != HELD_STATE_ENDED) - held.active
 
-    def disown(self, lease: LeaseRef) -> None:
+    def report_dropped(self, lease: LeaseRef) -> None:
         """The scheduler named a lease that is not held here; the next heartbeat lists it as dropped."""
         if key_of(lease) not in self._held:
             self._dropped[key_of(lease)] = lease

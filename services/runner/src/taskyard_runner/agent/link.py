@@ -22,10 +22,10 @@ from taskyard_runner.agent.run import seconds
 from taskyard_runner.warden.linux import boottime
 
 _FIRST_BACKOFF = 0.5
-_LONGEST_BACKOFF = 30.0
+_MAX_BACKOFF = 30.0
 _WELCOME_SECONDS = 15.0
 # Upper bound of the pause that a scheduler's goodbye requests.
-_LONGEST_PAUSE = 300.0
+_MAX_PAUSE = 300.0
 _CLOSE_SECONDS = 10.0
 # Reconnecting cannot succeed until the configuration is changed.
 _LASTING = frozenset(
@@ -120,9 +120,7 @@ class Link:
         finally:
             self.connected = False
         self._failures = 0
-        return (
-            min(seconds(self._goodbye.reconnect_after), _LONGEST_PAUSE) if self._goodbye else _FIRST_BACKOFF
-        )
+        return min(seconds(self._goodbye.reconnect_after), _MAX_PAUSE) if self._goodbye else _FIRST_BACKOFF
 
     def _failed(self, error: errors.TaskyardError) -> float:
         lasting = error.code in _LASTING
@@ -130,8 +128,8 @@ class Link:
             raise Refused(str(error))
         self._failures += 1
         _lost.add(1, {"reason": error.reason or error.code.name})
-        ceiling = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
-        delay = _LONGEST_BACKOFF if lasting else random.uniform(0, ceiling)
+        ceiling = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
+        delay = _MAX_BACKOFF if lasting else random.uniform(0, ceiling)
         log.warning("link_lost", reason=error.reason or error.code.name, error=str(error), retry_after=delay)
         return delay
 

@@ -28,7 +28,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TREE_SECONDS = 10.0
 # How often a directory that gains entries while it is emptied is read again.
 _PASSES = 8
-_AGAIN_SECONDS = 300.0
+_RETRY_SECONDS = 300.0
 _SETTLE_SECONDS = 5.0
 _MAX_UID = (1 << 32) - 1
 
@@ -72,7 +72,7 @@ class Trash:
         while True:
             for name in await asyncio.to_thread(self._leftovers):
                 await asyncio.get_running_loop().run_in_executor(self._worker, self._empty, name)
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
     def _leftovers(self) -> list[str]:
         try:
@@ -165,11 +165,11 @@ class _Emptying:
     def run(self) -> str | None:
         """Why something is left, None if nothing is."""
         self._waiting = os.listdir(self._top)
-        while self._waiting and not self._late():
+        while self._waiting and not self._timed_out():
             self._remove(self._waiting.pop())
         return self._problem
 
-    def _late(self) -> bool:
+    def _timed_out(self) -> bool:
         if time.monotonic() < self._deadline:
             return False
         self._problem = self._problem or "it takes long, or something is still being written there"
@@ -199,7 +199,7 @@ class _Emptying:
             count = 0
             with os.scandir(fd) as entries:
                 for entry in entries:
-                    if self._late():
+                    if self._timed_out():
                         return
                     count += 1
                     self._remove_entry(entry, fd)
@@ -222,7 +222,7 @@ class _Emptying:
         try:
             # Its owner may have taken the own permissions away, and moving a directory needs them.
             if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode & _PRIVATE != _PRIVATE:
-                _open_up(name, fd)
+                _make_accessible(name, fd)
             os.rename(name, fresh, src_dir_fd=fd, dst_dir_fd=self._top)
             self._waiting.append(fresh)
         except FileNotFoundError:
@@ -247,11 +247,11 @@ def _open(name: str, fd: int) -> int:
     try:
         return os.open(name, _DIRECTORY, dir_fd=fd)
     except PermissionError:
-        _open_up(name, fd)
+        _make_accessible(name, fd)
         return os.open(name, _DIRECTORY, dir_fd=fd)
 
 
-def _open_up(name: str, fd: int) -> None:
+def _make_accessible(name: str, fd: int) -> None:
     """Give a directory's owner all rights on it: that very directory, never what a link names."""
     found = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:

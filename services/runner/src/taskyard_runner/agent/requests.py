@@ -14,7 +14,7 @@ from taskyard_runner.agent.runs import Runs
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Message
 
-_LONGEST_WAIT = 3600.0
+_MAX_WAIT = 3600.0
 
 Answer = Callable[[Message], None]
 
@@ -62,7 +62,7 @@ class Requests:
         self._runs.reports.executor(run).note(run, checkpoint=sequence)
         wait = request.get("wait")
         if isinstance(wait, int | float) and wait > 0:
-            self._spawn(self._wait(run, sequence, min(float(wait), _LONGEST_WAIT), answer))
+            self._spawn(self._wait(run, sequence, min(float(wait), _MAX_WAIT), answer))
         else:
             answer({"ok": True, "sequence": sequence, "stored": False})
 

@@ -25,7 +25,7 @@ _DEFAULT_GRACE = 30.0
 _DEFAULT_ORPHAN = 3600.0
 _MIB = 1 << 20
 # Ten years: longer than any run, and no timer or clock overflows.
-_LONGEST_SECONDS = 315_360_000.0
+_MAX_SECONDS = 315_360_000.0
 
 
 @dataclass
@@ -169,4 +169,4 @@ def optional_seconds(spec: TaskSpec, name: str) -> float | None:
 
 def seconds(duration: Duration) -> float:
     """A duration in seconds; one that no clock can bear counts as the nearest that every clock can."""
-    return min(max(0.0, duration.seconds + duration.nanos / 1e9), _LONGEST_SECONDS)
+    return min(max(0.0, duration.seconds + duration.nanos / 1e9), _MAX_SECONDS)

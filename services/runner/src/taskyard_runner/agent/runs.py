@@ -153,9 +153,9 @@ class Runs:
         run = self.table.by_name(message["run"])
         if run is None or run.started:
             return
-        self.begun(run, f"pid {message['pid']}", message["time"])
+        self.record_start(run, f"pid {message['pid']}", message["time"])
 
-    def begun(self, run: AgentRun, handle: str, when: float) -> None:
+    def record_start(self, run: AgentRun, handle: str, when: float) -> None:
         """Record that the workload started."""
         run.started = True
         if run.held.state != HELD_STATE_STOPPING:
@@ -180,8 +180,8 @@ class Runs:
         kind = str(report.WhichOneof("report")) if report is not None else "aborted"
         _ended.add(1, {"outcome": kind})
         run.end_span(kind)
-        never_begun = not run.started and not result.get("start_error")
-        if report is None or (never_begun and kind == "released"):
+        never_started = not run.started and not result.get("start_error")
+        if report is None or (never_started and kind == "released"):
             # Aborted, or never started because its lease expired: another runner may hold the task.
             self.abandon(run)
             return
@@ -250,7 +250,7 @@ class Runs:
         self._logs.drop(run.key)
         run.logs_shipped = True
         self._finish(run)
-        self._leases.disown(run.lease)
+        self._leases.report_dropped(run.lease)
 
     def grown(self, message: Message) -> None:
         if (run := self.table.by_name(message["run"])) is not None:
@@ -312,11 +312,11 @@ class Runs:
 
     # -- stopping
 
-    def obey(self, verdict: LeaseVerdict) -> None:
+    def apply_verdict(self, verdict: LeaseVerdict) -> None:
         """Cancel, pause or abort a run; idempotent."""
         run = self.table.get(key_of(verdict.lease))
         if run is None or run.lease.lease_id != verdict.lease.lease_id:
-            self._leases.disown(verdict.lease)
+            self._leases.report_dropped(verdict.lease)
             self._early_stops.add(verdict)
             return
         reason = REASONS.get(verdict.action)
@@ -348,7 +348,7 @@ class Runs:
         if reason == StopReason.ABORT:
             run.ended = run.logs_shipped = True
             self._finish(run)
-            self._leases.disown(run.lease)
+            self._leases.report_dropped(run.lease)
         else:
             self._end_unstarted(run, unstarted.stopped(reason))
         if run.preparing is not None:
@@ -392,4 +392,4 @@ class Runs:
     async def remove(self, run: AgentRun) -> None:
         """Remove the run's directory, then release its user."""
         await self._trash.remove(run.name)
-        self._preparation.sandboxes.give_back(run.directory.owner)
+        self._preparation.sandboxes.release(run.directory.owner)

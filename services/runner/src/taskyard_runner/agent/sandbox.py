@@ -60,7 +60,7 @@ class Sandboxes:
         if user is not None:
             self._taken.add(user[0] - self._first)
 
-    def give_back(self, user: User | None) -> None:
+    def release(self, user: User | None) -> None:
         """The run and its files are gone."""
         if user is not None:
             self._taken.discard(user[0] - self._first)

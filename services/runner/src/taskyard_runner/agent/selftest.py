@@ -106,33 +106,33 @@ class SelfTest:
     async def run(self) -> SelfTestResult:
         """What works here, of the kinds that the runner is to offer."""
         command, interpreters, modules, engine = await asyncio.gather(
-            self._prove_command(), self._prove_scripts(), self._prove_wasm(), self._prove_containers()
+            self._test_command(), self._test_scripts(), self._test_wasm(), self._test_containers()
         )
-        proved = {
+        passed = {
             EXECUTION_KIND_COMMAND: command,
             EXECUTION_KIND_SCRIPT: bool(interpreters),
             EXECUTION_KIND_CONTAINER: engine is not None,
             EXECUTION_KIND_WASM: modules,
         }
-        return SelfTestResult(tuple(kind for kind, works in proved.items() if works), interpreters, engine)
+        return SelfTestResult(tuple(kind for kind, works in passed.items() if works), interpreters, engine)
 
-    async def _prove_command(self) -> bool:
+    async def _test_command(self) -> bool:
         program = CommandExecution(program="true")
         return self._offers("command") and await self._try(Execution(command=program))
 
-    async def _prove_scripts(self) -> tuple[str, ...]:
+    async def _test_scripts(self) -> tuple[str, ...]:
         if not self._offers("script"):
             return ()
         bodies = {number: _SCRIPTS.get(name, _SCRIPT) for number, name in INTERPRETERS.items()}
-        proved = await asyncio.gather(
+        passed = await asyncio.gather(
             *(
                 self._try(Execution(script=ScriptExecution(interpreter=number, body=body)))
                 for number, body in bodies.items()
             )
         )
-        return tuple(name for name, works in zip(INTERPRETERS.values(), proved, strict=True) if works)
+        return tuple(name for name, works in zip(INTERPRETERS.values(), passed, strict=True) if works)
 
-    async def _prove_wasm(self) -> bool:
+    async def _test_wasm(self) -> bool:
         if not self._offers("wasm"):
             return False
         if problem := wasm.problem():
@@ -140,7 +140,7 @@ class SelfTest:
             return False
         return await self._try(Execution(wasm=WasmExecution(inline=_MODULE)))
 
-    async def _prove_containers(self) -> Engine | None:
+    async def _test_containers(self) -> Engine | None:
         if not self._offers("container"):
             return None
         choice = self._config.container_engine
@@ -179,7 +179,7 @@ class SelfTest:
         finally:
             self._send_to_warden({"op": "forget", "run": name})
             await self._trash.remove(name)
-            self._sandboxes.give_back(directory.owner)
+            self._sandboxes.release(directory.owner)
         if result.get("exit_code") != 0:
             log.warning("selftest_failed", kind=kind, result=result)
         return result.get("exit_code") == 0

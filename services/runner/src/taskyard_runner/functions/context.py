@@ -78,7 +78,7 @@ class BaseContext:
         # Why the run is being stopped; empty while it is not.
         self._reason = ""
         # The function has noticed the stop, so that its end is the answer to it.
-        self.obeyed = False
+        self.stop_handled = False
 
     @property
     def payload(self) -> Any:
@@ -151,7 +151,7 @@ class BaseContext:
     def cancelled(self) -> bool:
         """The run is to stop: save what is worth saving, and return or raise Cancelled."""
         if self._reason:
-            self.obeyed = True
+            self.stop_handled = True
         return bool(self._reason)
 
     @property

@@ -136,7 +136,7 @@ class Host:
         """Derive the outcome of a call and publish it."""
         outcome: dict[str, Any] | None = None
         stopped = bool(run.stop_reason) and (
-            run.obeyed or isinstance(error, Cancelled | asyncio.CancelledError)
+            run.stop_handled or isinstance(error, Cancelled | asyncio.CancelledError)
         )
         try:
             if stopped:
@@ -170,7 +170,7 @@ class ExclusiveHost(Host):
         super().__init__(config, app)
         self._waiting: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
         self.wire.on_run = self._take
-        self.wire.on_return = self._give_back
+        self.wire.on_return = self._return_waiting
         self.wire.on_exit = lambda: self._waiting.put(None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -182,7 +182,7 @@ class ExclusiveHost(Host):
         for row in rows:
             self._waiting.put(row)
 
-    def _give_back(self) -> list[str]:
+    def _return_waiting(self) -> list[str]:
         """What has not begun, when the run before it turns out to be long."""
         found = []
         with contextlib.suppress(queue.Empty):
@@ -211,7 +211,7 @@ class ExclusiveHost(Host):
             found.request_stop(reason)
             loop, task = self._loop, self._task
             if loop is not None and task is not None:
-                found.obeyed = True
+                found.stop_handled = True
                 loop.call_soon_threadsafe(task.cancel)
 
     def serve(self) -> None:
@@ -271,9 +271,9 @@ class SharedHost(Host):
     def _watch(self) -> None:
         silent = time.monotonic() - self._beat
         self.wire.stalled = round(silent, 1) if silent > _STALL_SECONDS else 0.0
-        self._post(self._beaten)
+        self._post(self._record_beat)
 
-    def _beaten(self) -> None:
+    def _record_beat(self) -> None:
         self._beat = time.monotonic()
 
     def serve(self) -> None:
@@ -332,7 +332,7 @@ class SharedHost(Host):
             return
         found.request_stop(reason)
         # The exception reaches it before its next step, so whatever it does then is the answer.
-        found.obeyed = True
+        found.stop_handled = True
         task.cancel()
 
 

@@ -165,7 +165,7 @@ async def _call(function: Function, work: Work, recorded: TestRun, stop: str) ->
         arguments = function.signature.bind(made.payload)
         positional = (made,) if function.signature.takes_context else ()
         value = await _result(function, positional, arguments, made)
-        recorded.stopped = bool(stop) and made.obeyed
+        recorded.stopped = bool(stop) and made.stop_handled
         stored = None if recorded.stopped else verdict.succeeded(value)
         recorded.result = _stored(stored)
     except (Exception, asyncio.CancelledError) as error:
@@ -188,7 +188,7 @@ async def _result(
     if run.stop_reason:
         # After its first step, as a stop that comes while it waits for something.
         await asyncio.sleep(0)
-        run.obeyed = True
+        run.stop_handled = True
         task.cancel()
     return await task
 

@@ -29,7 +29,7 @@ _READ_BYTES = 1 << 18
 _RETRY_SECONDS = 0.05
 _START_SECONDS = 0.005
 # Least time between updates for progress and output.
-_CALM_SECONDS = 0.05
+_UPDATE_SECONDS = 0.05
 _BEAT_SECONDS = 1.0
 _PAGE = resource.getpagesize()
 
@@ -59,7 +59,7 @@ class Wire:
         self._done: list[list[Any]] = []
         self._output: dict[str, None] = {}
         self._progress: dict[str, Message] = {}
-        self._calm_until = 0.0
+        self._next_update = 0.0
         # What the loaded application takes, from which a leak is measured.
         self._first_rss = self._sent_rss = _rss()
         self.stalled = 0.0
@@ -187,7 +187,7 @@ class Wire:
                 # A run has started, or is about to, whose start is not sent yet.
                 wait = min(wait, _START_SECONDS)
             elif self._output or self._progress:
-                wait = min(wait, self._calm_until - now)
+                wait = min(wait, self._next_update - now)
             for key, _ in self._selector.select(max(0.0, wait)):
                 if key.fd == self._wake_read:
                     self._clear_wake()
@@ -208,17 +208,17 @@ class Wire:
         now = time.monotonic()
         update: Message = {}
         with self._lock:
-            late = time.time() - _START_SECONDS
+            started_before = time.time() - _START_SECONDS
             for run, begun in list(self._begun.items()):
                 # One that ends meanwhile takes its start along.
-                if begun <= late and self._begun.pop(run, None) is not None:
+                if begun <= started_before and self._begun.pop(run, None) is not None:
                     self._started[run] = begun
                     update.setdefault("started", {})[run] = begun
             # A run's last progress must precede its end.
-            if (self._done or now >= self._calm_until) and (self._output or self._progress):
+            if (self._done or now >= self._next_update) and (self._output or self._progress):
                 update["output"], update["progress"] = list(self._output), self._progress
                 self._output, self._progress = {}, {}
-                self._calm_until = now + _CALM_SECONDS
+                self._next_update = now + _UPDATE_SECONDS
             if self._done:
                 update["done"], self._done = self._done, []
             if update:
@@ -253,9 +253,9 @@ class Wire:
         if not data:
             raise ConnectionResetError("the agent is gone")
         for message in self._decoder.feed(data):
-            self._obey(message)
+            self._handle(message)
 
-    def _obey(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         match message.get("op"):
             case "run":
                 rows = message["rows"]

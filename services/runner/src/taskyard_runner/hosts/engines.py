@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from taskyard_runner.hosts.bundle import DEFAULT_PATH, bundle
 
-_MOST_FILES = 1 << 20
+_MAX_FILES = 1 << 20
 # podman sets its own limit to the host's highest process id, and no container may have more.
 _PID_MAX = "/proc/sys/kernel/pid_max"
-_LONGEST_MESSAGE = 2000
+_MAX_MESSAGE = 2000
 
 
 class ImageProblem(Exception):
@@ -65,7 +65,7 @@ def remove_argv(engine: str, client: list[str], name: str) -> list[str]:
 
 def rlimits(file_bytes: int) -> dict[str, tuple[int, int]]:
     """Limits within those of this process: an engine's own defaults may be above them, and then fail."""
-    found = {"nofile": _within(resource.RLIMIT_NOFILE, _MOST_FILES), "core": (0, 0)}
+    found = {"nofile": _within(resource.RLIMIT_NOFILE, _MAX_FILES), "core": (0, 0)}
     with open(_PID_MAX) as file:
         found["nproc"] = _within(resource.RLIMIT_NPROC, int(file.read()))
     if file_bytes:
@@ -96,7 +96,7 @@ class Podman:
             raise ImageProblem(f"{problem}; load it there or use --container-pull", permanent=True)
         pulled = self._ask("pull", "--quiet", image)
         if pulled.returncode != 0:
-            problem = pulled.stderr.strip()[-_LONGEST_MESSAGE:]
+            problem = pulled.stderr.strip()[-_MAX_MESSAGE:]
             raise ImageProblem(f"container.image {image!r} cannot be pulled: {problem}", permanent=False)
 
     def run_argv(self) -> list[str]:

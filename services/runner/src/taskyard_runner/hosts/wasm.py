@@ -96,7 +96,7 @@ class Host:
         linker = Linker(self._engine)
         linker.define_wasi()
         self._offer(linker)
-        threading.Thread(target=self._obey, daemon=True).start()
+        threading.Thread(target=self._wait_for_stop, daemon=True).start()
         return self._execute(linker, store, module)
 
     # -- the module
@@ -219,7 +219,7 @@ class Host:
     def _fail(self, code: str, message: str, *, permanent: bool) -> None:
         write_failure(self._spec["error_file"], code, message, permanent=permanent)
 
-    def _obey(self) -> None:
+    def _wait_for_stop(self) -> None:
         """Wait for SIGTERM. The main thread is inside the module, where Python handles no signal."""
         signal.sigwait([signal.SIGTERM])
         self._stopping = True

@@ -18,7 +18,7 @@ from taskyard_runner.warden.protocol import AGENT_FD, Decoder, Message, encode
 _MESSAGE_LIMIT = 64 << 20
 _READ_BYTES = 1 << 18
 _FIRST_DELAY = 0.1
-_LONGEST_DELAY = 5.0
+_MAX_DELAY = 5.0
 # An agent that lived this long was healthy, so the next one starts without delay.
 _HEALTHY_SECONDS = 30.0
 
@@ -95,7 +95,7 @@ class AgentProcess:
 
     def _retry(self) -> None:
         self._loop.after(self._delay, self.start)
-        self._delay = min(max(_FIRST_DELAY, self._delay * 2), _LONGEST_DELAY)
+        self._delay = min(max(_FIRST_DELAY, self._delay * 2), _MAX_DELAY)
 
     def _ready(self) -> None:
         self._receive()

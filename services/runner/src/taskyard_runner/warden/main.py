@@ -25,7 +25,7 @@ from taskyard_runner.warden.order import Order
 from taskyard_runner.warden.process import ChildSetup, Launch
 from taskyard_runner.warden.protocol import VERSION, Message
 from taskyard_runner.warden.run import Run, State, forget_run
-from taskyard_runner.warden.sandbox import Sandbox, SandboxError, Wish, close_down, find_sandbox
+from taskyard_runner.warden.sandbox import Sandbox, SandboxError, SandboxSettings, find_sandbox, remove_place
 from taskyard_runner.warden.spare import SpareStock
 from taskyard_runner.warden.task_socket import TaskSocket, log_message
 
@@ -48,7 +48,7 @@ class WardenConfig:
     log_limit_bytes: int
     drain_seconds: float
     use_cgroups: bool
-    sandbox: Wish
+    sandbox: SandboxSettings
     agent: Mapping[str, Any]
     agent_env: Mapping[str, str]
     log: LogEvent
@@ -103,7 +103,7 @@ class Warden:
         linux.hide_from_others()
         _close_on_exec()
         self._nofile = _raise_nofile()
-        self._hierarchy, self._weak = self._find_hierarchy()
+        self._hierarchy, self._limits_problem = self._find_hierarchy()
         self._lost = leftovers.read_lost_runs(self._runs_directory)
         self._kill_leftovers()
         self._loop = Loop(self._failed)
@@ -115,7 +115,7 @@ class Warden:
         )
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
         self._agent.on_connect = self._hello
-        self._agent.on_message = self._obey
+        self._agent.on_message = self._handle_agent_message
 
     def serve(self) -> int:
         """Run until the agent sends bye or the third signal."""
@@ -147,9 +147,9 @@ class Warden:
         return find_hierarchy(digest(os.path.abspath(self._config.data_dir)))
 
     def _kill_leftovers(self) -> None:
-        resisting = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
-        if resisting:
-            self._log("leftovers_resist", level="error", processes=resisting)
+        survivors = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
+        if survivors:
+            self._log("leftovers_resist", level="error", processes=survivors)
 
     def _hello(self) -> Message:
         return {
@@ -161,7 +161,7 @@ class Warden:
             "socket": self._socket.path,
             "runs_directory": self._runs_directory,
             "limits": self._hierarchy.version if self._hierarchy else "rlimits",
-            "limits_problem": self._weak,
+            "limits_problem": self._limits_problem,
             "runs": [run.describe() for run in self._runs.values()],
             "lost": [{"run": lost.run, "meta": lost.meta} for lost in self._lost],
             "requests": [
@@ -173,7 +173,7 @@ class Warden:
 
     # -- orders of the agent
 
-    def _obey(self, message: Message) -> None:
+    def _handle_agent_message(self, message: Message) -> None:
         handler = getattr(self, f"_on_{message.get('op')}", None)
         if handler is None:
             return
@@ -296,7 +296,7 @@ class Warden:
         if run is None:
             answer({"ok": False, "error": "no run has this token; is TASKYARD_TOKEN the one of this run?"})
             return False
-        run.sign()
+        run.record_activity()
         message.pop("token")
         match message.get("op"):
             case "log":
@@ -377,7 +377,7 @@ class Warden:
         self._spares.clear()
         if self._hierarchy is not None:
             leftovers.remove_groups(self._hierarchy)
-        close_down(self._sandbox.place, self._config.data_dir)
+        remove_place(self._sandbox.place, self._config.data_dir)
 
 
 def _close_on_exec() -> None:

@@ -108,7 +108,7 @@ class Run:
         spare = stock.take()
         try:
             joins = spare.group.limit(order.limits) if spare.group is not None else []
-            rlimits = self._rlimits(weak=spare.group is None)
+            rlimits = self._rlimits(without_group=spare.group is None)
             launch = Launch(order.argv, order.env, order.cwd, nofile, rlimits, joins, order.user)
         except OSError:
             stock.give_up(spare)
@@ -126,14 +126,14 @@ class Run:
         self._stop_reason = reason
         self._finish()
 
-    def _rlimits(self, *, weak: bool) -> dict[int, int]:
+    def _rlimits(self, *, without_group: bool) -> dict[int, int]:
         limits = self.order.limits
         found = {resource.RLIMIT_CORE: 0}
         if limits.file_bytes:
             found[resource.RLIMIT_FSIZE] = limits.file_bytes
-        if weak and limits.memory_bytes:
+        if without_group and limits.memory_bytes:
             found[resource.RLIMIT_AS] = limits.memory_bytes
-        if weak and limits.pids and self.order.user is not None:
+        if without_group and limits.pids and self.order.user is not None:
             # Counted per user, so only a user of its own makes it a limit of the run.
             found[resource.RLIMIT_NPROC] = limits.pids
         return found
@@ -190,7 +190,7 @@ class Run:
         self.journal.append(kind, data)
         if kind == Kind.STDERR:
             self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
-        self.sign()
+        self.record_activity()
         self._listener.wrote(self)
 
     def _close_pipe(self, fd: int) -> None:
@@ -198,9 +198,9 @@ class Run:
         os.close(fd)
         del self._pipes[fd]
 
-    def sign(self) -> None:
+    def record_activity(self) -> None:
         """The workload gave a sign of life."""
-        self._deadlines.last_sign = boottime()
+        self._deadlines.last_activity = boottime()
 
     def append_message(self, message: bytes) -> None:
         """Keep a message of the workload between its lines of output."""

@@ -44,7 +44,7 @@ class SandboxError(Exception):
 
 
 @dataclass(frozen=True)
-class Wish:
+class SandboxSettings:
     """The settings: a mode or `auto`, and a user (name, uid or uid:gid) if all runs share one."""
 
     mode: str = "auto"
@@ -80,42 +80,42 @@ class Sandbox:
         return self.uid_count > 0
 
 
-def find_sandbox(wish: Wish, data_dir: str, path: str) -> Sandbox:
+def find_sandbox(settings: SandboxSettings, data_dir: str, path: str) -> Sandbox:
     """The sandbox in force. Raises SandboxError if the one that was named is not possible here."""
-    if wish.mode == "none":
-        return Sandbox("none", path, wish.runs_dir or data_dir, why="switched off by the setting sandbox")
+    if settings.mode == "none":
+        return Sandbox("none", path, settings.runs_dir or data_dir, why="switched off by the setting sandbox")
     if os.geteuid() != 0:
-        return _unprivileged(wish, data_dir, path)
-    plain = _own_users(wish, data_dir, path)
-    if wish.mode == "bubblewrap":
-        return replace(plain, mode="bubblewrap", bubblewrap=_find_bubblewrap(path), hidden=wish.hidden)
+        return _unprivileged(settings, data_dir, path)
+    plain = _own_users(settings, data_dir, path)
+    if settings.mode == "bubblewrap":
+        return replace(plain, mode="bubblewrap", bubblewrap=_find_bubblewrap(path), hidden=settings.hidden)
     return plain
 
 
-def _unprivileged(wish: Wish, data_dir: str, path: str) -> Sandbox:
-    if wish.mode == "user":
+def _unprivileged(settings: SandboxSettings, data_dir: str, path: str) -> Sandbox:
+    if settings.mode == "user":
         raise SandboxError("sandbox = 'user': only root can give tasks a user of their own")
-    place = wish.runs_dir or data_dir
+    place = settings.runs_dir or data_dir
     try:
         program = _find_bubblewrap(path)
         _try_bubblewrap(program)
     except SandboxError as error:
-        if wish.mode == "bubblewrap":
+        if settings.mode == "bubblewrap":
             raise
         return Sandbox("none", path, place, one_tenant=True, why=str(error))
-    return Sandbox("bubblewrap", path, place, bubblewrap=program, hidden=wish.hidden)
+    return Sandbox("bubblewrap", path, place, bubblewrap=program, hidden=settings.hidden)
 
 
-def _own_users(wish: Wish, data_dir: str, path: str) -> Sandbox:
+def _own_users(settings: SandboxSettings, data_dir: str, path: str) -> Sandbox:
     problems = []
-    for place in _places(wish, data_dir):
+    for place in _places(settings, data_dir):
         try:
-            _open_up(place)
+            _allow_traversal(place)
         except OSError as error:
             problems.append(f"{place} cannot be used: {error.strerror}")
             continue
-        for candidate in _candidates(wish, data_dir, path, place):
-            seen = _look_around(candidate)
+        for candidate in _candidates(settings, data_dir, path, place):
+            seen = _probe_access(candidate)
             if seen["problem"]:
                 problems.append(seen["problem"])
                 continue
@@ -124,18 +124,18 @@ def _own_users(wish: Wish, data_dir: str, path: str) -> Sandbox:
             helper = _install_helper(place, seen["python"])
             return replace(candidate, path=f"{seen['path']}{os.pathsep}{helper}")
     reasons = "; ".join(dict.fromkeys(problems))
-    raise SandboxError(f"sandbox = {wish.mode!r}: tasks would run as root: {reasons}; {_REMEDY}")
+    raise SandboxError(f"sandbox = {settings.mode!r}: tasks would run as root: {reasons}; {_REMEDY}")
 
 
-def _places(wish: Wish, data_dir: str) -> list[str]:
-    if wish.runs_dir:
-        return [wish.runs_dir]
+def _places(settings: SandboxSettings, data_dir: str) -> list[str]:
+    if settings.runs_dir:
+        return [settings.runs_dir]
     return [data_dir, f"{PUBLIC}/runner-{digest(os.path.abspath(data_dir))}"]
 
 
-def _candidates(wish: Wish, data_dir: str, path: str, home: str) -> list[Sandbox]:
-    if wish.user:
-        uid, gid = _parse_user(wish.user)
+def _candidates(settings: SandboxSettings, data_dir: str, path: str, home: str) -> list[Sandbox]:
+    if settings.user:
+        uid, gid = _parse_user(settings.user)
         return [Sandbox("user", path, home, uid, 1, gid)]
     place = int(digest(os.path.abspath(data_dir)), 16) % _DIRECTORIES
     return [
@@ -165,7 +165,7 @@ def _parse_user(text: str) -> tuple[int, int]:
     return uid, gid
 
 
-def _open_up(place: str) -> None:
+def _allow_traversal(place: str) -> None:
     """Let others pass through to the directories of their runs; what lies beside them stays private.
 
     Raises OSError if it is not root's alone.
@@ -180,7 +180,7 @@ def _open_up(place: str) -> None:
         os.chmod(folder, 0o711)
 
 
-def close_down(place: str, data_dir: str) -> None:
+def remove_place(place: str, data_dir: str) -> None:
     """Remove a place of our own outside the data directory, unless something of a run is left there."""
     if os.path.dirname(place) != PUBLIC or place == data_dir:
         return
@@ -196,7 +196,7 @@ def close_down(place: str, data_dir: str) -> None:
             os.rmdir(folder)
 
 
-def _look_around(sandbox: Sandbox) -> dict[str, str]:
+def _probe_access(sandbox: Sandbox) -> dict[str, str]:
     """What a user of the sandbox can reach, as a child that changes to that user finds."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
