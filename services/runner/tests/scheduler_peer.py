@@ -70,7 +70,7 @@ class Session:
 
 
 class SchedulerPeer(RunnerLinkServiceServicer):
-    """Acknowledges everything unless told not to; `changed` wakes whoever waits for something."""
+    """Acknowledges everything unless switched off; `changed` wakes the waiting tests."""
 
     def __init__(self, **welcome: Any) -> None:
         self.heartbeat_interval = welcome.pop("heartbeat_interval", 1.0)
@@ -339,7 +339,7 @@ class SchedulerPeer(RunnerLinkServiceServicer):
 
 
 def checkpoint_of(header: checkpoint_pb2.CheckpointHeader) -> checkpoint_pb2.Checkpoint:
-    """What an assignment says about a stored checkpoint."""
+    """An assignment's description of a stored checkpoint."""
     return checkpoint_pb2.Checkpoint(
         name=f"{header.task}/checkpoints/{header.sequence}",
         sequence=header.sequence,

@@ -1,4 +1,4 @@
-"""Drain: SIGTERM once and twice, an administrator's drain, and what is said when the runner leaves."""
+"""Drain: SIGTERM once and twice, an administrator's drain, and the goodbye of the runner."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ for _ in range({DEPTH}):
 
 
 async def until(found: Callable[[], bool], *folders: Path) -> None:
-    """Returns once that is true; the kernel tells when something in the folders has changed."""
+    """Returns once the condition holds; inotify reports changes in the folders."""
     libc, changed, loop = ctypes.CDLL(None), asyncio.Event(), asyncio.get_running_loop()
     watch: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     for folder in folders:

@@ -87,7 +87,7 @@ def test_listed_leases_are_reported_dropped_until_acknowledged() -> None:
 
 
 class Server:
-    """What a scheduler believes after hearing hello and heartbeats."""
+    """A scheduler's view after hello and heartbeats."""
 
     def __init__(self) -> None:
         self.held: set[int] = set()

@@ -1,4 +1,4 @@
-"""Logs: every line in order, whatever a workload writes, within limits that are said aloud."""
+"""Logs: every line in order, whatever a workload writes, within limits, each with a note in the log."""
 
 from __future__ import annotations
 

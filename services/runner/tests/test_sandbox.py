@@ -1,4 +1,4 @@
-"""The sandbox: what tasks of root's runner may touch, as whom, and what is said when it cannot be had."""
+"""The sandbox: what tasks of root's runner may access, as which user, and the error if unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spool: what it says is safe is there after a crash, in order, until it is acknowledged."""
+"""The spool: saved reports survive a crash, in order, until they are acknowledged."""
 
 from __future__ import annotations
 

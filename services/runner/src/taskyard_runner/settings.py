@@ -20,7 +20,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _APP = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_]\w*)?")
 MIB = 1 << 20
 KINDS = ("command", "script", "container", "wasm", "function")
-# Functions that are at hand for each that runs: enough to bridge the way to the scheduler and back.
+# Prefetched functions for each running one: enough to cover a round trip to the scheduler.
 _PREFETCH = 4
 
 

@@ -49,7 +49,7 @@ from taskyard_runner.warden import linux
 from taskyard_runner.warden.protocol import VERSION, Message
 
 _MAX_RECEIVE_BYTES = 8 << 20
-# How long a drained agent waits for a scheduler that is away; the spool keeps what it does not get.
+# How long a drained agent waits for an unreachable scheduler; unsent reports stay in the spool.
 _GOODBYE_SECONDS = 10.0
 
 log = get_log("taskyard_runner.agent")

@@ -1,4 +1,4 @@
-"""Taking over from an earlier agent: its spool, what the warden runs, what an earlier warden lost."""
+"""Adopting the state of an earlier agent: its spool, the warden's runs, runs that an earlier warden lost."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Adoption:
         self._send_to_warden({"op": "forget", "run": described["run"]})
 
     def _adopt_lost(self, lost: Message, runs_directory: str) -> None:
-        """A run that was killed with its warden: it is given back, and what it wrote is still shipped."""
+        """Release a run that was killed with its warden, and ship the output it wrote."""
         run = adopt({**lost, "lease_until": 0.0, "start_time": None}, runs_directory)
         spooled = self._leases.get(run.key)
         run.ended = True

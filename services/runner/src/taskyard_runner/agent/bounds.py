@@ -1,4 +1,4 @@
-"""What an agent makes of a scheduler's numbers: any of them may be wrong, and none may end the agent."""
+"""Bounds on the scheduler's numbers: an invalid number must not end the agent."""
 
 from __future__ import annotations
 

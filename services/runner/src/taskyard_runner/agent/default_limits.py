@@ -18,7 +18,7 @@ class DefaultLimits:
     disk_mb: int = 0
 
     def fill(self, requested: Resources) -> Resources:
-        """What a task may use."""
+        """The task's resources, with defaults where it requests none."""
         return Resources(
             cpu_millis=requested.cpu_millis,
             memory_mb=requested.memory_mb or self.memory_mb,

@@ -1,4 +1,4 @@
-"""Scratch disk: what a run's directory holds is measured now and then, and too much ends the run."""
+"""Scratch disk: measures each run's directory periodically and stops a run above its limit."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def disk_usage(folder: str) -> int:
             continue
         expected, names = above.pop()
         if _identity(fd) != expected:
-            # Moved meanwhile; the next turn measures what is there then.
+            # Moved meanwhile; the next turn measures it.
             break
     os.close(fd)
     return total

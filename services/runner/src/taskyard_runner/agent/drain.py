@@ -49,7 +49,7 @@ class Drain:
 
     @property
     def exits(self) -> bool:
-        """The process ends when the last task is gone."""
+        """Drain and exit after the last task."""
         return self._own or (self._request is not None and self._request.exit_when_drained)
 
     def begin(self, seconds: float) -> None:
@@ -91,7 +91,7 @@ class Drain:
     def cancel(self) -> None:
         """The administrator's drain is over."""
         if self._request is not None:
-            # What was installed meanwhile is what runs from now on.
+            # The new agent runs the code that was installed meanwhile.
             self.on_lift()
         self._request = None
         if self._timer is not None and not self._own:

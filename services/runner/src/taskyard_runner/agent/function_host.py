@@ -27,7 +27,7 @@ from taskyard_runner.warden.protocol import Decoder, Message, encode
 HOST = "host"
 CONFIG = "TASKYARD_HOST"
 _MESSAGE_LIMIT = 64 << 20
-# What an adopted lease is taken to last before the session is renewed.
+# The assumed duration of an adopted lease until the session is renewed.
 _ADOPTED_SECONDS = 15.0
 # A host has no lease: only the agent and the end of the warden end it.
 _FOR_EVER = 10 * 365 * 86400.0
@@ -85,7 +85,7 @@ class FunctionHost:
         self.connection: Connection | None = None
         # It has sent hello, so it accepts runs.
         self.ready = False
-        # It is given no more work, and leaves when it has none.
+        # It gets no more runs, and exits when it has none.
         self.retired = False
         self.leaving = False
         # Its loop has been blocked for so many seconds.
@@ -108,7 +108,7 @@ class FunctionHost:
 
     @property
     def head(self) -> FunctionRun | None:
-        """What it was given first: an exclusive host calls one after the other."""
+        """Its first run: an exclusive host calls one after the other."""
         return next(iter(self.runs.values()), None)
 
     @property

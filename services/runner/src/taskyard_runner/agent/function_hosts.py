@@ -22,7 +22,7 @@ from taskyard_runner.warden.protocol import Message
 _HELLO_SECONDS = 60.0
 # A host that does not send hello to a new agent within this time is hung and is killed.
 _ADOPTION_SECONDS = 10.0
-# About what it takes to start a host: work that the others have done by then needs none.
+# The approximate start time of a host: work that the others finish sooner needs no new host.
 _START_SECONDS = 0.2
 _IDLE_SECONDS = 30.0
 _TRIM_SECONDS = 5.0
@@ -40,7 +40,7 @@ class AppBroken(Exception):
 
 @dataclass(frozen=True)
 class HostsConfig:
-    """What is the same for all hosts."""
+    """Settings shared by all hosts."""
 
     app: str
     runs_directory: str
@@ -291,7 +291,7 @@ class Hosts:
             self.functions = found
             self.on_functions()
         if host.place == HostClass(shared=True) and not any(found.values()):
-            # It was started to learn what the application has; nothing of that is for it.
+            # It was started to list the functions; none of them runs in a shared host.
             self.retire(host, "no async functions")
             self.start(HostClass(shared=False))
 

@@ -1,4 +1,4 @@
-"""What the end of a function, or of its host, means for a run."""
+"""The outcome of a run whose function, or whose host, has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskyard_runner.warden.protocol import Message
 
 
 def ended(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
-    """What a function's end comes to: its own outcome, unless it answered a stop."""
+    """The outcome of a function that ended: its own, unless it answered a stop."""
     if run.reason == StopReason.ABORT:
         return None
     if answer is not None and "stopped" in answer:
@@ -24,7 +24,7 @@ def ended(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
 
 
 def lost(run: FunctionRun, result: Message, *, is_culprit: bool) -> RunReport | None:
-    """What the end of its host means for a run."""
+    """The outcome of a run whose host ended."""
     if run.reason == StopReason.ABORT:
         return None
     if not is_culprit:

@@ -271,7 +271,7 @@ class FunctionPool:
             self._send_to_warden({"op": "unguard", "runs": [run.name]})
 
     def host_ended(self, host: FunctionHost, result: Message) -> None:
-        """What it had is lost, or fails if it is to blame."""
+        """The host has ended: its runs are released as lost, and the run that caused the end fails."""
         head = host.head
         if not host.place.shared and head is not None:
             # It calls them one after the other, so that what follows the first has not begun.
@@ -349,7 +349,7 @@ class FunctionPool:
     # -- after an earlier agent
 
     def host_ready(self, host: FunctionHost, hello: Message) -> None:
-        """Take over what the host has of an earlier agent."""
+        """Adopt the runs that an earlier agent gave to the host."""
         host.handle = f"host {host.name}"
         started: dict[str, float] = hello["started"]
         for row in hello["runs"]:
@@ -386,7 +386,7 @@ class FunctionPool:
             run.started = self._runs.reports.has_start(run.key)
             self._end(host, [result])
         elif run.has_files:
-            # The outcome is in the spool; what is left is to ship the logs.
+            # The outcome is in the spool; only the logs remain to be shipped.
             host.kept.add(run.name)
             run.adopt_outcome(spooled)
             self._runs.add(run)

@@ -1,4 +1,4 @@
-"""Shipping logs: journals are read as far as the window allows, and sent until they are acknowledged."""
+"""Shipping logs: journals are read within the flow window and sent until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RUN_BYTES = 512 * 1024
 
 
 class _Tail:
-    """The journal of one run, from what is acknowledged to what was read."""
+    """The journal of one run, from the last acknowledged entry to the last read one."""
 
     def __init__(self, lease: LeaseRef, path: Path, acked: int) -> None:
         self.lease = lease
@@ -103,7 +103,7 @@ class _Tail:
         self.acked = max(self.acked, through)
 
     def rewind(self) -> None:
-        """What was sent is to be sent again."""
+        """Send the unacknowledged entries again."""
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()
         self.waiting_bytes += self.sent_bytes

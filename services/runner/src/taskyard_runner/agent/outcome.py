@@ -58,7 +58,7 @@ MAX_RESULT_BYTES = 1 << 20
 _MAX_ERROR_BYTES = 65536
 _MAX_RETRY_AFTER = 86400
 
-# Of sysexits.h: what the same input and host will not get right the next time.
+# Of sysexits.h: errors that a retry with the same input and host repeats.
 PERMANENT_EXIT_CODES = frozenset((64, 65, 77, 78))
 # The description is wrong, not the moment.
 PERMANENT_ERRNOS = frozenset(
@@ -128,7 +128,7 @@ def failed(error_class: ErrorClass.ValueType, code: str, message: str) -> RunRep
 
 
 def released(reason: ReleaseReason.ValueType, message: str) -> RunReport:
-    """A run that is given back."""
+    """The report of a released run."""
     return RunReport(released=RunReleased(reason=reason, message=cut(message, 4096)))
 
 
@@ -160,7 +160,7 @@ def _succeeded(result: Mapping[str, Any], result_file: Path, owner: int | None) 
 
 
 def read_output(path: Path, owner: int | None = None) -> Payload | None:
-    """What the workload left as its result, None if nothing. Raises ValueError above the limit, OSError."""
+    """The workload's result file, None if there is none. Raises ValueError above the limit, OSError."""
     content = read_regular(path, MAX_RESULT_BYTES + 1, owner)
     if content is None:
         return None
@@ -236,6 +236,6 @@ def _apply_own_error(report: RunFailed, error_file: Path, owner: int | None) -> 
 
 
 def cut(text: str, limit: int = _MAX_ERROR_BYTES) -> str:
-    """Text that a report may carry: bounded, and without what the database cannot keep."""
+    """Text for a report: bounded, and without NUL characters, which the database rejects."""
     clean = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     return clean.encode(errors="replace")[:limit].decode(errors="ignore")

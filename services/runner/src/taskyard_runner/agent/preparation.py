@@ -47,7 +47,7 @@ class Preparation:
         self._stock = stock
         self._socket = socket
         self._download = download
-        # Kinds that were proved to work; no other is begun.
+        # Kinds that passed the self-test; others are rejected.
         self.kinds: frozenset[str] = frozenset()
         self.containers = Containers()
 

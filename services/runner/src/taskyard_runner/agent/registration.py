@@ -52,7 +52,7 @@ def describe(
 
 
 def total_resources(config: AgentConfig) -> Resources | None:
-    """What the runner offers; None = only capacity counts."""
+    """The resources that the runner offers; None = only capacity counts."""
     offered = config.resources
     if not any(offered.values()):
         return None

@@ -24,7 +24,7 @@ from taskyard_kit.logs import get_log
 
 _PRIVATE = 0o700
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# What is not gone by then waits for the next turn, so that no tree delays the removal of the others for long.
+# A tree that takes longer waits for the next turn, so that it does not delay the others.
 _TREE_SECONDS = 10.0
 # How often a directory that gains entries while it is emptied is read again.
 _PASSES = 8
@@ -56,7 +56,7 @@ class Trash:
         await asyncio.get_running_loop().run_in_executor(self._worker, self._remove, name)
 
     async def settle(self) -> None:
-        """Returns once what was to be removed so far is gone, or after a few seconds."""
+        """Returns once the pending trees are removed, or after a few seconds."""
         done = asyncio.get_running_loop().run_in_executor(self._worker, lambda: None)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SETTLE_SECONDS):
@@ -68,7 +68,7 @@ class Trash:
             self._discard(name)
 
     async def sweep(self) -> None:
-        """Remove all that is in the trash, now and from time to time, for ever."""
+        """Empty the trash now and periodically until cancelled."""
         while True:
             for name in await asyncio.to_thread(self._leftovers):
                 await asyncio.get_running_loop().run_in_executor(self._worker, self._empty, name)

@@ -76,7 +76,7 @@ class AgentRun:
             self.span = None
 
     def meta(self) -> dict[str, Any]:
-        """What the next agent gets back from the warden."""
+        """The metadata that the warden keeps for the next agent."""
         return {
             "task": self.lease.task,
             "generation": self.lease.generation,
@@ -91,7 +91,7 @@ class AgentRun:
 
 
 def lease_of(meta: Mapping[str, Any]) -> LeaseRef:
-    """The lease in what the warden kept."""
+    """The lease in the metadata that the warden kept."""
     return LeaseRef(task=meta["task"], generation=meta["generation"], lease_id=meta["lease_id"])
 
 

@@ -1,4 +1,4 @@
-"""The sandbox of each run: its own user, and what is put in front of its program."""
+"""The sandbox of each run: its own user, and the wrapper of its program."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Sandboxes:
         self.one_tenant: bool = config.get("one_tenant", False)
         self._socket = socket
         self._taken: set[int] = set()
-        # What an earlier run left elsewhere is not to be found by the next one with its user.
+        # A run must not find files that an earlier run with the same user left elsewhere.
         self._next = secrets.randbelow(self._count) if self._count else 0
 
     def describe(self) -> str:
-        """What is in force, for the runner's description."""
+        """The sandbox in force, for the runner's registration."""
         if self.mode == "bubblewrap" and not self._count:
             return "bubblewrap, the runner's user"
         if self.one_tenant:
@@ -61,7 +61,7 @@ class Sandboxes:
             self._taken.add(user[0] - self._first)
 
     def release(self, user: User | None) -> None:
-        """The run and its files are gone."""
+        """Release the user of a run whose files are removed."""
         if user is not None:
             self._taken.discard(user[0] - self._first)
 

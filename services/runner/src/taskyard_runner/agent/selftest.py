@@ -49,7 +49,7 @@ log = get_log(__name__)
 
 @dataclass(frozen=True)
 class SelfTestResult:
-    """What was proved."""
+    """The kinds, interpreters and container engine that work on this host."""
 
     kinds: tuple[ExecutionKind.ValueType, ...]
     interpreters: tuple[str, ...]

@@ -130,7 +130,7 @@ class Spool:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Write batches for ever."""
+        """Write batches until cancelled."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()

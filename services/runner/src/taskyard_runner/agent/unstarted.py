@@ -17,7 +17,7 @@ from taskyard_runner.warden.deadline import StopReason
 
 
 def stopped(reason: StopReason) -> RunReport:
-    """What a stop before the start comes to."""
+    """The outcome of a run stopped before its start."""
     if reason == StopReason.CANCEL:
         return RunReport(cancelled=RunCancelled())
     if reason == StopReason.PAUSE:

@@ -14,7 +14,7 @@ from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, TaskResult, TaskSpec
 
 JSON = "application/json"
 Row = list[Any]
-# What a row leaves out.
+# Defaults that a row omits.
 DEFAULT_GRACE = 30.0
 DEFAULT_ORPHAN = 3600.0
 _MIB = 1 << 20

@@ -46,7 +46,7 @@ class Place:
     root: Path
     data_dir: Path
     path: str
-    # What the workload is to find in its environment.
+    # Variables added to the workload's environment.
     env: Mapping[str, str]
     memory_mb: int = 0
     cpu_millis: int = 0
@@ -76,7 +76,7 @@ class Workload:
     # Of the program; that of the workload inside a host is in the host's files.
     env: Mapping[str, str]
     files: Sequence[tuple[Path, bytes]] = field(default_factory=tuple)
-    # What a host needs beyond the workload's own memory.
+    # Memory of the host beyond the workload's own.
     overhead_mb: int = 0
     # A host of ours that begins with the runner's rights and gives the workload the run's own user itself.
     trusted: bool = False
@@ -122,7 +122,7 @@ def find_directory(directory: str, place: Place) -> str:
 
 
 def host_env(place: Place) -> dict[str, str]:
-    """The environment of a host: nothing of the task's, which could change what the host does."""
+    """The environment of a host: without the task's variables, which could change the host's behaviour."""
     marker = {name: value for name, value in place.env.items() if name == "TASKYARD_RUN"}
     return {"PATH": place.path, "HOME": str(place.work), "LANG": "C.UTF-8", **marker}
 

@@ -149,7 +149,7 @@ class BaseContext:
 
     @property
     def cancelled(self) -> bool:
-        """The run is to stop: save what is worth saving, and return or raise Cancelled."""
+        """Whether the run is to stop: save a checkpoint, then return or raise Cancelled."""
         if self._reason:
             self.stop_handled = True
         return bool(self._reason)
@@ -174,7 +174,7 @@ class BaseContext:
     # -- messages to the runner
 
     def load_checkpoint(self) -> Any:
-        """What an earlier run saved last, as it was saved; None if there is nothing."""
+        """The newest checkpoint of an earlier run, as it was saved; None if there is none."""
         path = self._work.extra.get("restored")
         if not path:
             return None

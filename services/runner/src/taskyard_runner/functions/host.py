@@ -183,7 +183,7 @@ class ExclusiveHost(Host):
             self._waiting.put(row)
 
     def _return_waiting(self) -> list[str]:
-        """What has not begun, when the run before it turns out to be long."""
+        """Return the queued runs, because the run before them takes long."""
         found = []
         with contextlib.suppress(queue.Empty):
             while (row := self._waiting.get_nowait()) is not None:
@@ -198,7 +198,7 @@ class ExclusiveHost(Host):
             self._waiting.put(None)
 
     def _publish_ends(self) -> None:
-        # The ends of a line of short runs go in one message. What the next run does, the wire looks by itself
+        # The ends of consecutive short runs go in one message. The wire checks the next run by itself
         # a few milliseconds after it began.
         now = time.monotonic()
         if now - self._published_at > _GATHER_SECONDS or self._waiting.empty():

@@ -1,4 +1,4 @@
-"""Output of functions: each run's entries go into a journal of its own, as a command's do.
+"""Output of functions: each run has its own journal, like a command.
 
 print, logging and ctx.log are attributed by the context variable of the run they happen in. The journal lies
 in the run's directory and outlives host and agent.

@@ -28,7 +28,7 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What a function is called with.
+    """The parameters of a function.
 
     A function takes its context first, if its first parameter is called `ctx` or `context`. Then it takes
     either the whole payload in one parameter called `payload`, or the fields of a JSON object by name.
@@ -108,7 +108,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def schema_of(hint: Any) -> dict[str, Any]:
-    """JSON Schema of a type; {} for what has none."""
+    """JSON Schema of a type; {} if it has none."""
     if hint in _SCALARS:
         return {"type": _SCALARS[hint]}
     if hint is None or hint is type(None):

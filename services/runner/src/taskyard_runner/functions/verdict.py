@@ -1,4 +1,4 @@
-"""What a call's end means: a value becomes a result, an exception an error with a class."""
+"""The outcome of a call: a value becomes a result, an exception an error with a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host's end of its socket, on a thread of its own: it answers the agent whatever the functions do.
+"""The host's end of its socket, on its own thread: it answers the agent even while functions block.
 
     agent: run  ack  stop  return  answer  exit
     host:  hello  update  request
@@ -60,7 +60,7 @@ class Wire:
         self._output: dict[str, None] = {}
         self._progress: dict[str, Message] = {}
         self._next_update = 0.0
-        # What the loaded application takes, from which a leak is measured.
+        # Memory of the loaded application, the baseline of leak detection.
         self._first_rss = self._sent_rss = _rss()
         self.stalled = 0.0
         self._sent_stalled = 0.0
@@ -133,7 +133,7 @@ class Wire:
     # -- the thread
 
     def serve(self) -> None:
-        """Run for ever; connects again when the agent is replaced."""
+        """Serve until the process ends; reconnects when the agent is replaced."""
         while True:
             self._connect()
             with contextlib.suppress(OSError):
@@ -282,7 +282,7 @@ class Wire:
                 self.on_exit()
 
     def _remember_checkpoint(self, request: Message | None, answer: Message) -> None:
-        # The next agent goes on counting from here.
+        # The next agent continues the numbering from here.
         row = self._live.get(request["message"]["run"]) if request is not None else None
         if row is not None and "sequence" in answer:
             row[7] = {**(row[7] or {}), "checkpoint": answer["sequence"]}

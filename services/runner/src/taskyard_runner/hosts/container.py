@@ -19,7 +19,7 @@ from taskyard_runner.hosts.engines import ENGINES, End, Engine, ImageProblem
 from taskyard_runner.hosts.runner import ask, write_failure
 
 _PIPE_BYTES = 65536
-# What an engine's client exits with when the container's program cannot be executed.
+# Exit codes of an engine's client when the container's program cannot be executed.
 _NOT_EXECUTABLE = (126, 127)
 _KILLED = 128 + signal.SIGKILL
 

@@ -24,7 +24,7 @@ _HEALTHY_SECONDS = 30.0
 
 
 class AgentProcess:
-    """Starts agents and carries messages. What was not sent when an agent ends is part of the next hello."""
+    """Starts agents and carries messages. The next hello covers messages that an ended agent did not get."""
 
     def __init__(self, loop: Loop, env: Mapping[str, str], nofile: int) -> None:
         self._loop = loop

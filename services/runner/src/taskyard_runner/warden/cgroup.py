@@ -17,7 +17,7 @@ _CONTROLLERS = ("memory", "pids", "cpu")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may use; 0 = no limit."""
+    """The limits of a run; 0 = no limit."""
 
     memory_bytes: int = 0
     cpu_millis: int = 0

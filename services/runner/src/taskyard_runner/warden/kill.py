@@ -43,7 +43,7 @@ def kill_unowned(own_pids: Collection[int]) -> int:
 
 
 def kill_leftovers(runs_directory: str, sessions: Collection[int]) -> int:
-    """Kill what an earlier warden of this data directory left behind; how many are still to be seen."""
+    """Kill the processes of an earlier warden of this data directory; how many survive."""
     prefix = runs_directory.rstrip("/") + "/"
 
     def left(seen: Seen) -> bool:

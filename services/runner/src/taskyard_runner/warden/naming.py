@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# hashlib would bring all of OpenSSL along, 3.4 MiB that an idle warden has no other use for.
+# hashlib would load OpenSSL, 3.4 MiB that an idle warden does not need.
 from _blake2 import blake2b
 
 

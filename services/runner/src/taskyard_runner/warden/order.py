@@ -1,4 +1,4 @@
-"""What the agent orders: one process with its limits, deadlines and lease, read from the message `start`."""
+"""The agent's order: one process with its limits, deadlines and lease, parsed from the message `start`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Order:
     total_until: float | None
     silence_seconds: float | None
     grace_seconds: float
-    # Run if the process was killed: it ends and removes what a host has left elsewhere, a container.
+    # Command to run if the process was killed: it removes the container that a host left.
     cleanup: Sequence[str]
     # Given back to the next agent; the warden does not read it.
     meta: Mapping[str, Any]

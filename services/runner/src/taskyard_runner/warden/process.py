@@ -38,7 +38,7 @@ class ChildSetup:
 
 @dataclass(frozen=True)
 class Launch:
-    """What a child executes."""
+    """The program that a child executes."""
 
     argv: Sequence[str]
     env: Mapping[str, str]

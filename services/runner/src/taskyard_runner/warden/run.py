@@ -117,7 +117,7 @@ class Run:
         self._open_pipe(spare.stdout, Kind.STDOUT)
         self._open_pipe(spare.stderr, Kind.STDERR)
         self._loop.watch(self._errors, self._executed)
-        # A child that is gone already is reaped like any other.
+        # A child that has exited already is reaped like any other.
         with contextlib.suppress(OSError):
             spare.launch(launch)
 
@@ -299,7 +299,7 @@ class Run:
     # -- end
 
     def exited(self, status: int, usage: resource.struct_rusage) -> None:
-        """The process has ended; what it left behind is killed, then the run ends."""
+        """The process has ended; kill its remaining processes, then end the run."""
         self._executed()
         self._status = status
         self._usage = usage

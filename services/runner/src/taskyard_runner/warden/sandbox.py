@@ -57,7 +57,7 @@ class SandboxSettings:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What is in force. Without `first_uid` runs have the runner's own user."""
+    """The sandbox in force. Without `first_uid` runs have the runner's own user."""
 
     mode: str
     path: str
@@ -166,7 +166,7 @@ def _parse_user(text: str) -> tuple[int, int]:
 
 
 def _allow_traversal(place: str) -> None:
-    """Let others pass through to the directories of their runs; what lies beside them stays private.
+    """Let other users traverse to the directories of their runs; the other entries stay private.
 
     Raises OSError if it is not root's alone.
     """

@@ -51,7 +51,7 @@ def marker_of(pid: int, variable: bytes) -> str:
 
 
 def open_files(pid: int) -> list[str]:
-    """What a process has open, as /proc names it."""
+    """The open files of a process, as /proc names them."""
     found = []
     try:
         for name in os.listdir(f"/proc/{pid}/fd"):

@@ -18,7 +18,7 @@ from taskyard_runner.warden.cgroup import Group, Hierarchy
 from taskyard_runner.warden.loop import Loop, Timer
 from taskyard_runner.warden.process import ChildSetup, Launch
 
-# Without a start for this long the spare is given up, so that an idle runner is as small as it can be.
+# A spare unused for this long is ended, so that an idle runner stays small.
 _IDLE_SECONDS = 60.0
 
 _numbers = itertools.count(1)
@@ -53,7 +53,7 @@ class Spare:
         return Launch(**launch)
 
     def launch(self, launch: Launch) -> None:
-        """Let the child execute it. Raises OSError if it is gone."""
+        """Have the child execute it. Raises OSError if the child has exited."""
         content = json.dumps(asdict(launch)).encode()
         try:
             os.write(self._order, content)

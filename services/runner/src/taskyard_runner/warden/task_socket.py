@@ -175,6 +175,6 @@ def socket_path(data_directory: str, *, for_others: bool = False) -> str:
 
 
 def log_message(message: Message) -> bytes:
-    """What the journal keeps of a log message."""
+    """The journal record of a log message."""
     kept = {name: value for name, value in message.items() if name not in ("token", "op")}
     return json.dumps(kept).encode()
