@@ -80,7 +80,7 @@ async def _main() -> None:
         sys.stderr.write(f"taskyard-runner: {error}\n")
         warden.send({"op": "bye", "code": 1})
     await warden.close()
-    # The channel's threads and the metrics' exporters have nothing left to do.
+    # Skips the shutdown of the channel's threads and the metrics' exporters.
     sys.stderr.flush()
     os._exit(0)
 
@@ -170,7 +170,7 @@ class AgentProcess:
             downloads.fetch,
             self._warden.send,
         )
-        # What belongs to the application is inherited; the runner's key was never in the environment.
+        # Hosts inherit the application's variables; the runner's key was never in the environment.
         inherited = {name: value for name, value in os.environ.items() if name != failpoint.ENVIRONMENT}
         hosts_config = HostsConfig(
             app=config.app,
@@ -190,7 +190,7 @@ class AgentProcess:
         return pool.hosts
 
     async def serve(self) -> None:
-        """Until the runner drains, the agent restarts or the warden is gone. Raises Refused."""
+        """Serve until the runner drains, the agent restarts or the warden exits. Raises Refused."""
         listener = asyncio.create_task(self._warden.listen(self._handle_warden_message))
         writer = asyncio.create_task(self._spool.run())
         adoption = Adoption(
@@ -287,7 +287,7 @@ class AgentProcess:
             return SelfTestResult.parse(kept)
         tested = await self._selftest.run()
         if not tested.kinds and kept is not None:
-            # Work is going on, and an agent that gives up now would end it.
+            # Runs exist, and an agent that exits now would end them.
             return SelfTestResult.parse(kept)
         values = {"version": registration.version(), **tested.describe()}
         self._warden.send({"op": "keep", "values": {"proof": values}})

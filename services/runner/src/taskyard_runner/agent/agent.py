@@ -131,7 +131,7 @@ class Agent:
     def welcome(self, response: ConnectResponse) -> None:
         """The session is open. Raises LinkLost after another message, Refused if the key is too wide."""
         if response.WhichOneof("message") != "welcome":
-            raise LinkLost("the scheduler's first message was no welcome")
+            raise LinkLost("the scheduler's first message was not a welcome")
         welcome = response.welcome
         if self._one_tenant and len(welcome.tenants) != 1:
             raise Refused(_TOO_WIDE)
@@ -324,7 +324,7 @@ class Agent:
             message = "the assignment arrived after its first lease had ended"
             self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         elif self._drain.active:
-            self._runs.refuse(assignment, RELEASE_REASON_DRAINED, "the runner drains")
+            self._runs.refuse(assignment, RELEASE_REASON_DRAINED, "the runner is draining")
         elif self._spool.full:
             message = "the runner's spool is full; it waits for the scheduler to acknowledge reports"
             self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)

@@ -1,4 +1,4 @@
-"""Leaving work: a drain of our own (SIGTERM) or of an administrator, its deadline and its end."""
+"""Draining: started by SIGTERM or by an administrator, with its deadline and its end."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from taskyard_kit.logs import get_log
 from taskyard_runner.agent.runs import Runs
 from taskyard_runner.warden.deadline import StopReason
 
-# A second SIGTERM is impatient.
+# Grace period after a second SIGTERM.
 _IMPATIENT_GRACE = 10.0
-# A month: no loop can wait for the year 10000.
+# A month: the upper bound of a deadline, because the loop's timers overflow.
 _MAX_DRAIN_SECONDS = 30 * 86400.0
 
 log = get_log(__name__)
@@ -39,12 +39,12 @@ class Drain:
 
     @property
     def own(self) -> bool:
-        """The agent drains on its own account."""
+        """Whether SIGTERM started the drain."""
         return self._own
 
     @property
     def active(self) -> bool:
-        """No work is taken."""
+        """Whether new work is rejected."""
         return self._own or self._request is not None or self.goodbye is not None
 
     @property
@@ -60,23 +60,23 @@ class Drain:
         self._changed()
 
     def release_now(self, grace: float | None = None) -> None:
-        """Give everything back."""
+        """Release every run."""
         for run in self._runs.table.live():
             self._runs.stop(run, StopReason.DRAIN, run.grace if grace is None else min(grace, run.grace))
         self._changed()
 
     def release_all(self) -> None:
-        """The second SIGTERM."""
+        """Release every run at once, on the second SIGTERM."""
         self._own = True
         self.release_now(_IMPATIENT_GRACE)
 
     def restart(self) -> None:
-        """The agent is replaced; tasks go on."""
+        """Exit for a new agent; tasks keep running."""
         self.goodbye = RunnerGoodbye(reason=RUNNER_GOODBYE_REASON_RESTART, keep_leases=True)
         self._changed()
 
     def apply_request(self, request: DrainRequest) -> None:
-        """An administrator's drain; repeating it is harmless."""
+        """Start an administrator's drain; idempotent."""
         if self._request == request:
             return
         log.info("drain_requested", reason=request.reason, exit_when_drained=request.exit_when_drained)
@@ -89,7 +89,7 @@ class Drain:
         self._changed()
 
     def cancel(self) -> None:
-        """The administrator's drain is over."""
+        """End the administrator's drain."""
         if self._request is not None:
             # The new agent runs the code that was installed meanwhile.
             self.on_lift()

@@ -23,7 +23,7 @@ from taskyard_runner.warden.kill import MARKER
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Decoder, Message, encode
 
-# In the meta of a run that is a host.
+# Key in the metadata of a run that is a host.
 HOST = "host"
 CONFIG = "TASKYARD_HOST"
 _MESSAGE_LIMIT = 64 << 20
@@ -31,7 +31,7 @@ _MESSAGE_LIMIT = 64 << 20
 _ADOPTED_SECONDS = 15.0
 # A host has no lease: only the agent and the end of the warden end it.
 _FOR_EVER = 10 * 365 * 86400.0
-# A line of runs in an exclusive host is as long as this takes, and at most so many.
+# The queue of an exclusive host holds this many seconds of runs, up to a maximum.
 _LINE_SECONDS = 0.01
 _MAX_DEPTH = 100
 # A host with work that sends nothing for this long counts as blocked.
@@ -41,7 +41,7 @@ _PLAIN = HostClass(shared=False)
 
 @dataclass
 class FunctionRun(AgentRun):
-    """A run that a function host carries out."""
+    """A run that a function host executes."""
 
     row: Row = field(default_factory=list)
     place: HostClass = field(default_factory=lambda: HostClass(shared=True))
@@ -74,7 +74,7 @@ class FunctionHost:
 
     def __init__(self, name: str, place: HostClass, token: str, code: float) -> None:
         self.name = name
-        # When the code that it runs was asked for: hosts of one reload have one number.
+        # When its code was requested: hosts of one reload share this number.
         self.code = code
         self.place = place
         self.token = token
@@ -98,12 +98,12 @@ class FunctionHost:
         # How long its runs take, smoothed; unknown before the first.
         self.pace: float | None = None
         self.acks: list[str] = []
-        # The run on whose account it is being killed.
+        # The run because of which it is being killed.
         self.culprit: FunctionRun | None = None
 
     @property
     def usable(self) -> bool:
-        """It can be given work."""
+        """Whether it accepts runs."""
         return self.ready and not self.retired and not self.stalled and self.connection is not None
 
     @property
@@ -113,13 +113,13 @@ class FunctionHost:
 
     @property
     def depth(self) -> int:
-        """How many runs it may be given: a line of short ones saves the way to the agent and back."""
+        """How many runs it may hold: a queue of short runs saves round trips to the agent."""
         if self.place != _PLAIN or self.pace is None:
             return 1
         return max(1, min(_MAX_DEPTH, int(_LINE_SECONDS / self.pace)))
 
     def note_pace(self, seconds: float) -> None:
-        """A run took so long. One that was long by chance is forgotten after a few short ones."""
+        """Update the smoothed duration of runs; a single long run is forgotten after a few short ones."""
         previous = seconds if self.pace is None else self.pace
         self.pace = max(1e-6, seconds, (previous + seconds) / 2)
 
@@ -137,7 +137,7 @@ class FunctionHost:
             self.connection.send(message)
 
     def order(self, config: Mapping[str, Any], env: Mapping[str, str], runs_directory: str) -> Message:
-        """The message that makes the warden start it."""
+        """The warden's order to start the host."""
         host_config = {**config, "host": self.name, "token": self.token, "shared": self.place.shared}
         return {
             "op": "start",
@@ -157,7 +157,7 @@ class FunctionHost:
 
 
 def restore_run(host: FunctionHost, row: Row, runs_directory: str, executor: Executor) -> FunctionRun:
-    """A run that an earlier agent gave to the host."""
+    """Restore a run that an earlier agent gave to the host."""
     forbid = bool((row[7] or {}).get("forbid"))
     run = FunctionRun(
         Held(lease_of(row), row[0], boottime() + _ADOPTED_SECONDS, guarded=forbid),

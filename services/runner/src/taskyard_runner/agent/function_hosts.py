@@ -47,11 +47,11 @@ class HostsConfig:
     socket: str
     env: Mapping[str, str]
     log_limit_bytes: int
-    # Most runs at a time.
+    # Maximum of concurrent runs.
     capacity: int
     # Shared hosts that are kept.
     shared_count: int
-    # Runs after which a host is replaced, and bytes it may gain; 0 = any.
+    # Runs after which a host is replaced, and its maximum growth in bytes; 0 = no limit.
     max_tasks: int
     growth_bytes: int
 
@@ -68,7 +68,7 @@ class HostHandler(Protocol):
     def host_ended(self, host: FunctionHost, result: Message) -> None: ...
 
     def wake(self) -> None:
-        """Look again for work to hand out."""
+        """Dispatch queued runs."""
         ...
 
 
@@ -107,7 +107,7 @@ class Hosts:
                 self._forget(host.name)
         self._code = max((host.code for host in self._hosts.values()), default=boottime())
         for host in self._hosts.values():
-            # Those of older code finish what they have.
+            # Hosts with older code finish their runs.
             host.retired = host.code < self._code
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._config.socket)
@@ -125,7 +125,7 @@ class Hosts:
                     self._hello.clear()
                     await self._hello.wait()
         for host in [found for found in self._hosts.values() if not found.ready]:
-            log.warning("host_hangs", host=host.name)
+            log.warning("host_unresponsive", host=host.name)
             self.kill(host, StopReason.ABORT)
         loop.call_later(_TRIM_SECONDS, self._trim)
 
@@ -167,7 +167,7 @@ class Hosts:
         self.start(HostClass(shared=True))
 
     async def close(self) -> None:
-        """Let idle hosts end in their own way, for a moment."""
+        """Give idle hosts a moment to exit."""
         for host in list(self._hosts.values()):
             self.retire(host, "end")
         with contextlib.suppress(TimeoutError):
@@ -201,7 +201,7 @@ class Hosts:
         self._send_to_warden(host.order(config, self._config.env, self._config.runs_directory))
 
     def request_hosts(self, place: HostClass, waiting: int) -> None:
-        """There is work that no host of the class can take now: start one if that would help."""
+        """Start a host for runs that no host of the class can take now, if that speeds them up."""
         loop = asyncio.get_running_loop()
         now = boottime()
         hosts = [host for host in self.of(place) if not host.retired]
@@ -218,19 +218,19 @@ class Hosts:
                 self._look_again()
 
     def _look_again(self) -> None:
-        """Hosts that were expected to do the work may be held up by then, without a word."""
+        """Check again later, because the expected hosts may be blocked by then."""
         if self._looking is None or self._looking.when() <= asyncio.get_running_loop().time():
             self._looking = asyncio.get_running_loop().call_later(_START_SECONDS, self._handler.wake)
 
     def retire(self, host: FunctionHost, why: str) -> None:
-        """Give it no more work; it leaves when it has none."""
+        """Give a host no more runs; it exits when it has none."""
         if not host.retired:
             host.retired = True
             log.info("host_retired", host=host.name, why=why)
         self.leave_if_idle(host)
 
     def leave_if_idle(self, host: FunctionHost) -> None:
-        """A retired host without work may go."""
+        """End a retired host without runs."""
         if host.retired and host.ready and not host.leaving and not host.runs and not host.kept:
             host.leaving = True
             host.send({"op": "exit"})

@@ -28,7 +28,7 @@ def lost(run: FunctionRun, result: Message, *, is_culprit: bool) -> RunReport | 
     if run.reason == StopReason.ABORT:
         return None
     if not is_culprit:
-        message = "its function host ended on account of another run"
+        message = "its function host was ended because of another run"
         return outcome.released(RELEASE_REASON_LOST, message)
     if not result.get("stop_reason") and outcome.exit_code(result) == 0:
         message = "the function ended its process"

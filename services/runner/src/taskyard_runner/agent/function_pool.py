@@ -1,4 +1,4 @@
-"""Functions in the agent: assignments wait for a host, go out in batches, and come back in batches."""
+"""Function runs in the agent: queues assignments, and exchanges batches of runs and results with hosts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = get_log(__name__)
 
 
 class FunctionPool:
-    """Takes assignments of functions, and is the executor of their runs."""
+    """Accepts assignments of functions and executes their runs in hosts."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class FunctionPool:
         self._given = 0
         self._awake = False
         self._acking: set[FunctionHost] = set()
-        # Names of runs differ from those of earlier agents, without a random number each.
+        # The prefix makes run names differ from those of earlier agents.
         self._prefix = f"f{secrets.token_hex(5)}-"
         self._numbers = itertools.count(1)
         self._deadlines = RunDeadlines(runs)
-        # Set by who makes both.
+        # Set by the creator of both.
         self.hosts: Hosts
 
     # -- taking work on
@@ -122,7 +122,7 @@ class FunctionPool:
         self.wake()
 
     def release_waiting(self) -> None:
-        """Give back what no host has."""
+        """Release the runs that no host has."""
         for queue in self._waiting.values():
             for run in list(queue):
                 self._runs.stop(run, StopReason.DRAIN, 0.0)
@@ -130,7 +130,7 @@ class FunctionPool:
     # -- handing it out
 
     def wake(self) -> None:
-        """Look for work to hand out, once whatever is going on now is done."""
+        """Schedule a dispatch in the next step of the event loop."""
         if not self._awake:
             self._awake = True
             asyncio.get_running_loop().call_soon(self._dispatch)
@@ -165,7 +165,7 @@ class FunctionPool:
             if run.ended:
                 continue
             if run.held.until <= now:
-                # Its lease ended while it waited; somebody else may have the task.
+                # Its lease expired in the queue; another runner may hold the task.
                 run.ended = True
                 self._runs.abandon(run)
                 continue
@@ -176,7 +176,7 @@ class FunctionPool:
             if run.place.forbid:
                 guards[run.name] = run.held.until
         if guards:
-            # Before the host has them, so that nothing runs that the warden could not end.
+            # Sent before the host gets the runs, so that the warden can end each of them.
             self._send_to_warden({"op": "guard", "host": host.name, "runs": guards})
         if rows:
             self._given += len(rows)
@@ -216,7 +216,7 @@ class FunctionPool:
         self._deadlines.begin(run, when)
 
     def _return_queued(self, host: FunctionHost, run: FunctionRun) -> None:
-        """A run that takes its time must not hold up those behind it, nor a stop that came meanwhile."""
+        """A long run must delay neither the runs queued behind it nor a stop that came meanwhile."""
         if not host.place.shared:
             if len(host.runs) > 1:
                 host.send({"op": "return"})
@@ -225,7 +225,7 @@ class FunctionPool:
             self.stop(run, run.reason, run.grace)
 
     def _requeue_returned(self, host: FunctionHost, names: list[str]) -> None:
-        """Runs that the host has not begun go to the front of the queue, in their order."""
+        """Move runs that the host has not started to the front of the queue, in their order."""
         for name in reversed(names):
             if (run := host.runs.pop(name, None)) is None:
                 continue
@@ -239,7 +239,7 @@ class FunctionPool:
         self.wake()
 
     def _signed(self, host: FunctionHost, name: str) -> FunctionRun | None:
-        """The run that gave a sign of life."""
+        """The run of this name, with its activity recorded."""
         run = host.runs.get(name)
         if run is not None and run.deadlines is not None:
             run.deadlines.last_activity = boottime()
@@ -264,7 +264,7 @@ class FunctionPool:
         self.wake()
 
     def _leave(self, run: FunctionRun) -> None:
-        """It is no longer in its host."""
+        """Remove a run from its host."""
         self._given -= 1
         self._deadlines.end(run)
         if run.place.forbid:
@@ -274,7 +274,7 @@ class FunctionPool:
         """The host has ended: its runs are released as lost, and the run that caused the end fails."""
         head = host.head
         if not host.place.shared and head is not None:
-            # It calls them one after the other, so that what follows the first has not begun.
+            # It calls one run after the other, so the runs after the first have not started.
             self._requeue_returned(host, [name for name in host.runs if name != head.name])
         runs = list(host.runs.values())
         host.runs.clear()
@@ -310,7 +310,7 @@ class FunctionPool:
             asyncio.get_running_loop().call_later(patience, self._force, host, run)
 
     def _force(self, host: FunctionHost, run: FunctionRun) -> None:
-        """It did not obey, so the host goes with all it has."""
+        """Kill the host of a run that ignored its stop."""
         if run.name in host.runs and host.culprit is None:
             log.warning("host_killed", host=host.name, task=run.lease.task, runs=len(host.runs))
             host.culprit = run
@@ -320,7 +320,7 @@ class FunctionPool:
         """No-op: the host itself keeps what the next agent needs."""
 
     def saved(self, run: AgentRun) -> None:
-        """The host may forget the result, unless the next agent needs it to go on with the logs."""
+        """Have the host discard the result, unless the next agent needs it to continue with the logs."""
         assert isinstance(run, FunctionRun)
         if run.host is not None and not run.has_files:
             self._ack(run.host, run.name)

@@ -83,7 +83,7 @@ _TIMEOUTS = {
 }
 _RELEASES: dict[StopReason, tuple[ReleaseReason.ValueType, str]] = {
     StopReason.PAUSE: (RELEASE_REASON_PAUSED, "paused"),
-    StopReason.DRAIN: (RELEASE_REASON_DRAINED, "the runner drains"),
+    StopReason.DRAIN: (RELEASE_REASON_DRAINED, "the runner is draining"),
     StopReason.SHUTDOWN: (RELEASE_REASON_LOST, "the runner shut down"),
     StopReason.LEASE_EXPIRED: (RELEASE_REASON_LOST, "stopped because its lease had ended"),
 }

@@ -1,4 +1,4 @@
-"""Removing what workloads left: by descriptor, without recursion, in bounded time, only below the run's tree.
+"""Removing workloads' files: by descriptor, without recursion, in bounded time, only below the run's tree.
 
 A run's directory is moved into the trash first, a directory that only the runner can enter, so no workload
 can put another directory in the place of one that is on its way out. A workload that kept a descriptor can
@@ -43,7 +43,7 @@ class Remove(Protocol):
 
 
 class Trash:
-    """The directory beside those of runs where they are removed, one after another."""
+    """The directory into which run directories are moved, and where they are removed one by one."""
 
     def __init__(self, runs_directory: str) -> None:
         self._runs = runs_directory
@@ -52,7 +52,7 @@ class Trash:
         self._reported: set[str] = set()
 
     async def remove(self, name: str) -> None:
-        """Remove the directory of a run. What cannot be removed is set aside and logged."""
+        """Remove the directory of a run. A tree that cannot be removed is kept in the trash and logged."""
         await asyncio.get_running_loop().run_in_executor(self._worker, self._remove, name)
 
     async def settle(self) -> None:
@@ -63,7 +63,7 @@ class Trash:
                 await done
 
     def discard_except(self, kept: Iterable[str]) -> None:
-        """Move the directories of runs that nobody has any more into the trash; `sweep` removes them."""
+        """Move the directories of all other runs into the trash; `sweep` removes them."""
         for name in set(os.listdir(self._runs)) - set(kept):
             self._discard(name)
 
@@ -113,7 +113,7 @@ class Trash:
 
 
 def remove_below(trash: str, name: str, deadline: float) -> str | None:
-    """Remove an entry of the trash; why something of it is left, None if nothing is. Raises OSError.
+    """Remove an entry of the trash; the reason if something is left, None if nothing is. Raises OSError.
 
     Root acts as the user of the run first, and only for what that user cannot remove as itself.
     """
@@ -220,7 +220,7 @@ class _Emptying:
         """Have a directory directly below the top, so that no depth needs more names or descriptors."""
         fresh = secrets.token_hex(8)
         try:
-            # Its owner may have taken the own permissions away, and moving a directory needs them.
+            # Its owner may have removed the permissions that moving a directory needs.
             if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode & _PRIVATE != _PRIVATE:
                 _make_accessible(name, fd)
             os.rename(name, fresh, src_dir_fd=fd, dst_dir_fd=self._top)
@@ -252,7 +252,7 @@ def _open(name: str, fd: int) -> int:
 
 
 def _make_accessible(name: str, fd: int) -> None:
-    """Give a directory's owner all rights on it: that very directory, never what a link names."""
+    """Give a directory's owner all rights on it, without following a link."""
     found = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:
         os.chmod(f"/proc/self/fd/{found}", _PRIVATE)
@@ -274,7 +274,7 @@ def _opened(path: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _acting_as(uid: int, gid: int) -> Iterator[None]:
-    """This thread has the user's rights on files, and none of root's; other threads keep theirs."""
+    """Give this thread the user's file permissions instead of root's; other threads keep theirs."""
     try:
         _libc.setfsgid(gid)
         _libc.setfsuid(uid)

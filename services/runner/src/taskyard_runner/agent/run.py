@@ -37,7 +37,7 @@ class AgentRun:
     grace: float
     checkpoint_sequence: int = 0
     resources: Resources = field(default_factory=Resources)
-    # Asked of the warden; before that there is no process.
+    # Ordered from the executor; before that there is no process.
     ordered: bool = False
     started: bool = False
     ended: bool = False
@@ -46,7 +46,7 @@ class AgentRun:
     logs_shipped: bool = False
     preparing: asyncio.Task[None] | None = None
     span: Any = None
-    # Who carries it out; None = the warden.
+    # The executor of the run; None = the warden.
     executor: Executor | None = None
 
     @property

@@ -136,7 +136,7 @@ class Runs:
             self._end_unstarted(run, unstarted.unprepared(error))
         except Exception as error:
             log.exception("preparation_failed", task=run.lease.task, error=repr(error))
-            message = f"the runner cannot prepare it: {error!r}"
+            message = f"the runner failed to prepare the run: {error!r}"
             self._end_unstarted(run, outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", message))
         return None
 

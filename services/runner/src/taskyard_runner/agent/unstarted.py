@@ -22,7 +22,7 @@ def stopped(reason: StopReason) -> RunReport:
         return RunReport(cancelled=RunCancelled())
     if reason == StopReason.PAUSE:
         return outcome.released(RELEASE_REASON_PAUSED, "paused before it was started")
-    return outcome.released(RELEASE_REASON_DRAINED, "the runner drains")
+    return outcome.released(RELEASE_REASON_DRAINED, "the runner is draining")
 
 
 def unprepared(error: Unsupported | NotRunnable | CheckpointUnavailable | OSError) -> RunReport:

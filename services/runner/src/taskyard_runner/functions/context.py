@@ -77,7 +77,7 @@ class BaseContext:
         self._stopped: threading.Event | None = None
         # Why the run is being stopped; empty while it is not.
         self._reason = ""
-        # The function has noticed the stop, so that its end is the answer to it.
+        # The function has observed the stop, so its end counts as stopped.
         self.stop_handled = False
 
     @property
@@ -206,7 +206,7 @@ class Context(BaseContext):
         self.raise_if_cancelled()
 
     def save_checkpoint(self, state: Any, *, wait: float = 0) -> int:
-        """Keep bytes, or anything JSON, for the next run to start from; its number.
+        """Store bytes, or any JSON value, as the checkpoint for the next run; its number.
 
         Returns once the runner has it, which is enough to survive this host; with `wait` once it is stored,
         or after so many seconds. Raises RequestFailed.
@@ -269,7 +269,7 @@ class AsyncContext(BaseContext):
         return bool((await self._ask({"op": "fence"}))["current"])
 
     async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        # A stop must not tear a checkpoint off that is on its way.
+        # A stop must not interrupt a checkpoint in flight.
         future = asyncio.wrap_future(self._port.ask(self._work.run, message))
         return _unpack(await asyncio.shield(future))
 

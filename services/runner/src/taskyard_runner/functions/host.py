@@ -31,9 +31,9 @@ from taskyard_runner.warden.journal import Kind
 from taskyard_runner.warden.protocol import Message
 
 CONFIG = "TASKYARD_HOST"
-# A loop that has not come round for this long is stalled by a function that blocks.
+# An event loop without a step for this long is blocked by a function.
 _STALL_SECONDS = 2.0
-# The rest of a line of output must not wait for the interpreter's usual 5 ms.
+# The wire's thread must not wait for the interpreter's default switch interval of 5 ms.
 _SWITCH_SECONDS = 0.001
 # Ends within this time of each other are sent in one message.
 _GATHER_SECONDS = 0.001
@@ -282,7 +282,7 @@ class SharedHost(Host):
         self._loop.run_forever()
 
     def _publish_ends(self) -> None:
-        # Once everything that is ready now has had its step, so that many ends make one message.
+        # Runs after all handlers that are ready now, so that many ends make one message.
         if not self._publish_scheduled:
             self._publish_scheduled = True
             self._loop.call_soon(self._publish_now)
@@ -331,7 +331,7 @@ class SharedHost(Host):
             self._loop.call_soon(self._cancel, run, reason)
             return
         found.request_stop(reason)
-        # The exception reaches it before its next step, so whatever it does then is the answer.
+        # The exception reaches it before its next step, so its end counts as stopped.
         found.stop_handled = True
         task.cancel()
 

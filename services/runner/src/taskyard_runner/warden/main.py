@@ -149,7 +149,7 @@ class Warden:
     def _kill_leftovers(self) -> None:
         survivors = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
         if survivors:
-            self._log("leftovers_resist", level="error", processes=survivors)
+            self._log("leftover_processes_survived", level="error", processes=survivors)
 
     def _hello(self) -> Message:
         return {
@@ -249,7 +249,7 @@ class Warden:
         code = int(message.get("code", 0))
         if code and (runs := self._work()):
             # A failing agent must not end the tasks; the next agent adopts them.
-            self._log("agent_gave_up", level="error", runs=runs)
+            self._log("agent_failed", level="error", runs=runs)
         else:
             self._exit_code = code
 

@@ -32,7 +32,7 @@ _LINGER_SECONDS = 10.0
 
 
 class State(enum.StrEnum):
-    """How far a run is."""
+    """The state of a run."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -59,7 +59,7 @@ class Listener(Protocol):
 
 
 class Run:
-    """A process and all that belongs to it. `result` is set once nothing of it is left."""
+    """A process and all that belongs to it. `result` is set once all its processes have ended."""
 
     def __init__(self, order: Order, directory: str, loop: Loop, listener: Listener, log_limit: int) -> None:
         self.order = order
@@ -93,7 +93,7 @@ class Run:
     # -- start
 
     def start(self, stock: SpareStock, nofile: int) -> None:
-        """Start the process; what goes wrong ends the run with a start error, it is never raised."""
+        """Start the process; an error ends the run with a start error and is not raised."""
         try:
             self._launch(stock, nofile)
         except OSError as error:
@@ -199,7 +199,7 @@ class Run:
         del self._pipes[fd]
 
     def record_activity(self) -> None:
-        """The workload gave a sign of life."""
+        """Record activity of the workload for its silence timeout."""
         self._deadlines.last_activity = boottime()
 
     def append_message(self, message: bytes) -> None:
@@ -211,7 +211,7 @@ class Run:
     # -- deadlines and stop
 
     def lease(self, until: float) -> None:
-        """The lease lasts until then."""
+        """Extend the lease to `until`."""
         self._deadlines.lease_until = until
         self._arm()
 
@@ -290,7 +290,7 @@ class Run:
         self._kill_rest()
 
     def _kill_rest(self) -> int:
-        """Kill all that belongs to the run; how many processes are still to be seen."""
+        """Kill all processes of the run; how many survive."""
         if self._group is not None:
             return self._group.kill()
         own_pids = self._listener.own_pids()
@@ -325,7 +325,7 @@ class Run:
         if left and patient:
             self._loop.after(_RETRY_SECONDS, self._clear)
         elif self._pipes and patient:
-            # The kernel closes the pipes with their last writer; a late look finds one that hid.
+            # The kernel closes the pipes with their last writer; another scan finds a hidden process.
             self._loop.after(1.0, self._clear)
         elif not patient:
             for fd in list(self._pipes):
@@ -363,7 +363,7 @@ class Run:
         }
 
     def describe(self) -> Message:
-        """All that the next agent needs to go on with this run."""
+        """The state that the next agent needs to adopt this run."""
         return {
             "run": self.order.run,
             "state": self.state,

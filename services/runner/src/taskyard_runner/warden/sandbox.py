@@ -211,7 +211,7 @@ def _probe_access(sandbox: Sandbox) -> dict[str, str]:
     finally:
         os.close(read_end)
         os.waitpid(pid, 0)
-    found: dict[str, str] = json.loads(answer or b'{"problem": "the look around ended without an answer"}')
+    found: dict[str, str] = json.loads(answer or b'{"problem": "the access probe ended without an answer"}')
     return found
 
 
