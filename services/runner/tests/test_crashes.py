@@ -127,7 +127,7 @@ async def test_an_upgrade_of_the_agent_leaves_tasks_running(
     assert kinds(peer, task) == {"started": 1, "succeeded": 1}
 
 
-async def test_a_killed_runner_takes_its_tasks_along_and_the_next_one_gives_them_back(
+async def test_killed_runner_ends_its_tasks_and_the_next_one_releases_them(
     peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
 ) -> None:
     task = peer.task(shell("echo $$; exec sleep 600"))

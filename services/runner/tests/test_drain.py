@@ -32,7 +32,7 @@ def goodbye_reason(peer: SchedulerPeer) -> RunnerGoodbyeReason.ValueType:
     return goodbye.reason
 
 
-async def test_sigterm_lets_tasks_finish_takes_no_more_and_ends_well(
+async def test_sigterm_lets_tasks_finish_and_rejects_new_ones(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
@@ -50,7 +50,7 @@ async def test_sigterm_lets_tasks_finish_takes_no_more_and_ends_well(
     await peer.line(task, "done")
 
 
-async def test_tasks_that_take_longer_than_the_drain_are_given_back(
+async def test_tasks_that_outlast_the_drain_are_released(
     peer: SchedulerPeer, start_runner: StartRunner
 ) -> None:
     runner = await start_runner("--drain-timeout", "300ms")
@@ -61,7 +61,7 @@ async def test_tasks_that_take_longer_than_the_drain_are_given_back(
     assert await runner.wait() == 0
 
 
-async def test_a_second_sigterm_gives_tasks_back_now(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_second_sigterm_releases_tasks_at_once(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     task = peer.assign(shell("echo ready; exec sleep 600"))
     await peer.line(task, "ready")
     runner.send(signal.SIGTERM)
@@ -100,7 +100,7 @@ async def _terminate(runner: RunnerProcess) -> None:
 
 
 @pytest.mark.parametrize("mode", [DRAIN_MODE_FINISH, DRAIN_MODE_RELEASE], ids=["deadline", "release"])
-async def test_an_administrators_drain_gives_tasks_back_and_is_lifted(
+async def test_administrators_drain_releases_tasks_and_can_be_cancelled(
     peer: SchedulerPeer, runner: RunnerProcess, mode: DrainMode.ValueType
 ) -> None:
     task = peer.assign(shell("echo ready; exec sleep 600"))

@@ -54,7 +54,7 @@ async def test_a_host_that_dies_costs_its_run_a_classed_error(
     assert await call(peer, "add-sync", {"a": 1}) == 2
 
 
-async def test_a_shared_host_that_dies_gives_back_what_it_had(
+async def test_runs_of_a_shared_host_that_dies_are_released(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:
     others = [peer.assign(function("sleep-async")) for _ in range(3)]
@@ -154,7 +154,7 @@ async def test_output_of_ended_functions_survives_a_killed_warden(
 
 @pytest.mark.parametrize("step", ["agent.run_ended", "agent.outcome_saved", "agent.report_sent"])
 @pytest.mark.parametrize("name", ["add", "talk"])
-async def test_a_result_outlives_the_agent_that_had_it_in_hand(
+async def test_result_survives_the_agent_that_received_it(
     peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path, step: str, name: str
 ) -> None:
     pause = Pause(tmp_path, step)
@@ -217,7 +217,7 @@ async def test_work_beyond_the_capacity_waits_its_turn(
         assert output(await peer.outcome(task)) == "through"
 
 
-async def test_a_drain_gives_back_what_has_not_begun(
+async def test_drain_releases_runs_that_have_not_started(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)

@@ -24,13 +24,13 @@ def test_new_host_gets_one_run_and_no_second_host_starts_at_once() -> None:
     assert fresh.rate(fresh.last_moved + 1.0) == 0
 
 
-def test_nothing_is_expected_of_a_host_before_its_hello() -> None:
+def test_host_before_its_hello_has_rate_zero() -> None:
     starting = host()
     starting.ready = False
     assert starting.rate(starting.last_moved) == 0
 
 
-def test_short_runs_make_a_line_and_a_long_one_ends_it() -> None:
+def test_short_runs_are_queued_until_a_long_one() -> None:
     assert host(0.0001).depth == 100
     assert host(0.0001, 0.1).depth == 1
     assert host(0.1, *[0.0001] * 12).depth > 50
@@ -41,7 +41,7 @@ def test_forbid_or_limited_work_is_not_queued_at_a_host() -> None:
     assert host(0.0001, place=HostClass(shared=False, memory_mb=64)).depth == 1
 
 
-def test_a_silent_host_promises_nothing() -> None:
+def test_silent_host_has_rate_zero() -> None:
     quick = host(0.001)
     assert round(quick.rate(quick.last_moved + 0.1)) == 1000
     assert quick.rate(quick.last_moved + 1.0) == 0

@@ -120,7 +120,7 @@ async def test_results_that_cannot_be_stored_fail_for_good(
     assert await call(peer, "large", {"size": 1000}) == "x" * 1000
 
 
-async def test_an_unknown_function_is_given_back(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_unregistered_function_is_released(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     report = await peer.outcome(peer.assign(function("no-such")))
     assert report.released.reason == RELEASE_REASON_UNSUPPORTED
 
@@ -202,7 +202,7 @@ async def test_timeouts_end_functions(
 
 
 @pytest.mark.parametrize("name", ["count", "count-async"])
-async def test_a_paused_function_goes_on_from_its_checkpoint(
+async def test_paused_function_resumes_from_its_checkpoint(
     peer: SchedulerPeer, runner: RunnerProcess, name: str
 ) -> None:
     task = peer.assign(function(name))

@@ -98,7 +98,7 @@ class Server:
         st.tuples(st.sampled_from(["add", "drop", "beat", "ack", "end", "reconnect"]), st.integers(1, 6))
     )
 )
-def test_the_schedulers_picture_is_right_after_every_heartbeat(steps: list[tuple[str, int]]) -> None:
+def test_schedulers_view_is_correct_after_every_heartbeat(steps: list[tuple[str, int]]) -> None:
     leases, server, now, beats = opened(), Server(), 0.0, [0]
     known: dict[int, Held] = {}
     for what, number in steps:

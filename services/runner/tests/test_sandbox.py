@@ -198,7 +198,7 @@ async def test_files_outside_the_data_directory_are_removed_with_the_runner(
 
 
 @pytest.mark.parametrize("mode", ["auto", "user", "bubblewrap"])
-async def test_where_no_place_can_be_reached_a_runner_of_root_refuses_to_start(
+async def test_runner_of_root_without_a_reachable_directory_does_not_start(
     peer: SchedulerPeer, unreachable: RunnerProcess, folder: Path, mode: str
 ) -> None:
     await unreachable.start("--sandbox", mode, "--runs-dir", str(folder / "runs"))

@@ -184,7 +184,7 @@ async def test_forbid_work_is_killed_when_its_lease_ends_though_the_agent_is_fro
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_LOST
 
 
-async def test_work_goes_on_without_a_scheduler_if_overlap_is_allowed_and_stops_if_not(
+async def test_without_a_scheduler_forbid_work_and_orphans_are_stopped(
     peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
 ) -> None:
     peer.lease_duration = peer.first_lease = 1.0

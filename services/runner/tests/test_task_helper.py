@@ -45,7 +45,7 @@ async def test_a_workload_classes_its_own_failure(peer: SchedulerPeer, runner: R
     assert failed.retry_after.ToTimedelta().total_seconds() == 2.5
 
 
-async def test_a_paused_task_goes_on_from_its_checkpoint(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_paused_task_resumes_from_its_checkpoint(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     body = """
     trap 'echo 7 > state; taskyard-task checkpoint state; exit 0' TERM
     [ -n "$TASKYARD_CHECKPOINT_FILE" ] && exec cat "$TASKYARD_CHECKPOINT_FILE"
@@ -146,7 +146,9 @@ async def test_another_runs_token_is_refused(peer: SchedulerPeer, runner: Runner
     await peer.line(task, "taskyard-task: no run has this token; is TASKYARD_TOKEN the one of this run?")
 
 
-async def test_nonsense_on_the_socket_harms_nobody(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_invalid_messages_on_the_socket_are_harmless(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
     program = """
 import os, socket
 for data in (b"nonsense\\n", b"[]\\n", b"[" * 60000 + b"\\n", b"x" * 200000):

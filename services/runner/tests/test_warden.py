@@ -93,7 +93,7 @@ def test_a_failing_call_does_not_end_the_loop() -> None:
     assert [str(error) for error in failures] == ["of one run"]
 
 
-def test_messages_are_cut_out_of_the_stream() -> None:
+def test_decoder_splits_a_stream_into_messages() -> None:
     decoder = Decoder(100)
     data = encode({"a": "é\ud800"}) + encode({"b": 2})
     assert decoder.feed(data[:5]) == []
@@ -119,7 +119,7 @@ async def test_the_running_warden_has_no_grpc_and_one_thread(runner: RunnerProce
     assert psutil.Process(runner.pid).num_threads() == 1
 
 
-async def test_an_idle_runner_is_light(runner: RunnerProcess) -> None:
+async def test_idle_runner_uses_little_memory(runner: RunnerProcess) -> None:
     processes = [psutil.Process(pid) for pid in (runner.pid, runner.agent_pid)]
     assert sum(process.memory_info().rss for process in processes) < 70 * MIB
 
