@@ -68,7 +68,7 @@ def talk(ctx: Context) -> None:
     print("printed")
     print("to stderr", file=sys.stderr)
     logging.getLogger("mine").warning("logged %d", 1)
-    ctx.log("said", "error", step=3, extra="x")
+    ctx.log("context log", "error", step=3, extra="x")
     ctx.progress(60, "half")
     print("unfinished", end="")
 

@@ -25,7 +25,7 @@ def kinds(peer: SchedulerPeer, task: Task) -> list[str]:
 
 
 async def dropped(peer: SchedulerPeer, task: Task) -> None:
-    """Returns once a heartbeat has said that the lease is gone."""
+    """Returns once a heartbeat has listed the lease as dropped."""
     name = task.assignment.lease.task
     await peer.until(
         lambda: [lease for beat in peer.session.heartbeats for lease in beat.dropped if lease.task == name]

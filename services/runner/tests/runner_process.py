@@ -159,11 +159,11 @@ class RunnerProcess:
 
     async def connected(self, times: int = 1) -> RunnerProcess:
         """Returns once it has opened that many sessions with a scheduler."""
-        await self.printed(lambda told: told.count('"session_opened"') >= times)
+        await self.printed(lambda output: output.count('"session_opened"') >= times)
         return self
 
     async def printed(self, found: Callable[[str], bool]) -> None:
-        """Returns once what it has printed so far is as wanted; the kernel tells when there is more."""
+        """Returns once its output meets the condition; inotify reports new output."""
         changed = asyncio.Event()
         loop = asyncio.get_running_loop()
         watch = watch_file(self.log)
@@ -236,7 +236,7 @@ class Gate:
 
 
 class Pause:
-    """A failpoint that stops the process at a named step until it is told to go on."""
+    """A failpoint that stops the process at a named step until it is released."""
 
     def __init__(self, folder: Path, failpoint: str) -> None:
         self.fifo = folder / f"pause-{failpoint}"

@@ -70,7 +70,7 @@ class Session:
 
 
 class SchedulerPeer(RunnerLinkServiceServicer):
-    """Acknowledges everything unless told not to; `changed` wakes whoever waits for something."""
+    """Acknowledges everything unless switched off; `changed` wakes the waiting tests."""
 
     def __init__(self, **welcome: Any) -> None:
         self.heartbeat_interval = welcome.pop("heartbeat_interval", 1.0)
@@ -145,8 +145,8 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         """The first report of this kind about a run."""
 
         def find() -> lease_pb2.RunReport | None:
-            told = self.reports[task.key]
-            return next((report for report in told if report.WhichOneof("report") == kind), None)
+            reports = self.reports[task.key]
+            return next((report for report in reports if report.WhichOneof("report") == kind), None)
 
         return await self.until(find)
 
@@ -154,8 +154,8 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         """The report that ends a run."""
 
         def find() -> lease_pb2.RunReport | None:
-            told = self.reports[task.key]
-            ends = [r for r in told if r.WhichOneof("report") not in ("started", "progress")]
+            reports = self.reports[task.key]
+            ends = [r for r in reports if r.WhichOneof("report") not in ("started", "progress")]
             return ends[0] if ends else None
 
         return await self.until(find)
@@ -202,7 +202,7 @@ class SchedulerPeer(RunnerLinkServiceServicer):
         self.send(task)
         return task
 
-    def tell(
+    def send_verdict(
         self,
         task: Task,
         action: lease_pb2.LeaseAction.ValueType,
@@ -339,7 +339,7 @@ class SchedulerPeer(RunnerLinkServiceServicer):
 
 
 def checkpoint_of(header: checkpoint_pb2.CheckpointHeader) -> checkpoint_pb2.Checkpoint:
-    """What an assignment says about a stored checkpoint."""
+    """An assignment's description of a stored checkpoint."""
     return checkpoint_pb2.Checkpoint(
         name=f"{header.task}/checkpoints/{header.sequence}",
         sequence=header.sequence,

@@ -54,12 +54,12 @@ async def test_bad_descriptions_are_permanent_start_failures(
         "custom_program": script_of(b"x", INTERPRETER_CUSTOM, custom_program="no-such-interpreter"),
     }
     tasks = {}
-    for told, spec in cases.items():
-        tasks[told] = peer.assign(spec)
-        failed = (await peer.outcome(tasks[told])).failed
-        assert failed.error.code == "START_FAILED", told
-        assert failed.error.error_class == ERROR_CLASS_PERMANENT, told
-        assert told in failed.error.message
+    for message, spec in cases.items():
+        tasks[message] = peer.assign(spec)
+        failed = (await peer.outcome(tasks[message])).failed
+        assert failed.error.code == "START_FAILED", message
+        assert failed.error.error_class == ERROR_CLASS_PERMANENT, message
+        assert message in failed.error.message
     assert (await peer.outcome(peer.assign(command("true")))).WhichOneof("report") == "succeeded"
 
 
@@ -116,7 +116,7 @@ async def test_links_in_a_runs_directory_are_removed_and_not_followed(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--capacity", "0"], "capacity = '0' (from --capacity): must be at least 1"),
         (["--label", "novalue"], "label = 'novalue': must be name=value"),
@@ -125,7 +125,9 @@ async def test_links_in_a_runs_directory_are_removed_and_not_followed(
         (["--bogus"], "unknown flag --bogus"),
     ],
 )
-def test_a_bad_setting_is_one_line_and_exit_code_2(arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_a_bad_setting_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "taskyard_runner", "--data-dir", str(tmp_path), *arguments],
         capture_output=True,
@@ -133,12 +135,12 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(arguments: list[str], told: s
         timeout=30,
     )
     assert ended.returncode == 2
-    assert ended.stderr.startswith(f"taskyard-runner: {told}")
+    assert ended.stderr.startswith(f"taskyard-runner: {message}")
     assert len(ended.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--scheduler", "192.0.2.1:7421"], "192.0.2.1:7421 is not on this machine"),
         (["--metrics-listen", "127.0.0.1:{port}"], "Address already in use"),
@@ -146,9 +148,7 @@ def test_a_bad_setting_is_one_line_and_exit_code_2(arguments: list[str], told: s
     ],
     ids=["plaintext", "port in use", "bad endpoint"],
 )
-def test_what_only_the_agent_can_find_is_one_line_too(
-    arguments: list[str], told: str, tmp_path: Path
-) -> None:
+def test_error_found_by_the_agent_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         flags = [argument.format(port=taken.getsockname()[1]) for argument in arguments]
         ended = subprocess.run(
@@ -159,7 +159,7 @@ def test_what_only_the_agent_can_find_is_one_line_too(
         )
     assert ended.returncode == 1
     (line,) = [line for line in ended.stderr.splitlines() if not line.startswith("{")]
-    assert line.startswith("taskyard-runner: ") and told in line
+    assert line.startswith("taskyard-runner: ") and message in line
 
 
 def test_a_data_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:

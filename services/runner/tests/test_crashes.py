@@ -127,7 +127,7 @@ async def test_an_upgrade_of_the_agent_leaves_tasks_running(
     assert kinds(peer, task) == {"started": 1, "succeeded": 1}
 
 
-async def test_a_killed_runner_takes_its_tasks_along_and_the_next_one_gives_them_back(
+async def test_killed_runner_ends_its_tasks_and_the_next_one_releases_them(
     peer: SchedulerPeer, runner: RunnerProcess, start_runner: StartRunner
 ) -> None:
     task = peer.task(shell("echo $$; exec sleep 600"))
@@ -162,7 +162,7 @@ async def test_the_next_runner_kills_escaped_grandchildren_before_hello(
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])
-async def test_what_a_task_leaves_behind_is_killed_when_it_ends(
+async def test_leftover_processes_are_killed_when_the_task_ends(
     peer: SchedulerPeer, start_runner: StartRunner, flags: tuple[str, ...]
 ) -> None:
     await start_runner(*flags)

@@ -1,4 +1,4 @@
-"""Drain: SIGTERM once and twice, an administrator's drain, and what is said when the runner leaves."""
+"""Drain: SIGTERM once and twice, an administrator's drain, and the goodbye of the runner."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from taskyard.v1.runner_pb2 import DRAIN_MODE_FINISH, DRAIN_MODE_RELEASE, DrainM
 HOLD = 'echo ready; flock -s "$GATE" true; echo done'
 
 
-def said_goodbye(peer: SchedulerPeer) -> RunnerGoodbyeReason.ValueType:
+def goodbye_reason(peer: SchedulerPeer) -> RunnerGoodbyeReason.ValueType:
     goodbye = peer.session.goodbye
     assert goodbye is not None and not goodbye.keep_leases
     return goodbye.reason
 
 
-async def test_sigterm_lets_tasks_finish_takes_no_more_and_ends_well(
+async def test_sigterm_lets_tasks_finish_and_rejects_new_ones(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
@@ -46,11 +46,11 @@ async def test_sigterm_lets_tasks_finish_takes_no_more_and_ends_well(
     gate.open()
     assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
     assert await runner.wait() == 0
-    assert said_goodbye(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
+    assert goodbye_reason(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
     await peer.line(task, "done")
 
 
-async def test_tasks_that_take_longer_than_the_drain_are_given_back(
+async def test_tasks_that_outlast_the_drain_are_released(
     peer: SchedulerPeer, start_runner: StartRunner
 ) -> None:
     runner = await start_runner("--drain-timeout", "300ms")
@@ -61,7 +61,7 @@ async def test_tasks_that_take_longer_than_the_drain_are_given_back(
     assert await runner.wait() == 0
 
 
-async def test_a_second_sigterm_gives_tasks_back_now(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_second_sigterm_releases_tasks_at_once(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     task = peer.assign(shell("echo ready; exec sleep 600"))
     await peer.line(task, "ready")
     runner.send(signal.SIGTERM)
@@ -76,7 +76,7 @@ async def test_an_idle_runner_ends_at_once(peer: SchedulerPeer, runner: RunnerPr
     runner.send(signal.SIGINT)
     assert await runner.wait() == 0
     assert time.monotonic() - before < 3
-    assert said_goodbye(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
+    assert goodbye_reason(peer) == RUNNER_GOODBYE_REASON_SHUTDOWN
 
 
 async def test_a_third_sigterm_ends_everything_though_the_agent_is_frozen(
@@ -96,11 +96,11 @@ async def _terminate(runner: RunnerProcess) -> None:
     """Send SIGTERM and wait until it was taken."""
     seen = runner.output().count("signal_received")
     runner.send(signal.SIGTERM)
-    await runner.printed(lambda told: told.count("signal_received") > seen)
+    await runner.printed(lambda printed: printed.count("signal_received") > seen)
 
 
 @pytest.mark.parametrize("mode", [DRAIN_MODE_FINISH, DRAIN_MODE_RELEASE], ids=["deadline", "release"])
-async def test_an_administrators_drain_gives_tasks_back_and_is_lifted(
+async def test_administrators_drain_releases_tasks_and_can_be_cancelled(
     peer: SchedulerPeer, runner: RunnerProcess, mode: DrainMode.ValueType
 ) -> None:
     task = peer.assign(shell("echo ready; exec sleep 600"))
@@ -119,7 +119,7 @@ async def test_exit_when_drained(peer: SchedulerPeer, start_runner: StartRunner)
     peer.welcome["drain"] = DrainRequest(mode=DRAIN_MODE_FINISH, exit_when_drained=True)
     runner = await start_runner()
     assert await runner.wait() == 0
-    assert said_goodbye(peer) == RUNNER_GOODBYE_REASON_DRAINED
+    assert goodbye_reason(peer) == RUNNER_GOODBYE_REASON_DRAINED
 
 
 async def test_without_a_scheduler_the_outcome_waits_in_the_spool_for_the_next_start(

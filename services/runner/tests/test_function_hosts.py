@@ -54,7 +54,7 @@ async def test_a_host_that_dies_costs_its_run_a_classed_error(
     assert await call(peer, "add-sync", {"a": 1}) == 2
 
 
-async def test_a_shared_host_that_dies_gives_back_what_it_had(
+async def test_runs_of_a_shared_host_that_dies_are_released(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:
     others = [peer.assign(function("sleep-async")) for _ in range(3)]
@@ -154,7 +154,7 @@ async def test_output_of_ended_functions_survives_a_killed_warden(
 
 @pytest.mark.parametrize("step", ["agent.run_ended", "agent.outcome_saved", "agent.report_sent"])
 @pytest.mark.parametrize("name", ["add", "talk"])
-async def test_a_result_outlives_the_agent_that_had_it_in_hand(
+async def test_result_survives_the_agent_that_received_it(
     peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path, step: str, name: str
 ) -> None:
     pause = Pause(tmp_path, step)
@@ -210,14 +210,14 @@ async def test_work_beyond_the_capacity_waits_its_turn(
     for task in tasks[:10]:
         await peer.report(task, "started")
     assert [kinds(peer, task) for task in tasks[10:]] == [[]] * 4
-    peer.tell(tasks[13], LEASE_ACTION_CANCEL)
+    peer.send_verdict(tasks[13], LEASE_ACTION_CANCEL)
     assert (await peer.outcome(tasks[13])).WhichOneof("report") == "cancelled"
     gate.open()
     for task in tasks[:13]:
         assert output(await peer.outcome(task)) == "through"
 
 
-async def test_a_drain_gives_back_what_has_not_begun(
+async def test_drain_releases_runs_that_have_not_started(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
@@ -269,10 +269,10 @@ async def test_a_drain_and_its_end_load_the_application_anew(
     peer.session.send(command=Command(drain=DrainRequest(mode=DRAIN_MODE_FINISH)))
     module.write_text(text.format(name="newer"))
     peer.session.send(command=Command(undrain=UndrainCommand()))
-    told = await peer.until(
+    updated = await peer.until(
         lambda: [b for b in peer.session.heartbeats if list(b.registration.functions) == ["newer"]]
     )
-    assert told and await call(peer, "newer") == "newer"
+    assert updated and await call(peer, "newer") == "newer"
 
 
 async def test_a_new_agent_after_sighup_brings_new_code_while_old_runs_finish(
@@ -307,7 +307,7 @@ app.task("{name}")(lambda: "{name}")
 
 
 @pytest.mark.parametrize(
-    ("app", "text", "told"),
+    ("app", "text", "message"),
     [
         ("no_such_module:app", "", "there is no module 'no_such_module'"),
         ("broken:app", "1 / 0", "app 'broken:app' cannot be imported: ZeroDivisionError"),
@@ -316,12 +316,12 @@ app.task("{name}")(lambda: "{name}")
     ],
 )
 async def test_an_app_that_cannot_be_loaded_ends_the_runner_with_the_reason(
-    start_runner: StartRunner, tmp_path: Path, app: str, text: str, told: str
+    start_runner: StartRunner, tmp_path: Path, app: str, text: str, message: str
 ) -> None:
     (tmp_path / "broken.py").write_text(text)
     runner = await start_runner("--app", app, "--kind", "function", welcomed=False, PYTHONPATH=str(tmp_path))
     assert await runner.wait() == 1
-    assert told in runner.output()
+    assert message in runner.output()
 
 
 async def test_a_line_of_short_functions_makes_way_for_none_behind_a_long_one(

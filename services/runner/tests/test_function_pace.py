@@ -17,31 +17,31 @@ def host(*runs: float, place: HostClass | None = None) -> FunctionHost:
     return made
 
 
-def test_a_host_of_which_nothing_is_known_is_given_one_run_and_no_other_is_started_for_a_moment() -> None:
+def test_new_host_gets_one_run_and_no_second_host_starts_at_once() -> None:
     fresh = host()
     assert fresh.depth == 1
     assert fresh.rate(fresh.last_moved) == math.inf
     assert fresh.rate(fresh.last_moved + 1.0) == 0
 
 
-def test_nothing_is_expected_of_a_host_before_its_hello() -> None:
+def test_host_before_its_hello_has_rate_zero() -> None:
     starting = host()
     starting.ready = False
     assert starting.rate(starting.last_moved) == 0
 
 
-def test_short_runs_make_a_line_and_a_long_one_ends_it() -> None:
+def test_short_runs_are_queued_until_a_long_one() -> None:
     assert host(0.0001).depth == 100
     assert host(0.0001, 0.1).depth == 1
     assert host(0.1, *[0.0001] * 12).depth > 50
 
 
-def test_work_that_must_not_overlap_or_has_limits_stands_in_no_line() -> None:
+def test_forbid_or_limited_work_is_not_queued_at_a_host() -> None:
     assert host(0.0001, place=HostClass(shared=False, forbid=True)).depth == 1
     assert host(0.0001, place=HostClass(shared=False, memory_mb=64)).depth == 1
 
 
-def test_a_silent_host_promises_nothing() -> None:
+def test_silent_host_has_rate_zero() -> None:
     quick = host(0.001)
     assert round(quick.rate(quick.last_moved + 0.1)) == 1000
     assert quick.rate(quick.last_moved + 1.0) == 0

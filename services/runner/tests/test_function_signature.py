@@ -80,7 +80,7 @@ def test_a_payload_that_fits_becomes_arguments(
 
 
 @pytest.mark.parametrize(
-    ("function", "payload", "told"),
+    ("function", "payload", "message"),
     [
         (fields, {"a": True}, "payload.a True is not an integer"),
         (fields, {"a": 1, "b": "2"}, "payload.b '2' is not a number"),
@@ -103,11 +103,11 @@ def test_a_payload_that_fits_becomes_arguments(
     ],
 )
 def test_a_payload_that_does_not_fit_is_refused_by_field(
-    function: Callable[..., Any], payload: Any, told: str
+    function: Callable[..., Any], payload: Any, message: str
 ) -> None:
     with pytest.raises(InvalidPayload) as refused:
         read_signature(function).bind(payload)
-    assert str(refused.value) == told
+    assert str(refused.value) == message
 
 
 def test_names_are_checked_and_taken_once() -> None:
@@ -146,7 +146,7 @@ def test_an_app_is_found_by_module_and_name() -> None:
 
 
 @pytest.mark.seed("S1.27-30", "S1.32-34")
-def test_an_app_is_a_registry_that_knows_what_each_function_needs() -> None:
+def test_app_registers_functions_with_their_signatures() -> None:
     app = App()
 
     @app.task("execute_initial_planning")

@@ -32,10 +32,10 @@ async def runner(start_runner: StartRunner) -> RunnerProcess:
 
 
 async def test_the_app_is_advertised_and_nothing_else(peer: SchedulerPeer, runner: RunnerProcess) -> None:
-    told = peer.session.hello.registration
-    assert list(told.execution_kinds) == [EXECUTION_KIND_FUNCTION]
-    assert {"add", "add-sync", "fail"} <= set(told.functions)
-    assert (told.capacity, told.prefetch) == (10, 40)
+    registration = peer.session.hello.registration
+    assert list(registration.execution_kinds) == [EXECUTION_KIND_FUNCTION]
+    assert {"add", "add-sync", "fail"} <= set(registration.functions)
+    assert (registration.capacity, registration.prefetch) == (10, 40)
 
 
 @pytest.mark.parametrize("name", ["add", "add-sync"])
@@ -49,14 +49,14 @@ async def test_a_short_run_reports_its_start_and_outcome_together(
     assert second.seq == first.seq + 1 and second.log_sequence == 0
 
 
-async def test_the_context_tells_what_the_run_is(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_context_describes_the_run(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     spec = function("echo", {"x": "ü"}, env=variables(A="1"))
     task = peer.assign(spec, labels={"team": "red"})
-    told = output(await peer.outcome(task))
-    assert isinstance(told, dict)
+    result = output(await peer.outcome(task))
+    assert isinstance(result, dict)
     lease = task.assignment.lease
-    assert told.pop("pid") in runner.host_pids()
-    assert told == {
+    assert result.pop("pid") in runner.host_pids()
+    assert result == {
         "payload": {"x": "ü"},
         "attempt": 1,
         "fence": f"1.{lease.lease_id}",
@@ -70,8 +70,8 @@ async def test_the_context_tells_what_the_run_is(peer: SchedulerPeer, runner: Ru
 async def test_bytes_arrive_as_bytes(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     spec = function("echo")
     spec.payload.raw, spec.payload.content_type = b"\xff\x00", "application/octet-stream"
-    told = output(await peer.outcome(peer.assign(spec)))
-    assert isinstance(told, dict) and told["payload"] == "ff00"
+    result = output(await peer.outcome(peer.assign(spec)))
+    assert isinstance(result, dict) and result["payload"] == "ff00"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ async def test_exceptions_become_classed_errors(
 async def test_a_payload_that_does_not_fit_is_refused_by_field(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:
-    for payload, told in (
+    for payload, message in (
         ({"a": "x"}, "payload.a 'x' is not an integer"),
         ({}, "payload.a is missing; send it"),
         ({"a": 1, "c": 2}, "payload.c is unknown; the function takes a, b"),
@@ -107,7 +107,7 @@ async def test_a_payload_that_does_not_fit_is_refused_by_field(
     ):
         error = (await peer.outcome(peer.assign(function("add", payload)))).failed.error
         assert (error.error_class, error.code) == (ERROR_CLASS_PERMANENT, "INVALID_PAYLOAD")
-        assert error.message == f"InvalidPayload: {told}"
+        assert error.message == f"InvalidPayload: {message}"
 
 
 async def test_results_that_cannot_be_stored_fail_for_good(
@@ -120,7 +120,7 @@ async def test_results_that_cannot_be_stored_fail_for_good(
     assert await call(peer, "large", {"size": 1000}) == "x" * 1000
 
 
-async def test_an_unknown_function_is_given_back(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_unregistered_function_is_released(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     report = await peer.outcome(peer.assign(function("no-such")))
     assert report.released.reason == RELEASE_REASON_UNSUPPORTED
 
@@ -131,12 +131,12 @@ async def test_output_logging_and_progress_belong_to_the_run(
     task = peer.assign(function("talk"))
     assert (await peer.outcome(task)).log_sequence == 5
     entries = {entry.message: entry for entry in await peer.lines(task, 5)}
-    assert list(entries) == ["printed", "to stderr", "logged 1", "said", "unfinished"]
+    assert list(entries) == ["printed", "to stderr", "logged 1", "context log", "unfinished"]
     assert entries["printed"].source == LOG_SOURCE_STDOUT
     assert entries["to stderr"].source == LOG_SOURCE_STDERR
     assert entries["logged 1"].level == LOG_LEVEL_WARNING
     assert entries["logged 1"].details["logger"] == "mine"
-    assert (entries["said"].level, entries["said"].details["extra"]) == (LOG_LEVEL_ERROR, "x")
+    assert (entries["context log"].level, entries["context log"].details["extra"]) == (LOG_LEVEL_ERROR, "x")
     report = await peer.report(task, "progress")
     assert (report.progress.percent, report.progress.message) == (60, "half")
     assert kinds(peer, task)[-1] == "succeeded"
@@ -157,7 +157,7 @@ async def test_a_cancelled_function_that_obeys_ends_at_once(
 ) -> None:
     task = peer.assign(function(name))
     await peer.line(task, "ready")
-    peer.tell(task, LEASE_ACTION_CANCEL)
+    peer.send_verdict(task, LEASE_ACTION_CANCEL)
     assert (await peer.outcome(task)).WhichOneof("report") == "cancelled"
     assert kinds(peer, task)[0] == "started"
     assert await call(peer, "add-sync", {"a": 1}) == 2
@@ -169,7 +169,7 @@ async def test_a_plain_function_that_does_not_obey_is_killed_after_its_grace_per
     task = peer.assign(function("block"))
     await peer.line(task, "ready")
     hosts = set(runner.host_pids())
-    peer.tell(task, LEASE_ACTION_CANCEL, grace=0.2)
+    peer.send_verdict(task, LEASE_ACTION_CANCEL, grace=0.2)
     assert (await peer.outcome(task)).WhichOneof("report") == "cancelled"
     assert len(hosts - set(runner.host_pids())) == 1
 
@@ -181,7 +181,7 @@ async def test_an_async_function_that_does_not_obey_costs_its_neighbours_no_atte
     neighbour = peer.assign(function("sleep-async"))
     await peer.line(stubborn, "ready")
     await peer.line(neighbour, "ready")
-    peer.tell(stubborn, LEASE_ACTION_CANCEL, grace=0.2)
+    peer.send_verdict(stubborn, LEASE_ACTION_CANCEL, grace=0.2)
     assert (await peer.outcome(stubborn)).WhichOneof("report") == "cancelled"
     report = await peer.outcome(neighbour)
     assert report.released.reason == RELEASE_REASON_LOST
@@ -202,12 +202,12 @@ async def test_timeouts_end_functions(
 
 
 @pytest.mark.parametrize("name", ["count", "count-async"])
-async def test_a_paused_function_goes_on_from_its_checkpoint(
+async def test_paused_function_resumes_from_its_checkpoint(
     peer: SchedulerPeer, runner: RunnerProcess, name: str
 ) -> None:
     task = peer.assign(function(name))
     await peer.line(task, "ready")
-    peer.tell(task, LEASE_ACTION_PAUSE)
+    peer.send_verdict(task, LEASE_ACTION_PAUSE)
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_PAUSED
     header, content = peer.checkpoints[task.assignment.lease.task]
     assert (header.sequence, content) == (1, b"1")
@@ -228,15 +228,15 @@ async def test_a_success_that_came_before_the_stop_stays(
     gate = Gate(tmp_path)
     task = peer.assign(function("wait", {"gate": str(gate)}))
     await peer.report(task, "started")
-    peer.tell(task, LEASE_ACTION_CANCEL, grace=20)
+    peer.send_verdict(task, LEASE_ACTION_CANCEL, grace=20)
     gate.open()
     assert output(await peer.outcome(task)) == "through"
 
 
-async def test_an_aborted_function_says_nothing(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_aborted_function_reports_nothing(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     for name in ("block", "sleep-async"):
         task = peer.assign(function(name))
         await peer.line(task, "ready")
-        peer.tell(task, LEASE_ACTION_ABORT, reason="STALE_GENERATION")
+        peer.send_verdict(task, LEASE_ACTION_ABORT, reason="STALE_GENERATION")
         await dropped(peer, task)
         assert set(kinds(peer, task)) <= {"started"}

@@ -77,7 +77,7 @@ for _ in range({DEPTH}):
 
 
 async def until(found: Callable[[], bool], *folders: Path) -> None:
-    """Returns once that is true; the kernel tells when something in the folders has changed."""
+    """Returns once the condition holds; inotify reports changes in the folders."""
     libc, changed, loop = ctypes.CDLL(None), asyncio.Event(), asyncio.get_running_loop()
     watch: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     for folder in folders:
@@ -135,7 +135,7 @@ async def serving(peer: SchedulerPeer, started: RunnerProcess) -> AsyncIterator[
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is about what root does")
 @pytest.mark.parametrize("runner", ["root"], indirect=True)
-async def test_a_parent_that_another_task_swaps_during_the_removal_leads_nowhere(
+async def test_removal_does_not_follow_a_parent_swapped_by_another_task(
     peer: SchedulerPeer, runner: RunnerProcess, folder: Path
 ) -> None:
     outside = folder / "outside"
@@ -158,7 +158,7 @@ async def test_a_parent_that_another_task_swaps_during_the_removal_leads_nowhere
     assert (await peer.outcome(peer.assign(command("true")))).WhichOneof("report") == "succeeded"
 
 
-async def test_three_thousand_nested_directories_are_removed_and_the_runner_goes_on(
+async def test_three_thousand_nested_directories_are_removed(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:
     task = peer.assign(shell('python3 -c "$NEST"; cd; echo "$PWD"', env=variables(NEST=NEST)))
@@ -169,7 +169,7 @@ async def test_three_thousand_nested_directories_are_removed_and_the_runner_goes
     assert "RecursionError" not in runner.output()
 
 
-async def test_a_tree_that_an_earlier_runner_left_is_no_reason_not_to_start(
+async def test_runner_starts_despite_a_tree_left_by_an_earlier_one(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:
     body = 'python3 -c "$NEST"; cd; echo "$PWD"; exec sleep 600'

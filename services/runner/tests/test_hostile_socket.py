@@ -74,7 +74,7 @@ async def test_a_run_that_holds_connections_leaves_some_to_the_others(
 
 
 @pytest.mark.parametrize("runner", ["root"], indirect=True)
-async def test_a_token_is_of_no_use_to_another_user(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_token_of_another_user_is_rejected(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     owner = peer.assign(shell('echo "$TASKYARD_TOKEN"; exec sleep 600'))
     token = (await peer.lines(owner, 1))[0].message
     thief = peer.assign(shell(f'python3 -c "$ASK" {token}', env=variables(ASK=ASK)))

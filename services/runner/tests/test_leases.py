@@ -71,7 +71,7 @@ def test_heartbeats_list_changes_until_they_are_acknowledged() -> None:
     assert len(leases.heartbeat(5.0, full=True).changed) == 2
 
 
-def test_dropped_leases_are_told_until_acknowledged_if_they_were_ever_listed() -> None:
+def test_listed_leases_are_reported_dropped_until_acknowledged() -> None:
     leases = opened()
     listed, unlisted = held(1), held(2)
     leases.add(listed)
@@ -87,7 +87,7 @@ def test_dropped_leases_are_told_until_acknowledged_if_they_were_ever_listed() -
 
 
 class Server:
-    """What a scheduler believes after hearing hello and heartbeats."""
+    """A scheduler's view after hello and heartbeats."""
 
     def __init__(self) -> None:
         self.held: set[int] = set()
@@ -98,7 +98,7 @@ class Server:
         st.tuples(st.sampled_from(["add", "drop", "beat", "ack", "end", "reconnect"]), st.integers(1, 6))
     )
 )
-def test_the_schedulers_picture_is_right_after_every_heartbeat(steps: list[tuple[str, int]]) -> None:
+def test_schedulers_view_is_correct_after_every_heartbeat(steps: list[tuple[str, int]]) -> None:
     leases, server, now, beats = opened(), Server(), 0.0, [0]
     known: dict[int, Held] = {}
     for what, number in steps:

@@ -52,7 +52,7 @@ async def test_without_control_groups_the_memory_hog_fails_by_itself(
 
 
 @needs_cgroups
-async def test_a_task_that_asks_for_no_limit_has_the_runners(
+async def test_task_without_limits_gets_the_runners_defaults(
     peer: SchedulerPeer, start_runner: StartRunner
 ) -> None:
     await start_runner("--task-memory-mb", "64", "--task-disk-mb", "8")
@@ -147,7 +147,7 @@ def test_a_v2_group_is_killed_whole_and_removed() -> None:
     assert not os.path.exists(path)
 
 
-def test_v2_limits_are_written_as_the_kernel_wants_them(tmp_path: Path) -> None:
+def test_v2_limits_are_written_in_the_kernels_format(tmp_path: Path) -> None:
     for name in ("memory.max", "memory.swap.max", "pids.max", "cpu.max"):
         (tmp_path / name).touch()
     V2Group(str(tmp_path)).limit(Limits(memory_bytes=64 << 20, cpu_millis=500, pids=10))

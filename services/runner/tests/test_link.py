@@ -28,11 +28,11 @@ async def test_hello_describes_the_runner(peer: SchedulerPeer, start_runner: Sta
     await start_runner("--label", "zone=a", "--label", "gpu=1", "--task-type", "train*", "--memory-mb", "512")
     hello = peer.session.hello
     assert (hello.runner_id, hello.protocol_version, hello.takeover) == ("r1", 1, False)
-    told = hello.registration
-    assert dict(told.labels) == {"zone": "a", "gpu": "1"}
-    assert list(told.task_types) == ["train*"]
-    assert list(told.execution_kinds) == [EXECUTION_KIND_COMMAND, EXECUTION_KIND_SCRIPT]
-    assert (told.capacity, hello.free.tasks, hello.free.resources.memory_mb) == (10, 10, 512)
+    registration = hello.registration
+    assert dict(registration.labels) == {"zone": "a", "gpu": "1"}
+    assert list(registration.task_types) == ["train*"]
+    assert list(registration.execution_kinds) == [EXECUTION_KIND_COMMAND, EXECUTION_KIND_SCRIPT]
+    assert (registration.capacity, hello.free.tasks, hello.free.resources.memory_mb) == (10, 10, 512)
 
 
 async def test_assignment_whose_lease_expired_is_released(
@@ -66,7 +66,7 @@ async def test_a_repeated_assignment_is_the_same_one(
     assert len(peer.logs[task.key]) == 1
 
 
-async def test_more_than_the_capacity_is_given_back(
+async def test_assignments_above_the_capacity_are_released(
     peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
 ) -> None:
     await start_runner("--capacity", "1")
@@ -79,9 +79,7 @@ async def test_more_than_the_capacity_is_given_back(
     await peer.outcome(first)
 
 
-async def test_an_unknown_kind_is_given_back_as_unsupported(
-    peer: SchedulerPeer, runner: RunnerProcess
-) -> None:
+async def test_unknown_kind_is_released_as_unsupported(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     task = peer.assign(TaskSpec(execution=Execution(wasm=WasmExecution(inline=b"x"))))
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_UNSUPPORTED
 
@@ -103,7 +101,7 @@ async def test_unacknowledged_reports_are_sent_again_and_listed(
     assert kinds == ["started", "succeeded"] * 2
 
 
-async def test_no_acknowledged_heartbeat_for_three_intervals_means_a_new_stream(
+async def test_link_reconnects_after_three_unacknowledged_heartbeats(
     peer: SchedulerPeer, start_runner: StartRunner
 ) -> None:
     peer.heartbeat_interval = 0.2
@@ -112,7 +110,7 @@ async def test_no_acknowledged_heartbeat_for_three_intervals_means_a_new_stream(
     await peer.next_session(2)
 
 
-async def test_a_full_list_is_sent_when_asked_for(
+async def test_full_list_is_sent_on_request(
     peer: SchedulerPeer, runner: RunnerProcess, tmp_path: Path
 ) -> None:
     gate = Gate(tmp_path)
@@ -165,14 +163,14 @@ async def test_the_window_of_reports_is_kept(peer: SchedulerPeer, start_runner: 
     ],
     ids=lambda error: error.reason,
 )
-async def test_a_runner_that_is_refused_says_why_and_ends(
+async def test_refused_runner_prints_the_reason_and_exits(
     peer: SchedulerPeer, start_runner: StartRunner, refusal: errors.TaskyardError
 ) -> None:
     peer.refuse = refusal
     runner = await start_runner(welcomed=False)
     assert await runner.wait() == 1
-    told = [line for line in runner.output().splitlines() if not line.startswith("{")]
-    assert told == [f"taskyard-runner: {refusal.message}"]
+    printed = [line for line in runner.output().splitlines() if not line.startswith("{")]
+    assert printed == [f"taskyard-runner: {refusal.message}"]
 
 
 async def test_a_busy_runner_that_is_refused_later_keeps_its_work(
@@ -189,9 +187,7 @@ async def test_a_busy_runner_that_is_refused_later_keeps_its_work(
     gate.open()
 
 
-async def test_a_superseded_runner_does_not_take_the_id_back(
-    peer: SchedulerPeer, runner: RunnerProcess
-) -> None:
+async def test_superseded_runner_does_not_reclaim_its_id(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     peer.session.outbox.put_nowait(None)
     session = await peer.next_session(2)
     assert not session.hello.takeover

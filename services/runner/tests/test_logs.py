@@ -1,4 +1,4 @@
-"""Logs: every line in order, whatever a workload writes, within limits that are said aloud."""
+"""Logs: every line in order, whatever a workload writes, within limits, each with a note in the log."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_lines_are_joined_over_records_and_numbered() -> None:
     assert entries[0].time.ToNanoseconds() == 1_500_000_000
 
 
-def test_what_is_not_text_is_replaced() -> None:
+def test_invalid_utf8_is_replaced() -> None:
     (entry,) = read((Kind.STDOUT, b"caf\xe9\x00\x1b[1mx\r\n"))
     assert entry.message == "caf\ufffd\ufffd\x1b[1mx"
 
 
-def test_a_long_line_is_cut_and_says_so() -> None:
+def test_long_line_is_cut_with_a_note() -> None:
     (entry,) = read(*[(Kind.STDOUT, b"x" * 60_000)] * 3, (Kind.STDOUT, b"\n"))
     assert len(entry.message.encode()) <= MAX_MESSAGE_BYTES
     assert entry.message.endswith("[114528 bytes of this line cut]")
@@ -71,8 +71,8 @@ def test_other_json_stays_text(line: str) -> None:
 
 
 def test_messages_of_the_workload_keep_their_place() -> None:
-    told = b'{"level": "error", "message": "bad", "details": {"x": 1}}'
-    entries = read((Kind.STDOUT, b"a\n"), (Kind.MESSAGE, told), (Kind.STDOUT, b"b\n"))
+    message = b'{"level": "error", "message": "bad", "details": {"x": 1}}'
+    entries = read((Kind.STDOUT, b"a\n"), (Kind.MESSAGE, message), (Kind.STDOUT, b"b\n"))
     assert messages(entries) == ["a", "bad", "b"]
     assert (entries[1].level, entries[1].source) == (LOG_LEVEL_ERROR, LOG_SOURCE_WORKLOAD)
 

@@ -67,9 +67,9 @@ async def test_a_task_reads_neither_the_runners_key_nor_another_tenants_payload(
         data = automatic.data_dir
         reads = f"cat {key} {payload} /proc/[0-9]*/environ | tr '\\0' '\\n'"
         body = f"{reads}; ls {data}/spool {data}/runs\necho end"
-        told = await finished(peer, peer.assign(shell(body)))
-        assert not any(CANARY in line for line in told)
-        assert not any("spool" in line and "cannot access" not in line for line in told)
+        output_lines = await finished(peer, peer.assign(shell(body)))
+        assert not any(CANARY in line for line in output_lines)
+        assert not any("spool" in line and "cannot access" not in line for line in output_lines)
         assert victim.assignment.lease.task.startswith("tenants/other/")
     finally:
         key.unlink()
@@ -81,8 +81,8 @@ async def test_without_bubblewrap_a_key_for_all_tenants_is_refused(
 ) -> None:
     await without_bubblewrap.start()
     assert await without_bubblewrap.wait() == 1
-    told = without_bubblewrap.output()
-    assert "--runner-tenant" in told and "bubblewrap" in told
+    output = without_bubblewrap.output()
+    assert "--runner-tenant" in output and "bubblewrap" in output
     assert all(session.hello.free.tasks == 0 for session in peer.sessions)
 
 
@@ -102,7 +102,7 @@ async def test_without_bubblewrap_a_key_for_one_tenant_is_served(
         await without_bubblewrap.kill()
 
 
-async def test_the_name_none_is_taken_at_its_word(
+async def test_sandbox_none_serves_every_tenant(
     peer: SchedulerPeer, without_bubblewrap: RunnerProcess
 ) -> None:
     try:

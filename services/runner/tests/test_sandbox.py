@@ -1,4 +1,4 @@
-"""The sandbox: what tasks of root's runner may touch, as whom, and what is said when it cannot be had."""
+"""The sandbox: what tasks of root's runner may access, as which user, and the error if unavailable."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ async def test_a_task_cannot_read_the_runner_and_the_canary_stays_unseen(
     reads += [f"ls {data}/spool", f"ls {data}/runs", f"cat {data}/lock", "cat /etc/shadow"]
     reads += [f"kill -9 {pid}" for pid in pids]
     body = "\n".join(f"{read} 2>&1 > /dev/null && echo 'ALLOWED {read}'" for read in reads)
-    told = await lines(peer, f"{body}\nenv; ls -l /proc/self/fd | wc -l")
-    assert not [line for line in told if "ALLOWED" in line]
-    assert not [line for line in told if CANARY in line]
+    output_lines = await lines(peer, f"{body}\nenv; ls -l /proc/self/fd | wc -l")
+    assert not [line for line in output_lines if "ALLOWED" in line]
+    assert not [line for line in output_lines if CANARY in line]
     assert (await peer.outcome(peer.assign(command("true")))).WhichOneof("report") == "succeeded"
 
 
@@ -81,8 +81,10 @@ async def test_a_task_cannot_see_or_change_the_files_of_another_run(
 ) -> None:
     held = peer.assign(shell('echo secret > mine; echo "$PWD"; exec sleep 600'))
     work = next(iter(await peer.lines(held, 1))).message
-    told = await lines(peer, f"cat {work}/mine; touch {work}/x; ls {work}/..; ls {work}/../private; true")
-    assert len(told) == 4 and all("denied" in line for line in told)
+    output_lines = await lines(
+        peer, f"cat {work}/mine; touch {work}/x; ls {work}/..; ls {work}/../private; true"
+    )
+    assert len(output_lines) == 4 and all("denied" in line for line in output_lines)
 
 
 async def test_results_checkpoints_payload_and_the_helper_work(
@@ -121,11 +123,11 @@ END
     failed = (await peer.outcome(task)).failed
     # Where the kernel protects links, the task does not even come that far.
     assert failed.error.code == "RESULT_UNREADABLE" or failed.exit_code == 7
-    told = [entry.message for entry in peer.logs[task.key].values()]
-    assert not any(CANARY in line or '"ok":true' in line for line in told)
+    output_lines = [entry.message for entry in peer.logs[task.key].values()]
+    assert not any(CANARY in line or '"ok":true' in line for line in output_lines)
 
 
-async def test_what_the_user_may_not_enter_is_a_clear_permanent_error(
+async def test_unreadable_working_directory_is_a_permanent_error(
     peer: SchedulerPeer, sandboxed: RunnerProcess, folder: Path
 ) -> None:
     private = folder / "private"
@@ -137,7 +139,7 @@ async def test_what_the_user_may_not_enter_is_a_clear_permanent_error(
     assert "working directory" in error.message and "user of its own" in error.message
 
 
-async def test_the_description_says_what_is_in_force(peer: SchedulerPeer, sandboxed: RunnerProcess) -> None:
+async def test_description_names_the_sandbox_in_force(peer: SchedulerPeer, sandboxed: RunnerProcess) -> None:
     assert peer.session.hello.registration.metadata["sandbox"] == "user, a user per run"
     await sandboxed.kill()
     await sandboxed.start("--sandbox-user", "nobody")
@@ -175,12 +177,14 @@ async def test_below_a_private_home_tasks_have_users_of_their_own_all_the_same(
     task = peer.assign(spec)
     assert (await peer.outcome(task)).succeeded.result.output.raw == b"[1]"
     await peer.line(task, "end")
-    told = [entry.message for _, entry in sorted(peer.logs[task.key].items())]
-    assert int(told[0]) > 60_000
-    assert sum("denied" in line for line in told) == 2 and not any(CANARY in line for line in told)
+    output_lines = [entry.message for _, entry in sorted(peer.logs[task.key].items())]
+    assert int(output_lines[0]) > 60_000
+    assert sum("denied" in line for line in output_lines) == 2 and not any(
+        CANARY in line for line in output_lines
+    )
 
 
-async def test_what_a_runner_made_elsewhere_goes_with_it(
+async def test_files_outside_the_data_directory_are_removed_with_the_runner(
     peer: SchedulerPeer, unreachable: RunnerProcess
 ) -> None:
     await unreachable.start()
@@ -194,13 +198,17 @@ async def test_what_a_runner_made_elsewhere_goes_with_it(
 
 
 @pytest.mark.parametrize("mode", ["auto", "user", "bubblewrap"])
-async def test_where_no_place_can_be_reached_a_runner_of_root_refuses_to_start(
+async def test_runner_of_root_without_a_reachable_directory_does_not_start(
     peer: SchedulerPeer, unreachable: RunnerProcess, folder: Path, mode: str
 ) -> None:
     await unreachable.start("--sandbox", mode, "--runs-dir", str(folder / "runs"))
     assert await unreachable.wait() == 1
-    told = unreachable.output()
-    assert "others cannot reach" in told and "--runs-dir" in told and "--sandbox none" in told
+    output_lines = unreachable.output()
+    assert (
+        "others cannot reach" in output_lines
+        and "--runs-dir" in output_lines
+        and "--sandbox none" in output_lines
+    )
     assert not peer.sessions
 
 
@@ -244,14 +252,14 @@ async def test_bubblewrap_shows_files_read_only_and_no_process_of_the_host(
         cat /proc/{runner.pid}/environ
         touch here && taskyard-task progress 50 && echo 5 > "$TASKYARD_RESULT_FILE"
         """
-        told = await lines(peer, body)
-        assert int(told[0]) < 10
-        assert "spool" not in told and "lock" not in told
-        assert any("Read-only" in line for line in told)
+        output_lines = await lines(peer, body)
+        assert int(output_lines[0]) < 10
+        assert "spool" not in output_lines and "lock" not in output_lines
+        assert any("Read-only" in line for line in output_lines)
         loop = "while true; do sleep 600 & wait; done"
         polite = peer.assign(shell(f"trap 'echo bye; exit 0' TERM; echo ready; {loop}"))
         await peer.line(polite, "ready")
-        peer.tell(polite, LEASE_ACTION_CANCEL)
+        peer.send_verdict(polite, LEASE_ACTION_CANCEL)
         await peer.line(polite, "bye")
         assert (await peer.outcome(polite)).WhichOneof("report") == "cancelled"
     finally:

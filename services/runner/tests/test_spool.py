@@ -1,4 +1,4 @@
-"""The spool: what it says is safe is there after a crash, in order, until it is acknowledged."""
+"""The spool: saved reports survive a crash, in order, until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_message_aims_at_its_size_but_takes_at_least_one(spool: Spool) -
     assert seqs(spool.take(10, 600)) == [2, 3]
 
 
-async def test_what_is_acknowledged_is_gone_and_numbers_go_on(spool: Spool, tmp_path: Path) -> None:
+async def test_acknowledged_reports_are_removed_and_numbering_continues(spool: Spool, tmp_path: Path) -> None:
     await fill(spool, 3)
     spool.acknowledge(3)
     assert spool.depth == 0
@@ -126,7 +126,7 @@ async def test_a_full_disk_delays_a_report_and_refuses_work(
     assert not spool.full
 
 
-async def test_a_spool_at_its_limit_says_so(tmp_path: Path) -> None:
+async def test_spool_at_its_limit_is_full(tmp_path: Path) -> None:
     small = Spool(tmp_path, 300)
     writer = asyncio.create_task(small.run())
     assert not small.full

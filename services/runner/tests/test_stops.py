@@ -66,7 +66,7 @@ async def test_run_whose_stop_overtook_its_assignment_does_not_start(
 ) -> None:
     effect = tmp_path / "effect"
     task = peer.task(shell(f"echo ran > {effect}; sleep 600"))
-    peer.tell(task, action)
+    peer.send_verdict(task, action)
     peer.send(task)
     assert (await peer.outcome(task)).WhichOneof("report") == kind
     assert [report.WhichOneof("report") for report in peer.reports[task.key]] == [kind]
@@ -77,7 +77,7 @@ async def test_assignment_of_a_lease_that_was_lost_before_is_dropped(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:
     task = peer.task(shell("sleep 600"))
-    peer.tell(task, LEASE_ACTION_ABORT)
+    peer.send_verdict(task, LEASE_ACTION_ABORT)
     peer.send(task)
     # The next assignment of the stream runs, so the first was handled.
     await peer.outcome(peer.assign(shell("true")))
@@ -95,16 +95,16 @@ def test_start_is_reported_with_the_outcome_only_if_the_run_started(kind: str, t
     assert len(starts) == (kind == "failed")
 
 
-async def test_cancel_asks_politely_first(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_cancel_sends_sigterm_first(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     task = peer.assign(shell(POLITE))
     await peer.line(task, "ready")
-    peer.tell(task, LEASE_ACTION_CANCEL)
+    peer.send_verdict(task, LEASE_ACTION_CANCEL)
     assert (await peer.outcome(task)).cancelled.exit_code == 0
     await peer.line(task, "bye")
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-cgroups",)], ids=["cgroups", "no cgroups"])
-async def test_whoever_ignores_sigterm_is_killed_with_everything_after_the_grace_period(
+async def test_run_that_ignores_sigterm_is_killed_with_its_children_after_the_grace_period(
     peer: SchedulerPeer, start_runner: StartRunner, flags: tuple[str, ...]
 ) -> None:
     await start_runner(*flags)
@@ -117,7 +117,7 @@ async def test_whoever_ignores_sigterm_is_killed_with_everything_after_the_grace
     pids = [int(entry.message) for entry in await peer.lines(task, 3) if entry.message.isdigit()]
     assert len(pids) == 2
     before = time.monotonic()
-    peer.tell(task, LEASE_ACTION_CANCEL)
+    peer.send_verdict(task, LEASE_ACTION_CANCEL)
     assert (await peer.outcome(task)).cancelled.exit_code == 137
     assert 0.3 <= time.monotonic() - before < 5
     assert not [pid for pid in pids if psutil.pid_exists(pid)]
@@ -127,12 +127,12 @@ async def test_a_success_that_comes_before_the_cancel_stays(
     peer: SchedulerPeer, runner: RunnerProcess
 ) -> None:
     task = peer.assign(shell("echo done"))
-    peer.tell(task, LEASE_ACTION_CANCEL)
+    peer.send_verdict(task, LEASE_ACTION_CANCEL)
     outcome = await peer.outcome(task)
     assert outcome.WhichOneof("report") in ("succeeded", "cancelled")
     ended = peer.assign(shell("true"))
     await peer.outcome(ended)
-    peer.tell(ended, LEASE_ACTION_CANCEL)
+    peer.send_verdict(ended, LEASE_ACTION_CANCEL)
     following = peer.assign(shell("true"))
     await peer.outcome(following)
     assert [r.WhichOneof("report") for r in peer.reports[ended.key]] == ["started", "succeeded"]
@@ -141,14 +141,14 @@ async def test_a_success_that_comes_before_the_cancel_stays(
 async def test_pause_releases_the_task(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     task = peer.assign(shell(POLITE))
     await peer.line(task, "ready")
-    peer.tell(task, LEASE_ACTION_PAUSE)
+    peer.send_verdict(task, LEASE_ACTION_PAUSE)
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_PAUSED
 
 
 async def test_abort_kills_at_once_and_reports_nothing(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     task = peer.assign(shell(STUBBORN))
     await peer.line(task, "ready")
-    peer.tell(task, LEASE_ACTION_ABORT)
+    peer.send_verdict(task, LEASE_ACTION_ABORT)
 
     def dropped() -> bool:
         return any(lease.task == task.key[0] for hb in peer.session.heartbeats for lease in hb.dropped)
@@ -184,7 +184,7 @@ async def test_forbid_work_is_killed_when_its_lease_ends_though_the_agent_is_fro
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_LOST
 
 
-async def test_work_goes_on_without_a_scheduler_if_overlap_is_allowed_and_stops_if_not(
+async def test_without_a_scheduler_forbid_work_and_orphans_are_stopped(
     peer: SchedulerPeer, start_runner: StartRunner, tmp_path: Path
 ) -> None:
     peer.lease_duration = peer.first_lease = 1.0

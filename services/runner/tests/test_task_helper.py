@@ -45,7 +45,7 @@ async def test_a_workload_classes_its_own_failure(peer: SchedulerPeer, runner: R
     assert failed.retry_after.ToTimedelta().total_seconds() == 2.5
 
 
-async def test_a_paused_task_goes_on_from_its_checkpoint(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_paused_task_resumes_from_its_checkpoint(peer: SchedulerPeer, runner: RunnerProcess) -> None:
     body = """
     trap 'echo 7 > state; taskyard-task checkpoint state; exit 0' TERM
     [ -n "$TASKYARD_CHECKPOINT_FILE" ] && exec cat "$TASKYARD_CHECKPOINT_FILE"
@@ -53,7 +53,7 @@ async def test_a_paused_task_goes_on_from_its_checkpoint(peer: SchedulerPeer, ru
     """
     task = peer.assign(shell(body))
     await peer.line(task, "ready")
-    peer.tell(task, LEASE_ACTION_PAUSE)
+    peer.send_verdict(task, LEASE_ACTION_PAUSE)
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_PAUSED
     header, content = peer.checkpoints[task.key[0]]
     assert (header.sequence, content) == (1, b"7\n")
@@ -146,7 +146,9 @@ async def test_another_runs_token_is_refused(peer: SchedulerPeer, runner: Runner
     await peer.line(task, "taskyard-task: no run has this token; is TASKYARD_TOKEN the one of this run?")
 
 
-async def test_nonsense_on_the_socket_harms_nobody(peer: SchedulerPeer, runner: RunnerProcess) -> None:
+async def test_invalid_messages_on_the_socket_are_harmless(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
     program = """
 import os, socket
 for data in (b"nonsense\\n", b"[]\\n", b"[" * 60000 + b"\\n", b"x" * 200000):
@@ -164,7 +166,7 @@ for data in (b"nonsense\\n", b"[]\\n", b"[" * 60000 + b"\\n", b"x" * 200000):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["progress", "101"], "percent 101 is not between 0 and 100"),
         (["progress", "1"], "TASKYARD_TOKEN is not set; taskyard-task works inside a task only"),
@@ -172,11 +174,11 @@ for data in (b"nonsense\\n", b"[]\\n", b"[" * 60000 + b"\\n", b"x" * 200000):
     ],
 )
 def test_misuse_is_one_line(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("TASKYARD_TOKEN", "TASKYARD_FENCE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(SystemExit) as ended:
         task_helper.main(arguments)
     assert ended.value.code == 1
-    assert capsys.readouterr().err.startswith(f"taskyard-task: {told}")
+    assert capsys.readouterr().err.startswith(f"taskyard-task: {message}")

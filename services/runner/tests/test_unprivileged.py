@@ -35,10 +35,10 @@ async def test_tasks_run_and_cannot_read_the_runners_secrets(
     task = peer.assign(shell(body))
     assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
     await peer.line(task, "end")
-    told = [entry.message for _, entry in sorted(peer.logs[task.key].items())]
-    assert told[0] == str(os.getuid() or USER)
-    assert sum("Permission denied" in line for line in told) == 4
-    assert not any("ty_test_secret" in line for line in told)
+    messages = [entry.message for _, entry in sorted(peer.logs[task.key].items())]
+    assert messages[0] == str(os.getuid() or USER)
+    assert sum("Permission denied" in line for line in messages) == 4
+    assert not any("ty_test_secret" in line for line in messages)
 
 
 async def test_everything_a_task_started_is_killed_without_control_groups(

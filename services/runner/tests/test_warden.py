@@ -50,7 +50,7 @@ def due(chosen: Order, started: float | None = None, sign: float = 0.0) -> tuple
     deadlines = Deadlines(chosen, chosen.lease_until)
     if started is not None:
         deadlines.begin(started)
-        deadlines.last_sign = max(started, sign)
+        deadlines.last_activity = max(started, sign)
     return deadlines.next_due()
 
 
@@ -93,7 +93,7 @@ def test_a_failing_call_does_not_end_the_loop() -> None:
     assert [str(error) for error in failures] == ["of one run"]
 
 
-def test_messages_are_cut_out_of_the_stream() -> None:
+def test_decoder_splits_a_stream_into_messages() -> None:
     decoder = Decoder(100)
     data = encode({"a": "é\ud800"}) + encode({"b": 2})
     assert decoder.feed(data[:5]) == []
@@ -107,10 +107,10 @@ def test_the_main_process_never_imports_grpc() -> None:
         "import sys, taskyard_runner.__main__; print([m for m in sys.modules if m.split('.')[0] in sys.argv])"
     )
     banned = ["grpc", "google", "taskyard", "asyncio", "opentelemetry"]
-    told = subprocess.run(
+    imported = subprocess.run(
         [sys.executable, "-c", program, *banned], capture_output=True, text=True, check=True
     )
-    assert told.stdout.strip() == "[]"
+    assert imported.stdout.strip() == "[]"
 
 
 async def test_the_running_warden_has_no_grpc_and_one_thread(runner: RunnerProcess) -> None:
@@ -119,7 +119,7 @@ async def test_the_running_warden_has_no_grpc_and_one_thread(runner: RunnerProce
     assert psutil.Process(runner.pid).num_threads() == 1
 
 
-async def test_an_idle_runner_is_light(runner: RunnerProcess) -> None:
+async def test_idle_runner_uses_little_memory(runner: RunnerProcess) -> None:
     processes = [psutil.Process(pid) for pid in (runner.pid, runner.agent_pid)]
     assert sum(process.memory_info().rss for process in processes) < 70 * MIB
 

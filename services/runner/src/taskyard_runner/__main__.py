@@ -9,9 +9,9 @@ from pathlib import Path
 from taskyard_kit.settings import load_or_exit
 from taskyard_runner.nearby import find_nearby, secret_files
 from taskyard_runner.settings import MIB, RunnerSettings, agent_config
-from taskyard_runner.warden.log import make_say
+from taskyard_runner.warden.log import make_log
 from taskyard_runner.warden.main import WardenConfig, WardenError, run
-from taskyard_runner.warden.sandbox import Wish
+from taskyard_runner.warden.sandbox import SandboxSettings
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
         log_limit_bytes=settings.log_limit_mb * MIB,
         drain_seconds=settings.drain_timeout.total_seconds(),
         use_cgroups=settings.cgroups,
-        sandbox=Wish(
+        sandbox=SandboxSettings(
             settings.sandbox,
             settings.sandbox_user,
             str(settings.runs_dir.absolute()) if settings.runs_dir is not None else "",
@@ -32,7 +32,7 @@ def main() -> None:
         agent=agent_config(settings),
         # The key reaches the agent by their socket, so that its environment never holds it.
         agent_env={name: value for name, value in os.environ.items() if name != "TASKYARD_KEY"},
-        say=make_say(settings.log_format, settings.log_level),
+        log=make_log(settings.log_format, settings.log_level),
     )
     try:
         code = run(config)

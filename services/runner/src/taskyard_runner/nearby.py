@@ -12,7 +12,7 @@ _NAMES = ("TASKYARD_SCHEDULER", "TASKYARD_KEY")
 
 
 def find_nearby(argv: Sequence[str], environ: Mapping[str, str], start: Path) -> dict[str, str]:
-    """What stands for the two variables where neither they nor their flags are given.
+    """The defaults of the two variables where neither they nor their flags are given.
 
     All or nothing: a key found here is never sent to a scheduler named elsewhere.
     """

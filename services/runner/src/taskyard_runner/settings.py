@@ -20,7 +20,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _APP = re.compile(r"[A-Za-z_][\w.]*(:[A-Za-z_]\w*)?")
 MIB = 1 << 20
 KINDS = ("command", "script", "container", "wasm", "function")
-# Functions that are at hand for each that runs: enough to bridge the way to the scheduler and back.
+# Prefetched functions for each running one: enough to cover a round trip to the scheduler.
 _PREFETCH = 4
 
 
@@ -36,7 +36,7 @@ def default_data_dir() -> Path:
 
 
 class RunnerSettings(Settings):
-    """What `taskyard-runner` can be told."""
+    """The settings of `taskyard-runner`."""
 
     service: ClassVar[str] = "runner"
     about: ClassVar[str] = (
@@ -166,8 +166,8 @@ class RunnerSettings(Settings):
 
     def prefetched(self) -> int:
         """Assignments beyond the capacity; programs are never taken ahead."""
-        wanted = _PREFETCH * self.capacity if self.prefetch < 0 else self.prefetch
-        return min(wanted, 10000) if self.offered() == ("function",) else 0
+        prefetch = _PREFETCH * self.capacity if self.prefetch < 0 else self.prefetch
+        return min(prefetch, 10000) if self.offered() == ("function",) else 0
 
     def hidden_files(self) -> tuple[str, ...]:
         """Files with secrets of the runner, which tasks of its own user could read."""

@@ -1,4 +1,4 @@
-"""`taskyard-task`: lets any program inside a task tell progress, log, checkpoint and check its lease."""
+"""`taskyard-task`: lets any program inside a task report progress, log, checkpoint and check its lease."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    progress = commands.add_parser("progress", help="tell how far the work is")
+    progress = commands.add_parser("progress", help="report how far the work is")
     progress.add_argument("percent", type=int, help="0 to 100")
     progress.add_argument("message", nargs="?", default="", help="text such as 'frames 400/1000'")
     progress.add_argument("--step", type=int, default=0, help="number of the step")
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     fail.set_defaults(run=_fail)
 
     fence = commands.add_parser("fence", help="print the fencing token")
-    fence.add_argument("--check", action="store_true", help="exit 3 unless the lease still stands")
+    fence.add_argument("--check", action="store_true", help="exit 3 unless the lease is still held")
     fence.set_defaults(run=_fence)
     return parser
 
@@ -144,14 +144,14 @@ def _result(arguments: argparse.Namespace) -> int:
 
 
 def _fail(arguments: argparse.Namespace) -> int:
-    told: dict[str, Any] = {
+    failure: dict[str, Any] = {
         "class": "permanent" if arguments.permanent else "transient",
         "message": arguments.message,
         "code": arguments.code,
     }
     if arguments.retry_after is not None:
-        told["retry_after"] = arguments.retry_after
-    _replace(_variable("TASKYARD_ERROR_FILE"), json.dumps(told).encode())
+        failure["retry_after"] = arguments.retry_after
+    _replace(_variable("TASKYARD_ERROR_FILE"), json.dumps(failure).encode())
     return 0
 
 

@@ -255,17 +255,17 @@ class Dispatcher:
         task.add_done_callback(self._background.discard)
 
     async def claim_for_pull(self, claim: PullClaim) -> None:
-        """Makes the pop of a claim now, from the lanes that have work for it."""
+        """Claims for a pull worker now, from the lanes that have work for it."""
         claim.claim_started()
         plans = self._plan([claim.whole_offer()], self._clock())
         await self._claim_for_pull(claim, plans[0] if plans else RunnerPlan(claim.whole_offer(), []))
 
     async def _claim_for_pull(self, claim: PullClaim, plan: RunnerPlan) -> None:
         version = self._board.version
-        pop = runner_claim(plan, 0, claim.lease_duration)
-        pop.max_tasks = claim.max_tasks
+        message = runner_claim(plan, 0, claim.lease_duration)
+        message.max_tasks = claim.max_tasks
         request = ClaimForRunnersRequest(
-            scheduler_id=self._config.scheduler_id, request_id=claim.claim_request_id, runners=[pop]
+            scheduler_id=self._config.scheduler_id, request_id=claim.claim_request_id, runners=[message]
         )
         try:
             response = await self._taskdb.claim_for_runners(request)

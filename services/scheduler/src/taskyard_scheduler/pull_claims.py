@@ -14,8 +14,8 @@ from taskyard_scheduler.domain.rooms import Offer
 
 
 class PullClaim:
-    """One ClaimTasks call. It takes part in plans like a runner, but has a pop of its own: a repeat of the
-    call, even at another scheduler, makes the same pop and so gets the same leases.
+    """One ClaimTasks call. It takes part in plans like a runner, but is claimed for
+    by itself: a repeat of the call, even at another scheduler, sends the same claim and gets the same leases.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class PullClaim:
         )
 
     def offer(self, now: float) -> Offer | None:
-        """The tasks it can take now; None while its pop is in flight."""
+        """The tasks it can take now; None while its claim is in flight."""
         return self.whole_offer() if self._settled.is_set() and not self.answer.done() else None
 
     def whole_offer(self) -> Offer:
@@ -46,13 +46,13 @@ class PullClaim:
         self._settled.clear()
 
     def resolve(self, assignments: Sequence[lease_pb2.Assignment]) -> None:
-        """Applies the result of the pop; without assignments the claim keeps waiting."""
+        """Applies taskdb's result; without assignments the call keeps waiting."""
         self._settled.set()
         if assignments and not self.answer.done():
             self.answer.set_result(assignments)
 
     def fail(self, error: errors.TaskyardError) -> None:
-        """The pop failed, or the server is draining."""
+        """The claim failed, or the server is draining."""
         self._settled.set()
         if not self.answer.done():
             self.answer.set_exception(error)
@@ -60,6 +60,6 @@ class PullClaim:
             self.answer.exception()
 
     async def wait(self, seconds: float) -> None:
-        """Waits for an answer, at most `seconds`, and for a pop in flight, which may grant leases."""
+        """Waits for an answer, at most `seconds`, and for a claim in flight, which may return leases."""
         await asyncio.wait((self.answer,), timeout=seconds)
         await self._settled.wait()

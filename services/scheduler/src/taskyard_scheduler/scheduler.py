@@ -158,7 +158,7 @@ class Scheduler:
     async def claim(self, claim: PullClaim, wait: float) -> Sequence[lease_pb2.Assignment]:
         """Tasks for a pull worker, waiting up to `wait` seconds; raises taskyard.errors.
 
-        The first pop is made even without known work: it returns the leases of an earlier, identical claim.
+        The first claim is sent even without known work: it returns the leases of an earlier, identical claim.
         """
         if self.draining:
             raise errors.ServerDraining()

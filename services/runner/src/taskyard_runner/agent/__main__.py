@@ -42,15 +42,15 @@ from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.requests import Requests
 from taskyard_runner.agent.runs import Runs
 from taskyard_runner.agent.sandbox import Sandboxes
-from taskyard_runner.agent.selftest import Proof, SelfTest, containers
+from taskyard_runner.agent.selftest import SelfTest, SelfTestResult, containers
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.agent.warden_client import WardenClient
 from taskyard_runner.warden import linux
 from taskyard_runner.warden.protocol import VERSION, Message
 
 _MAX_RECEIVE_BYTES = 8 << 20
-# How long a drained agent waits for a scheduler that is away; the spool keeps what it does not get.
-_FAREWELL_SECONDS = 10.0
+# How long a drained agent waits for an unreachable scheduler; unsent reports stay in the spool.
+_GOODBYE_SECONDS = 10.0
 
 log = get_log("taskyard_runner.agent")
 
@@ -80,7 +80,7 @@ async def _main() -> None:
         sys.stderr.write(f"taskyard-runner: {error}\n")
         warden.send({"op": "bye", "code": 1})
     await warden.close()
-    # The channel's threads and the metrics' exporters have nothing left to do.
+    # Skips the shutdown of the channel's threads and the metrics' exporters.
     sys.stderr.flush()
     os._exit(0)
 
@@ -145,7 +145,7 @@ class AgentProcess:
             self._logs,
             self._uploads,
             self._trash,
-            tell_warden=warden.send,
+            send_to_warden=warden.send,
             changed=self._touch,
         )
         self._drain = Drain(self._runs, self._touch)
@@ -155,7 +155,7 @@ class AgentProcess:
         self._selftest = SelfTest(warden.send, hello["runs_directory"], config, self._sandboxes, self._trash)
         self._link: Link | None = None
         self._agent: Agent | None = None
-        self._proof = Proof((), ())
+        self._tested = SelfTestResult((), ())
         self._spool.on_durable = self._touch
 
     def _make_hosts(self, downloads: Downloads) -> Hosts:
@@ -170,7 +170,7 @@ class AgentProcess:
             downloads.fetch,
             self._warden.send,
         )
-        # What belongs to the application is inherited; the runner's key was never in the environment.
+        # Hosts inherit the application's variables; the runner's key was never in the environment.
         inherited = {name: value for name, value in os.environ.items() if name != failpoint.ENVIRONMENT}
         hosts_config = HostsConfig(
             app=config.app,
@@ -190,21 +190,21 @@ class AgentProcess:
         return pool.hosts
 
     async def serve(self) -> None:
-        """Until the runner drains, the agent restarts or the warden is gone. Raises Refused."""
-        listener = asyncio.create_task(self._warden.listen(self._hear))
+        """Serve until the runner drains, the agent restarts or the warden exits. Raises Refused."""
+        listener = asyncio.create_task(self._warden.listen(self._handle_warden_message))
         writer = asyncio.create_task(self._spool.run())
         adoption = Adoption(
             self._runs, self._leases, self._spool, self._logs, self._uploads, self._warden.send
         )
         adoption.take_over(self._hello)
-        known = [run["run"] for run in (*self._hello["runs"], *self._hello["lost"])]
+        kept_names = [run["run"] for run in (*self._hello["runs"], *self._hello["lost"])]
         if self._hosts is not None:
             await self._hosts.open([run for run in self._hello["runs"] if HOST in run["meta"]])
-            known += [run.name for run in self._runs.all()]
-        journals = await asyncio.to_thread(rescue_journals, self._hello["runs_directory"], known)
+            kept_names += [run.name for run in self._runs.table]
+        journals = await asyncio.to_thread(rescue_journals, self._hello["runs_directory"], kept_names)
         adoption.ship(journals)
-        known += [journal.directory.name for journal in journals]
-        self._trash.discard_strangers(known)
+        kept_names += [journal.directory.name for journal in journals]
+        self._trash.discard_except(kept_names)
         sweeper = asyncio.create_task(self._trash.sweep())
         self._stock.refill()
         agent = await self._introduce()
@@ -221,27 +221,27 @@ class AgentProcess:
             await self._end(link)
 
     async def _introduce(self) -> Agent:
-        proof = await self._prove()
-        self._preparation.kinds = proof.names
-        self._preparation.containers = containers(self._config, proof)
+        tested = await self._run_self_test()
+        self._preparation.kinds = tested.names
+        self._preparation.containers = containers(self._config, tested)
         limits = self._hello["limits"]
         log.info(
             "agent_started",
             runner=self._config.id,
             limits=limits,
             sandbox=self._sandboxes.describe(),
-            interpreters=list(proof.interpreters),
+            interpreters=list(tested.interpreters),
         )
         if problem := self._hello["limits_problem"]:
             log.warning("limits_are_weak", using=limits, missing="memory, cpu and pids per task", why=problem)
-        told = self._hello.get("sandbox", {})
+        sandbox = self._hello.get("sandbox", {})
         if self._sandboxes.mode == "none" and os.geteuid() == 0:
-            log.warning("sandbox_is_weak", effect="tasks run as root", why=told.get("why", ""))
+            log.warning("sandbox_is_weak", effect="tasks run as root", why=sandbox.get("why", ""))
         if self._sandboxes.one_tenant:
-            log.warning("sandbox_is_weak", effect="one tenant is served", why=told.get("why", ""))
-        if not proof.kinds:
+            log.warning("sandbox_is_weak", effect="one tenant is served", why=sandbox.get("why", ""))
+        if not tested.kinds:
             raise Refused("no execution kind works on this host; the log names what each self-test met")
-        self._proof = proof
+        self._tested = tested
         evidence = Path(self._config.data_dir) / "runner-id"
         ours = evidence.exists() and evidence.read_text() == self._config.id
         observe(SPOOL_DEPTH, lambda: [(self._spool.depth, {})])
@@ -259,62 +259,62 @@ class AgentProcess:
             uploads=self._uploads,
             runs=self._runs,
             drain=self._drain,
-            tell_warden=self._warden.send,
+            send_to_warden=self._warden.send,
         )
         return self._agent
 
     def _describe(self) -> RunnerRegistration:
         functions = self._hosts.functions if self._hosts is not None else ()
         sandbox, limits = self._sandboxes.describe(), self._hello["limits"]
-        return registration.describe(self._config, self._proof, limits, sandbox, functions)
+        return registration.describe(self._config, self._tested, limits, sandbox, functions)
 
     def _register(self) -> None:
         if self._agent is not None:
             self._agent.register(self._describe())
             self._touch()
 
-    async def _prove(self) -> Proof:
-        """What works here; an agent of the same version need not prove it again and says hello sooner."""
-        found = await self._prove_app(self._hosts) if self._hosts is not None else Proof((), ())
+    async def _run_self_test(self) -> SelfTestResult:
+        """What works on this host; an agent of the same version reuses the result and sends hello sooner."""
+        found = await self._test_app(self._hosts) if self._hosts is not None else SelfTestResult((), ())
         if self._hosts is not None and not set(self._config.kinds) - {"function"}:
             return found
-        others = await self._prove_programs()
+        others = await self._test_programs()
         return replace(others, kinds=(*found.kinds, *others.kinds))
 
-    async def _prove_programs(self) -> Proof:
+    async def _test_programs(self) -> SelfTestResult:
         kept = self._hello["kept"].get("proof")
         if kept is not None and kept["version"] == registration.version():
-            return Proof.parse(kept)
-        proof = await self._selftest.prove()
-        if not proof.kinds and kept is not None:
-            # Work is going on, and an agent that gives up now would end it.
-            return Proof.parse(kept)
-        values = {"version": registration.version(), **proof.describe()}
+            return SelfTestResult.parse(kept)
+        tested = await self._selftest.run()
+        if not tested.kinds and kept is not None:
+            # Runs exist, and an agent that exits now would end them.
+            return SelfTestResult.parse(kept)
+        values = {"version": registration.version(), **tested.describe()}
         self._warden.send({"op": "keep", "values": {"proof": values}})
-        return proof
+        return tested
 
-    async def _prove_app(self, hosts: Hosts) -> Proof:
-        anew = self._hello["kept"].get("reload")
+    async def _test_app(self, hosts: Hosts) -> SelfTestResult:
+        reload = self._hello["kept"].get("reload")
         try:
-            await (hosts.renew() if anew else hosts.introduce())
+            await (hosts.reload_or_keep() if reload else hosts.load())
         except AppBroken as error:
             raise Refused(str(error)) from None
-        if anew:
+        if reload:
             self._warden.send({"op": "keep", "values": {"reload": False}})
         log.info("app_loaded", app=self._config.app, functions=sorted(hosts.functions))
-        return Proof((EXECUTION_KIND_FUNCTION,), ())
+        return SelfTestResult((EXECUTION_KIND_FUNCTION,), ())
 
     # -- the warden
 
-    def _hear(self, message: Message) -> None:
+    def _handle_warden_message(self, message: Message) -> None:
         match message.get("op"):
             case "started":
                 self._runs.started(message)
             case "output":
                 if self._hosts is None or not self._hosts.grown(message):
                     self._runs.grown(message)
-            case "said":
-                self._runs.said(message)
+            case "progress":
+                self._runs.progress_reported(message)
             case "ended":
                 if not self._selftest.ended(message) and not (self._hosts and self._hosts.ended(message)):
                     self._runs.ended(message)
@@ -323,25 +323,26 @@ class AgentProcess:
             case "drain":
                 self._drain.begin(message["seconds"])
             case "release":
-                self._drain.hurry()
+                self._drain.release_all()
             case "restart":
                 self._restarting = True
                 self._warden.send({"op": "keep", "values": {"reload": True}})
                 self._drain.restart()
 
-    def _answer(self, number: int, asked: Message) -> None:
+    def _answer(self, number: int, request: Message) -> None:
         self._requests.handle(
-            asked, lambda told: self._warden.send({"op": "answer", "request": number, "message": told})
+            request,
+            lambda reply: self._warden.send({"op": "answer", "request": number, "message": reply}),
         )
 
     def _answer_old_requests(self) -> None:
-        for asked in self._hello["requests"]:
-            self._answer(asked["request"], asked["message"])
+        for request in self._hello["requests"]:
+            self._answer(request["request"], request["message"])
         stopping = self._hello["stopping"]
         if stopping == 1:
             self._drain.begin(self._hello["drain_seconds"])
         elif stopping > 1:
-            self._drain.hurry()
+            self._drain.release_all()
 
     def _touch(self) -> None:
         self._changed.set()
@@ -357,14 +358,14 @@ class AgentProcess:
 
     async def _leave(self, agent: Agent) -> None:
         """Returns when the process may end without the scheduler; otherwise the link's goodbye ends it."""
-        while not self._restarting and not (self._drain.exits and not any(self._runs.live())):
+        while not self._restarting and not (self._drain.exits and not any(self._runs.table.live())):
             self._changed.clear()
             await self._changed.wait()
         loop = asyncio.get_running_loop()
-        give_up = loop.time() + _FAREWELL_SECONDS
+        give_up = loop.time() + _GOODBYE_SECONDS
         while loop.time() < give_up:
             if agent.settled and self._drain.goodbye is None:
-                self._drain.goodbye = self._drain.farewell()
+                self._drain.goodbye = self._drain.final_goodbye()
                 self._touch()
             self._changed.clear()
             try:

@@ -1,4 +1,4 @@
-"""Taking over from an earlier agent: its spool, what the warden runs, what an earlier warden lost."""
+"""Adopting the state of an earlier agent: its spool, the warden's runs, runs that an earlier warden lost."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Adoption:
         spool: Spool,
         logs: LogShipper,
         uploads: Uploads,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
     ) -> None:
         self._runs = runs
         self._leases = leases
         self._spool = spool
         self._logs = logs
         self._uploads = uploads
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
 
     def take_over(self, hello: Message) -> None:
         """Everything there is, from the warden's hello and the spool."""
@@ -56,20 +56,20 @@ class Adoption:
                 self._end_test(described)
         for lost in hello["lost"]:
             if _is_task(lost):
-                self._lose(lost, hello["runs_directory"])
+                self._adopt_lost(lost, hello["runs_directory"])
             else:
-                self._tell({"op": "forget", "run": lost["run"]})
+                self._send_to_warden({"op": "forget", "run": lost["run"]})
         found = {"runs": len(hello["runs"]), "lost": len(hello["lost"]), "spooled": self._spool.depth}
         if any(found.values()):
             log.info("work_adopted", **found)
 
     def _end_test(self, described: Message) -> None:
         # A self-test that an earlier agent did not see the end of.
-        self._tell({"op": "stop", "run": described["run"], "reason": StopReason.ABORT, "grace": 0})
-        self._tell({"op": "forget", "run": described["run"]})
+        self._send_to_warden({"op": "stop", "run": described["run"], "reason": StopReason.ABORT, "grace": 0})
+        self._send_to_warden({"op": "forget", "run": described["run"]})
 
-    def _lose(self, lost: Message, runs_directory: str) -> None:
-        """A run that was killed with its warden: it is given back, and what it wrote is still shipped."""
+    def _adopt_lost(self, lost: Message, runs_directory: str) -> None:
+        """Release a run that was killed with its warden, and ship the output it wrote."""
         run = adopt({**lost, "lease_until": 0.0, "start_time": None}, runs_directory)
         spooled = self._leases.get(run.key)
         run.ended = True
@@ -121,11 +121,11 @@ class Adoption:
         self._uploads.open(run.lease, run.directory.uploads, last)
         if "progress" in notes:
             run.held.change(progress=progress_of(notes["progress"], self._uploads.last_sequence(run.key)))
-        if run.started and not notes.get("started_saved") and not self._runs.start_spooled(run.key):
-            self._runs.report_started(run, f"pid {described['pid']}", described["start_time"])
+        if run.started and not notes.get("started_saved") and not self._runs.reports.has_start(run.key):
+            self._runs.reports.start(run, f"pid {described['pid']}", described["start_time"])
         if described["result"] is not None:
             self._runs.conclude(run, described["result"])
 
 
-def _is_task(told: Message) -> bool:
-    return META not in told["meta"] and HOST not in told["meta"]
+def _is_task(described: Message) -> bool:
+    return META not in described["meta"] and HOST not in described["meta"]

@@ -1,4 +1,4 @@
-"""The agent's side of the conversation with the scheduler: which message next, and what each answer means."""
+"""The agent's side of the runner link: chooses the next message to send and handles each received one."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _rejected = instrument(REPORTS_REJECTED)
 
 
 class Agent:
-    """Speaks the runner link. It never waits: the link asks for the next message and hands answers in."""
+    """Implements the runner link without blocking: the link polls for messages and delivers responses."""
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class Agent:
         uploads: Uploads,
         runs: Runs,
         drain: Drain,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
     ) -> None:
         self._runner_id = runner_id
         self._instance_id = instance_id
         self._takeover = takeover
-        # Nothing keeps tasks apart; whose they are is not certain before the welcome.
+        # Tasks are not isolated from each other; the welcome names the tenants that the key serves.
         self._one_tenant = one_tenant
         self._welcomed = False
         self._registration = registration
@@ -96,12 +96,12 @@ class Agent:
         self._uploads = uploads
         self._runs = runs
         self._drain = drain
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
         self._flow = bounds.DEFAULT_FLOW
         self._interval = _DEFAULT_INTERVAL
         self._heartbeat_at = 0.0
         self._full = False
-        self._told_draining = False
+        self._sent_draining = False
         self._registration_changed = False
         self._progress: dict[str, float] = {}
         self._log_budget_at = 0.0
@@ -110,11 +110,11 @@ class Agent:
     # -- hello and welcome
 
     def hello(self) -> ConnectRequest:
-        """The first message of a stream, which lists all there is."""
+        """The first message of a stream, which lists every held lease."""
         self._spool.rewind()
         self._logs.rewind()
         self._uploads.rewind()
-        self._told_draining = self._drain.own
+        self._sent_draining = self._drain.own
         return ConnectRequest(
             hello=Hello(
                 runner_id=self._runner_id,
@@ -131,7 +131,7 @@ class Agent:
     def welcome(self, response: ConnectResponse) -> None:
         """The session is open. Raises LinkLost after another message, Refused if the key is too wide."""
         if response.WhichOneof("message") != "welcome":
-            raise LinkLost("the scheduler's first message was no welcome")
+            raise LinkLost("the scheduler's first message was not a welcome")
         welcome = response.welcome
         if self._one_tenant and len(welcome.tenants) != 1:
             raise Refused(_TOO_WIDE)
@@ -142,23 +142,23 @@ class Agent:
             scheduler=welcome.scheduler_id,
             held=len(self._leases),
         )
-        # The data directory proves from now on that the id is ours; this process is known by its instance id.
+        # From now on the data directory proves that this runner owns its id.
         self._evidence.write_text(self._runner_id)
         self._takeover = False
         self._flow = bounds.usable(welcome.flow) if welcome.HasField("flow") else bounds.DEFAULT_FLOW
         self._interval = bounds.interval(welcome.heartbeat_interval, self._interval)
-        # The hello of a runner for one tenant alone offered nothing yet.
+        # The hello of a single-tenant runner offered no capacity.
         self._heartbeat_at = boottime() + (0.0 if self._one_tenant else self._interval)
         self._renew(self._leases.welcomed(_lease_duration(welcome)))
-        self._obey(welcome.verdicts)
+        self._apply_verdicts(welcome.verdicts)
         if welcome.HasField("drain"):
-            self._drain.obey(welcome.drain)
+            self._drain.apply_request(welcome.drain)
         else:
-            self._drain.lift()
+            self._drain.cancel()
 
     def _free(self) -> Capacity:
-        unproved = self._one_tenant and not self._welcomed
-        closed = self._drain.active or self._spool.full or unproved
+        tenants_unverified = self._one_tenant and not self._welcomed
+        closed = self._drain.active or self._spool.full or tenants_unverified
         tasks = 0 if closed else max(0, self._registration.capacity - self._leases.active_count)
         return Capacity(tasks=tasks, resources=self._free_resources())
 
@@ -166,27 +166,27 @@ class Agent:
         if not self._registration.HasField("resources"):
             return None
         total = self._registration.resources
-        used = [run.resources for run in self._runs.live()]
+        used = [run.resources for run in self._runs.table.live()]
         return Resources(
             cpu_millis=max(0, total.cpu_millis - sum(r.cpu_millis for r in used)),
             memory_mb=max(0, total.memory_mb - sum(r.memory_mb for r in used)),
             disk_mb=max(0, total.disk_mb - sum(r.disk_mb for r in used)),
         )
 
-    # -- what to send next: heartbeat, reports, progress, checkpoints, logs
+    # -- sending: heartbeat, reports, progress, checkpoints, logs
 
     def next_request(self) -> ConnectRequest | None:
-        """By class (rule 12). Raises LinkLost if no heartbeat was acknowledged for three intervals."""
+        """The next message by class (rule 12). Raises LinkLost after three unacknowledged intervals."""
         now = boottime()
         oldest = self._leases.oldest_unacked
         if oldest is not None and now - oldest > _MISSED_ACKS * self._interval:
             raise LinkLost(f"no heartbeat was acknowledged for {_MISSED_ACKS * self._interval:g} s")
         if now >= self._heartbeat_due(now):
             return self._heartbeat(now)
-        return self._reports() or self._progress_reports(now) or self._bulk(now) or self._last_words()
+        return self._reports() or self._progress_reports(now) or self._bulk(now) or self._goodbye()
 
     def next_due(self) -> float:
-        """When to ask again, if nothing happens before."""
+        """When to call next_request again without a wake-up."""
         now = boottime()
         due = [self._heartbeat_due(now)]
         if self._unsent_progress():
@@ -196,7 +196,7 @@ class Agent:
         return min(due)
 
     def _heartbeat_due(self, now: float) -> float:
-        if self._full or self._told_draining != self._drain.own or self._registration_changed:
+        if self._full or self._sent_draining != self._drain.own or self._registration_changed:
             return now
         if self._leases.unlisted:
             self._heartbeat_at = min(self._heartbeat_at, now + _LIST_SECONDS)
@@ -205,7 +205,7 @@ class Agent:
     def _heartbeat(self, now: float) -> ConnectRequest:
         heartbeat = self._leases.heartbeat(now, full=self._full)
         heartbeat.free.CopyFrom(self._free())
-        heartbeat.draining = self._told_draining = self._drain.own
+        heartbeat.draining = self._sent_draining = self._drain.own
         heartbeat.spool_depth = self._spool.depth
         if self._registration_changed:
             heartbeat.registration.CopyFrom(self._registration)
@@ -223,9 +223,9 @@ class Agent:
         return ConnectRequest(reports=ReportBatch(reports=reports)) if reports else None
 
     def _unsent_progress(self) -> list[Held]:
-        # Before the start is told, progress means nothing to the scheduler.
-        told = (HELD_STATE_RUNNING, HELD_STATE_STOPPING)
-        return [held for held in self._leases.late.values() if held.state in told and held.told_late]
+        # The scheduler ignores progress of a run whose start was not reported.
+        started_states = (HELD_STATE_RUNNING, HELD_STATE_STOPPING)
+        return [held for held in self._leases.unreported_progress.values() if held.state in started_states]
 
     def _progress_reports(self, now: float) -> ConnectRequest | None:
         due = [held for held in self._unsent_progress() if self._progress.get(held.run, 0.0) <= now]
@@ -233,8 +233,8 @@ class Agent:
             return None
         batch = ReportBatch()
         for held in due[:_BATCH_REPORTS]:
-            held.told_late = False
-            self._leases.late.pop(held.key, None)
+            held.progress_unreported = False
+            self._leases.unreported_progress.pop(held.key, None)
             self._progress[held.run] = now + _PROGRESS_SECONDS
             batch.reports.append(
                 RunReport(lease=held.lease, progress=held.progress, time=timestamp(time.time()))
@@ -259,16 +259,16 @@ class Agent:
             self._log_budget_at = now + batch.ByteSize() / rate
         return ConnectRequest(logs=batch)
 
-    def _last_words(self) -> ConnectRequest | None:
+    def _goodbye(self) -> ConnectRequest | None:
         if self._drain.goodbye is None:
             return None
         self.leaving = True
         return ConnectRequest(goodbye=self._drain.goodbye)
 
-    # -- what arrives
+    # -- receiving
 
     def receive(self, response: ConnectResponse) -> None:
-        """Act on a message; unknown ones and those that cannot be acted on are ignored."""
+        """Handle a message; an unknown message is ignored, a failure is logged."""
         try:
             self._receive(response)
         except Exception as error:
@@ -284,7 +284,7 @@ class Agent:
                 self._interval = bounds.interval(ack.heartbeat_interval, self._interval)
                 self._full = self._full or ack.full_requested
                 self._renew(self._leases.acknowledge(ack.heartbeat_id, seconds(ack.lease_ttl)))
-                self._obey(ack.verdicts)
+                self._apply_verdicts(ack.verdicts)
             case "report_ack":
                 self._acknowledge(response.report_ack)
             case "command":
@@ -310,7 +310,7 @@ class Agent:
         try:
             self._assign(assignment)
         except Exception as error:
-            # One that is wrong does not keep its neighbours from being started.
+            # An invalid assignment must not prevent the others from starting.
             log.exception("assignment_failed", task=assignment.lease.task, error=repr(error))
 
     def _assign(self, assignment: Assignment) -> None:
@@ -324,13 +324,13 @@ class Agent:
             message = "the assignment arrived after its first lease had ended"
             self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         elif self._drain.active:
-            self._runs.refuse(assignment, RELEASE_REASON_DRAINED, "the runner drains")
+            self._runs.refuse(assignment, RELEASE_REASON_DRAINED, "the runner is draining")
         elif self._spool.full:
-            told = "the runner's spool is full; it waits for the scheduler to acknowledge reports"
-            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, told)
+            message = "the runner's spool is full; it waits for the scheduler to acknowledge reports"
+            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         elif self._leases.active_count >= self._registration.capacity + self._registration.prefetch:
-            told = f"all {self._registration.capacity} places are taken"
-            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, told)
+            message = f"all {self._registration.capacity} places are taken"
+            self._runs.refuse(assignment, RELEASE_REASON_NO_CAPACITY, message)
         else:
             total = None
             if assignment.HasField("total_timeout"):
@@ -344,24 +344,19 @@ class Agent:
             if held.guarded and held.run and held.active:
                 by_end.setdefault(held.until, []).append(held.run)
         for until, runs in by_end.items():
-            self._tell({"op": "lease", "until": until, "runs": runs})
+            self._send_to_warden({"op": "lease", "until": until, "runs": runs})
 
-    def _obey(self, verdicts: Iterable[LeaseVerdict]) -> None:
+    def _apply_verdicts(self, verdicts: Iterable[LeaseVerdict]) -> None:
         for verdict in verdicts:
-            self._runs.obey(verdict)
+            self._runs.apply_verdict(verdict)
 
     def _acknowledge(self, ack: ReportAck) -> None:
         for rejection in ack.rejections:
-            error = from_status(rejection.status)
-            lease = rejection.lease
+            error, lease = from_status(rejection.status), rejection.lease
+            reason = error.reason or error.code.name
             _rejected.add(1, {"reason": error.reason})
-            log.warning(
-                "report_rejected",
-                task=lease.task,
-                generation=lease.generation,
-                reason=error.reason or error.code.name,
-            )
-            self._runs.rejected(rejection.seq, error.reason or error.code.name)
+            log.warning("report_rejected", task=lease.task, generation=lease.generation, reason=reason)
+            self._runs.rejected(rejection.seq, reason)
         self._spool.acknowledge(ack.through_seq)
         self._runs.acknowledged(ack.through_seq)
 
@@ -376,14 +371,14 @@ class Agent:
     def _command(self, response: ConnectResponse) -> None:
         match response.command.WhichOneof("command"):
             case "leases":
-                self._obey(response.command.leases.verdicts)
+                self._apply_verdicts(response.command.leases.verdicts)
             case "drain":
-                self._drain.obey(response.command.drain)
+                self._drain.apply_request(response.command.drain)
             case "undrain":
-                self._drain.lift()
+                self._drain.cancel()
 
     def register(self, registration: RunnerRegistration) -> None:
-        """Describe the runner anew, with the next heartbeat."""
+        """Send a new registration with the next heartbeat."""
         self._registration = registration
         self._registration_changed = True
 
@@ -391,7 +386,7 @@ class Agent:
 
     @property
     def holds_work(self) -> bool:
-        """There is something to lose by giving up."""
+        """Whether leases or reports would be lost by exiting."""
         return len(self._leases) > 0 or self._spool.depth > 0
 
     @property

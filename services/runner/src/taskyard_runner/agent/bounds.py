@@ -1,4 +1,4 @@
-"""What an agent makes of a scheduler's numbers: any of them may be wrong, and none may end the agent."""
+"""Bounds on the scheduler's numbers: an invalid number must not end the agent."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from google.protobuf.duration_pb2 import Duration
 from taskyard.v1.runner_link_service_pb2 import FlowControl
 from taskyard_runner.agent.run import seconds
 
-_SHORTEST_INTERVAL, _LONGEST_INTERVAL = 0.05, 600.0
+_MIN_INTERVAL, _MAX_INTERVAL = 0.05, 600.0
 DEFAULT_FLOW = FlowControl(max_unacked_reports=1000, max_unacked_bytes=2 << 20)
 
 
-def interval(told: Duration, before: float) -> float:
-    """The time between heartbeats: what the scheduler wants, as far as that can be kept up."""
-    return min(max(_SHORTEST_INTERVAL, wanted), _LONGEST_INTERVAL) if (wanted := seconds(told)) else before
+def interval(requested: Duration, before: float) -> float:
+    """The time between heartbeats: the scheduler's, within bounds."""
+    if not (duration := seconds(requested)):
+        return before
+    return min(max(_MIN_INTERVAL, duration), _MAX_INTERVAL)
 
 
 def usable(flow: FlowControl) -> FlowControl:

@@ -1,4 +1,4 @@
-"""Checkpoints up and down: a copy is kept until the scheduler has stored it; one upload at a time."""
+"""Checkpoint uploads: a copy is kept until the scheduler has stored it; one upload at a time."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Upload:
         if self.current is None:
             self.current = kept
         else:
-            # Only the newest matters to the next run.
+            # The next run needs only the newest.
             if self.following is not None:
                 self._forget(self.following, "superseded by a newer checkpoint")
             self.following = kept
@@ -138,13 +138,13 @@ class _Upload:
                 waiter.set_result(error)
 
     def give_up(self, error: str) -> None:
-        """Neither is going to be stored."""
+        """Fail the current and the following checkpoint."""
         while self.current is not None:
             self.decided(error)
 
 
 class Uploads:
-    """All checkpoints on their way up."""
+    """The uploads of all runs."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._uploads: dict[RunKey, _Upload] = {}
@@ -153,7 +153,7 @@ class Uploads:
         self._wake = wake
 
     def open(self, lease: LeaseRef, directory: Path, last_sequence: int) -> None:
-        """A run that may write checkpoints; copies that an earlier agent kept go on."""
+        """Register a run; copies that an earlier agent kept are uploaded."""
         key = key_of(lease)
         upload = self._uploads[key] = _Upload(lease, directory)
         self._sequences[key] = last_sequence
@@ -164,7 +164,7 @@ class Uploads:
         self._wake()
 
     def ensure(self, lease: LeaseRef, directory: Path, last_sequence: int) -> None:
-        """Open it for a run that was not known to write checkpoints."""
+        """Register the run unless it is registered."""
         if key_of(lease) not in self._uploads:
             self.open(lease, directory, last_sequence)
 
@@ -187,7 +187,7 @@ class Uploads:
         try:
             upload.directory.mkdir(0o700, exist_ok=True)
             (upload.directory / str(sequence)).write_bytes(content)
-            # The description comes last: a copy without one is not whole.
+            # The description is written last: a copy without one is incomplete.
             part = upload.directory / f"{sequence}.part"
             part.write_text(json.dumps(asdict(kept)))
             os.rename(part, upload.directory / f"{sequence}.json")
@@ -203,7 +203,7 @@ class Uploads:
         return self._sequences.get(key, 0)
 
     def stored(self, key: RunKey, sequence: int) -> asyncio.Future[str]:
-        """Done with "" once it is stored, or with why it is not going to be."""
+        """A future with "" once it is stored, or with the reason of its rejection."""
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         upload = self._uploads.get(key)
         waiting = [kept.sequence for kept in (upload.current, upload.following) if kept] if upload else []
@@ -214,7 +214,7 @@ class Uploads:
         return future
 
     def take(self) -> CheckpointChunk | None:
-        """The next piece; uploads do not interleave, so that the oldest is whole soonest."""
+        """The next piece; uploads do not interleave, so that the oldest completes first."""
         for key in [self._active] if self._active is not None else list(self._uploads):
             upload = self._uploads.get(key) if key is not None else None
             try:
@@ -274,14 +274,14 @@ class Uploads:
             await future
 
     def rewind(self) -> None:
-        """A new session: what is not acknowledged is sent again."""
+        """Start a new session: unacknowledged chunks are sent again."""
         self._active = None
         for upload in self._uploads.values():
             upload.rewind()
             upload.postponed = False
 
     def drop(self, key: RunKey) -> None:
-        """The run is over."""
+        """Drop the uploads of an ended run."""
         if (upload := self._uploads.pop(key, None)) is not None:
             upload.give_up("the run has ended")
         self._sequences.pop(key, None)

@@ -38,21 +38,21 @@ class Children:
         self._stub: Any = RunnerLinkServiceStub(channel)
         self._runner_id = runner_id
 
-    async def create(self, run: AgentRun, asked: list[Any]) -> list[str]:
+    async def create(self, run: AgentRun, tasks: list[Any]) -> list[str]:
         """The names of the children; each key makes a repetition harmless. Raises ChildrenRefused."""
         request = SubmitChildTasksRequest(
             runner_id=self._runner_id,
             lease=run.lease,
-            children=[_child(item, number) for number, item in enumerate(asked)],
+            children=[_child(item, number) for number, item in enumerate(tasks)],
         )
         for attempt in range(_ATTEMPTS):
             try:
                 response = await self._stub.SubmitChildTasks(request, timeout=_TIMEOUT)
                 return list(response.tasks)
             except grpc.RpcError as error:
-                told = from_rpc_error(error)
-                if told.code not in _PASSING or attempt == _ATTEMPTS - 1:
-                    raise ChildrenRefused(str(told), told.reason) from None
+                failure = from_rpc_error(error)
+                if failure.code not in _PASSING or attempt == _ATTEMPTS - 1:
+                    raise ChildrenRefused(str(failure), failure.reason) from None
             await asyncio.sleep(_BACKOFF * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 

@@ -1,4 +1,4 @@
-"""What the agent is told by the warden when it starts: settings as plain values."""
+"""The agent's settings, which the warden's hello carries as plain values."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class AgentConfig:
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> AgentConfig:
         """Unknown values are ignored."""
-        known = {f.name for f in fields(cls)}
-        chosen = {name: value for name, value in values.items() if name in known}
+        field_names = {f.name for f in fields(cls)}
+        chosen = {name: value for name, value in values.items() if name in field_names}
         chosen["task_types"] = tuple(chosen.get("task_types", ("*",)))
         chosen["kinds"] = tuple(chosen.get("kinds", ()))
         return cls(**chosen)

@@ -1,4 +1,4 @@
-"""Limits of tasks that ask for none: no task takes the whole host because nobody thought of it."""
+"""Default limits of tasks that request none, so that no task can use the whole host."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class DefaultLimits:
     memory_mb: int = 0
     disk_mb: int = 0
 
-    def fill(self, asked: Resources) -> Resources:
-        """What a task may use."""
+    def fill(self, requested: Resources) -> Resources:
+        """The task's resources, with defaults where it requests none."""
         return Resources(
-            cpu_millis=asked.cpu_millis,
-            memory_mb=asked.memory_mb or self.memory_mb,
-            disk_mb=asked.disk_mb or self.disk_mb,
+            cpu_millis=requested.cpu_millis,
+            memory_mb=requested.memory_mb or self.memory_mb,
+            disk_mb=requested.disk_mb or self.disk_mb,
         )
 
 
 def find_limits(memory_mb: int, disk_mb: int, runs_directory: str, *, groups: bool) -> DefaultLimits:
-    """The limits in force; -1 stands for half of what the host has.
+    """The limits in force; -1 means half of what the host has.
 
     Without control groups memory is limited by address space, of which many programs reserve far more than
     they use: a default would break them.

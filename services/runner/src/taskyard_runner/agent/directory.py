@@ -1,4 +1,4 @@
-"""A run's directory: what is in it, and how it is made."""
+"""A run's directory: its layout and its creation."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class RunDirectory:
         part.mkdir(_PRIVATE, exist_ok=True)
 
     def give(self, owner: tuple[int, int] | None) -> None:
-        """Make it, and let a user of its own have what the workload writes. Raises OSError."""
+        """Create it; the run's own user gets the parts that the workload writes. Raises OSError."""
         self.make()
         self.owner = owner
         if owner is None:
             return
         for path in (self.private, self.work, self.tmp, self.checkpoint):
             os.chown(path, *owner)
-        # The workload passes through, and changes nothing of what lies beside.
+        # The workload may traverse it, but not change its other entries.
         os.chown(self.root, -1, owner[1])
         os.chmod(self.root, 0o710)
 

@@ -1,4 +1,4 @@
-"""Scratch disk: what a run's directory holds is measured now and then, and too much ends the run."""
+"""Scratch disk: measures each run's directory periodically and stops a run above its limit."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class DiskWatch:
         self._default_mb = default_mb
 
     async def run(self, changed: asyncio.Event) -> None:
-        """Watch for ever; `changed` tells that there may be another run."""
+        """Watch until cancelled; `changed` signals that there may be a new run."""
         while True:
-            limited = [run for run in self._runs.live() if run.started and self._limit_mb(run)]
+            limited = [run for run in self._runs.table.live() if run.started and self._limit_mb(run)]
             if not limited:
                 changed.clear()
                 await changed.wait()
@@ -82,7 +82,7 @@ def disk_usage(folder: str) -> int:
             continue
         expected, names = above.pop()
         if _identity(fd) != expected:
-            # Moved meanwhile; the next turn measures what is there then.
+            # Moved meanwhile; the next turn measures it.
             break
     os.close(fd)
     return total

@@ -30,7 +30,7 @@ class Downloads:
         self._runner_id = runner_id
 
     async def fetch(self, assignment: Assignment, directory: RunDirectory) -> None:
-        """Put the newest checkpoint where TASKYARD_CHECKPOINT_FILE says. Raises CheckpointUnavailable."""
+        """Write the newest checkpoint to TASKYARD_CHECKPOINT_FILE. Raises CheckpointUnavailable."""
         problem = ""
         for attempt in range(_ATTEMPTS):
             try:

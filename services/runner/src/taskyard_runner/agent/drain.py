@@ -1,4 +1,4 @@
-"""Leaving work: a drain of our own (SIGTERM) or of an administrator, its deadline and its end."""
+"""Draining: started by SIGTERM or by an administrator, with its deadline and its end."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from taskyard_kit.logs import get_log
 from taskyard_runner.agent.runs import Runs
 from taskyard_runner.warden.deadline import StopReason
 
-# A second SIGTERM is impatient.
+# Grace period after a second SIGTERM.
 _IMPATIENT_GRACE = 10.0
-# A month: no loop can wait for the year 10000.
-_LONGEST_DRAIN = 30 * 86400.0
+# A month: the upper bound of a deadline, because the loop's timers overflow.
+_MAX_DRAIN_SECONDS = 30 * 86400.0
 
 log = get_log(__name__)
 
 
 class Drain:
-    """Whether work is taken, and how the agent says goodbye."""
+    """Whether work is accepted, and which goodbye the agent sends."""
 
     def __init__(self, runs: Runs, changed: Callable[[], None]) -> None:
         self._runs = runs
@@ -39,76 +39,76 @@ class Drain:
 
     @property
     def own(self) -> bool:
-        """The agent drains on its own account."""
+        """Whether SIGTERM started the drain."""
         return self._own
 
     @property
     def active(self) -> bool:
-        """No work is taken."""
+        """Whether new work is rejected."""
         return self._own or self._request is not None or self.goodbye is not None
 
     @property
     def exits(self) -> bool:
-        """The process ends when the last task is gone."""
+        """Drain and exit after the last task."""
         return self._own or (self._request is not None and self._request.exit_when_drained)
 
     def begin(self, seconds: float) -> None:
         """SIGTERM: tasks may finish for this long."""
         self._own = True
-        self._give_back_waiting()
+        self._release_waiting()
         self._release_after(seconds)
         self._changed()
 
     def release_now(self, grace: float | None = None) -> None:
-        """Give everything back."""
-        for run in self._runs.live():
+        """Release every run."""
+        for run in self._runs.table.live():
             self._runs.stop(run, StopReason.DRAIN, run.grace if grace is None else min(grace, run.grace))
         self._changed()
 
-    def hurry(self) -> None:
-        """The second SIGTERM."""
+    def release_all(self) -> None:
+        """Release every run at once, on the second SIGTERM."""
         self._own = True
         self.release_now(_IMPATIENT_GRACE)
 
     def restart(self) -> None:
-        """The agent is replaced; tasks go on."""
+        """Exit for a new agent; tasks keep running."""
         self.goodbye = RunnerGoodbye(reason=RUNNER_GOODBYE_REASON_RESTART, keep_leases=True)
         self._changed()
 
-    def obey(self, request: DrainRequest) -> None:
-        """An administrator's drain; repeating it is harmless."""
+    def apply_request(self, request: DrainRequest) -> None:
+        """Start an administrator's drain; idempotent."""
         if self._request == request:
             return
         log.info("drain_requested", reason=request.reason, exit_when_drained=request.exit_when_drained)
         self._request = request
-        self._give_back_waiting()
+        self._release_waiting()
         if request.mode == DRAIN_MODE_RELEASE:
             self.release_now()
         elif request.HasField("deadline"):
             self._release_after(request.deadline.seconds + request.deadline.nanos / 1e9 - time.time())
         self._changed()
 
-    def lift(self) -> None:
-        """The administrator's drain is over."""
+    def cancel(self) -> None:
+        """End the administrator's drain."""
         if self._request is not None:
-            # What was installed meanwhile is what runs from now on.
+            # The new agent runs the code that was installed meanwhile.
             self.on_lift()
         self._request = None
         if self._timer is not None and not self._own:
             self._timer.cancel()
         self._changed()
 
-    def _give_back_waiting(self) -> None:
+    def _release_waiting(self) -> None:
         if self._runs.functions is not None:
             self._runs.functions.release_waiting()
 
     def _release_after(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        delay = min(max(0.0, seconds), _LONGEST_DRAIN)
+        delay = min(max(0.0, seconds), _MAX_DRAIN_SECONDS)
         self._timer = asyncio.get_running_loop().call_later(delay, self.release_now)
 
-    def farewell(self) -> RunnerGoodbye:
-        """What to say when all work is gone."""
+    def final_goodbye(self) -> RunnerGoodbye:
+        """The goodbye to send once no work is left."""
         reason = RUNNER_GOODBYE_REASON_SHUTDOWN if self._own else RUNNER_GOODBYE_REASON_DRAINED
         return RunnerGoodbye(reason=reason)

@@ -10,7 +10,7 @@ from taskyard_runner.agent.run import AgentRun
 
 
 class Ended(NamedTuple):
-    """How a run ended, with its outcome (None: nothing is to be said) and when it began."""
+    """How a run ended, with its outcome (None: nothing is reported) and when it started."""
 
     run: AgentRun
     outcome: RunReport | None
@@ -30,7 +30,7 @@ def implies_start(outcome: RunReport, *, began: bool = False) -> bool:
 
 
 def reports_of(end: Ended) -> list[RunReport]:
-    """What is to be reported, the outcome last: before it its start and its last progress, if untold."""
+    """The reports of an ended run: its start and last progress if unreported, then its outcome."""
     outcome, held = end.outcome, end.run.held
     if outcome is None:
         return []
@@ -40,7 +40,7 @@ def reports_of(end: Ended) -> list[RunReport]:
         report.started.handle = end.handle
         report.started.checkpoint_sequence = end.run.checkpoint_sequence
         reports.append(report)
-    if held.told_late and held.progress is not None:
+    if held.progress_unreported and held.progress is not None:
         report = _report(end, end.end_time)
         report.progress.CopyFrom(held.progress)
         reports.append(report)

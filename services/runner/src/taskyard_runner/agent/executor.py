@@ -12,10 +12,10 @@ from taskyard_runner.warden.protocol import Message
 
 
 class Executor(Protocol):
-    """Carries runs out, and keeps what the next agent must know of them."""
+    """Executes runs, and keeps what the next agent needs of them."""
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        """Stop it; its end is told like any other."""
+        """Stop a run; its end is reported like any other."""
         ...
 
     def note(self, run: AgentRun, **notes: Any) -> None:
@@ -27,34 +27,34 @@ class Executor(Protocol):
         ...
 
     def forget(self, run: AgentRun) -> None:
-        """Nothing of it is needed any more."""
+        """Discard all that is kept of a run."""
         ...
 
 
-class Taker(Protocol):
-    """Takes assignments of one kind."""
+class AssignmentHandler(Protocol):
+    """Handles assignments of one kind."""
 
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None: ...
 
     def release_waiting(self) -> None:
-        """Give back what has not begun."""
+        """Release the runs that have not started."""
         ...
 
 
 class WardenExecutor:
     """The warden runs processes."""
 
-    def __init__(self, tell: Callable[[Message], None]) -> None:
-        self._tell = tell
+    def __init__(self, send_to_warden: Callable[[Message], None]) -> None:
+        self._send_to_warden = send_to_warden
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        self._tell({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
+        self._send_to_warden({"op": "stop", "run": run.name, "reason": reason, "grace": grace})
 
     def note(self, run: AgentRun, **notes: Any) -> None:
-        self._tell({"op": "note", "run": run.name, "notes": notes})
+        self._send_to_warden({"op": "note", "run": run.name, "notes": notes})
 
     def saved(self, run: AgentRun) -> None:
-        self._tell({"op": "saved", "run": run.name})
+        self._send_to_warden({"op": "saved", "run": run.name})
 
     def forget(self, run: AgentRun) -> None:
-        self._tell({"op": "forget", "run": run.name})
+        self._send_to_warden({"op": "forget", "run": run.name})

@@ -1,4 +1,4 @@
-"""Reading what a workload has left: never through a link, never a pipe, never somebody else's file."""
+"""Reading a workload's files: only regular files of its own user, never through a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines of runs inside function hosts; a run that is too short to tell its start needs none."""
+"""Deadlines of runs inside function hosts; a run too short to report its start needs none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskyard_runner.warden.deadline import Deadlines, StopReason
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.order import Order
 
-_LONGEST_LOOK = 3600.0
+_MAX_DELAY = 3600.0
 
 
 class RunDeadlines:
@@ -39,7 +39,7 @@ class RunDeadlines:
             run.timer.cancel()
         run.deadlines.lease_until = run.held.until
         delay = max(0.0, run.deadlines.next_due()[0] - boottime())
-        run.timer = asyncio.get_running_loop().call_later(min(delay, _LONGEST_LOOK), self._check, run)
+        run.timer = asyncio.get_running_loop().call_later(min(delay, _MAX_DELAY), self._check, run)
 
     def _check(self, run: FunctionRun) -> None:
         assert run.deadlines is not None

@@ -1,4 +1,4 @@
-"""One function host as the agent knows it: its process, its connection, and the runs that it was given."""
+"""One function host in the agent: its process, its connection and its runs."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from taskyard_runner.warden.kill import MARKER
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Decoder, Message, encode
 
-# In the meta of a run that is a host.
+# Key in the metadata of a run that is a host.
 HOST = "host"
 CONFIG = "TASKYARD_HOST"
 _MESSAGE_LIMIT = 64 << 20
-# What an adopted lease is taken to last before the session is renewed.
+# The assumed duration of an adopted lease until the session is renewed.
 _ADOPTED_SECONDS = 15.0
 # A host has no lease: only the agent and the end of the warden end it.
 _FOR_EVER = 10 * 365 * 86400.0
-# A line of runs in an exclusive host is as long as this takes, and at most so many.
+# The queue of an exclusive host holds this many seconds of runs, up to a maximum.
 _LINE_SECONDS = 0.01
-_DEEPEST = 100
-# A host that has had work for this long and says nothing is held up, even if it cannot say so.
+_MAX_DEPTH = 100
+# A host with work that sends nothing for this long counts as blocked.
 _SILENT_SECONDS = 0.25
 _PLAIN = HostClass(shared=False)
 
 
 @dataclass
 class FunctionRun(AgentRun):
-    """A run that a function host carries out."""
+    """A run that a function host executes."""
 
     row: Row = field(default_factory=list)
     place: HostClass = field(default_factory=lambda: HostClass(shared=True))
@@ -58,7 +58,7 @@ class FunctionRun(AgentRun):
         return self.row[7] or {}
 
     def read_row(self) -> None:
-        """Take over what the row says about the run."""
+        """Restore the run from its row."""
         extra = self.row[7]
         if extra is None:
             return
@@ -74,7 +74,7 @@ class FunctionHost:
 
     def __init__(self, name: str, place: HostClass, token: str, code: float) -> None:
         self.name = name
-        # When the code that it runs was asked for: hosts of one reload have one number.
+        # When its code was requested: hosts of one reload share this number.
         self.code = code
         self.place = place
         self.token = token
@@ -83,9 +83,9 @@ class FunctionHost:
         # Ended runs whose results the host still keeps.
         self.kept: set[str] = set()
         self.connection: Connection | None = None
-        # It said hello, so that it can be given work.
+        # It has sent hello, so it accepts runs.
         self.ready = False
-        # It is given no more work, and leaves when it has none.
+        # It gets no more runs, and exits when it has none.
         self.retired = False
         self.leaving = False
         # Its loop has been blocked for so many seconds.
@@ -93,38 +93,38 @@ class FunctionHost:
         self.first_rss = 0
         self.done_count = 0
         self.idle_since = boottime()
-        # When it was last given work, or told an end.
+        # When it last received a run or reported an end.
         self.last_moved = self.idle_since
         # How long its runs take, smoothed; unknown before the first.
         self.pace: float | None = None
         self.acks: list[str] = []
-        # The run on whose account it is being killed.
+        # The run because of which it is being killed.
         self.culprit: FunctionRun | None = None
 
     @property
     def usable(self) -> bool:
-        """It can be given work."""
+        """Whether it accepts runs."""
         return self.ready and not self.retired and not self.stalled and self.connection is not None
 
     @property
     def head(self) -> FunctionRun | None:
-        """What it was given first: an exclusive host calls one after the other."""
+        """Its first run: an exclusive host calls one after the other."""
         return next(iter(self.runs.values()), None)
 
     @property
     def depth(self) -> int:
-        """How many runs it may be given: a line of short ones saves the way to the agent and back."""
+        """How many runs it may hold: a queue of short runs saves round trips to the agent."""
         if self.place != _PLAIN or self.pace is None:
             return 1
-        return max(1, min(_DEEPEST, int(_LINE_SECONDS / self.pace)))
+        return max(1, min(_MAX_DEPTH, int(_LINE_SECONDS / self.pace)))
 
     def note_pace(self, seconds: float) -> None:
-        """A run took so long. One that was long by chance is forgotten after a few short ones."""
-        known = seconds if self.pace is None else self.pace
-        self.pace = max(1e-6, seconds, (known + seconds) / 2)
+        """Update the smoothed duration of runs; a single long run is forgotten after a few short ones."""
+        previous = seconds if self.pace is None else self.pace
+        self.pace = max(1e-6, seconds, (previous + seconds) / 2)
 
     def rate(self, now: float) -> float:
-        """Runs per second that it can be expected to take: any number, until its first says otherwise."""
+        """The expected runs per second; infinite until its first run has ended."""
         head = self.head
         held_up = head is not None and head.started
         if not self.ready or held_up or now - self.last_moved > _SILENT_SECONDS:
@@ -132,18 +132,18 @@ class FunctionHost:
         return math.inf if self.pace is None else 1 / self.pace
 
     def send(self, message: Message) -> None:
-        """Tell the host, if it is connected; one that is not asks when it comes back."""
+        """Send a message if the host is connected; one that is not sends hello when it reconnects."""
         if self.connection is not None:
             self.connection.send(message)
 
     def order(self, config: Mapping[str, Any], env: Mapping[str, str], runs_directory: str) -> Message:
-        """The message that makes the warden start it."""
-        told = {**config, "host": self.name, "token": self.token, "shared": self.place.shared}
+        """The warden's order to start the host."""
+        host_config = {**config, "host": self.name, "token": self.token, "shared": self.place.shared}
         return {
             "op": "start",
             "run": self.name,
             "argv": [sys.executable, "-m", "taskyard_runner.functions.host"],
-            "env": {**env, CONFIG: json.dumps(told), MARKER: f"{runs_directory}/{self.name}"},
+            "env": {**env, CONFIG: json.dumps(host_config), MARKER: f"{runs_directory}/{self.name}"},
             "cwd": os.getcwd(),
             "token": secrets.token_hex(16),
             "limits": self.place.limits,
@@ -156,8 +156,8 @@ class FunctionHost:
         }
 
 
-def known_again(host: FunctionHost, row: Row, runs_directory: str, executor: Executor) -> FunctionRun:
-    """A run that an earlier agent gave to the host."""
+def restore_run(host: FunctionHost, row: Row, runs_directory: str, executor: Executor) -> FunctionRun:
+    """Restore a run that an earlier agent gave to the host."""
     forbid = bool((row[7] or {}).get("forbid"))
     run = FunctionRun(
         Held(lease_of(row), row[0], boottime() + _ADOPTED_SECONDS, guarded=forbid),
@@ -175,7 +175,7 @@ def known_again(host: FunctionHost, row: Row, runs_directory: str, executor: Exe
 
 
 class Connection(asyncio.Protocol):
-    """A host's connection; the first message says whose it is."""
+    """A host's connection; the first message identifies the host."""
 
     def __init__(
         self, received: Callable[[Connection, Message], None], lost: Callable[[Connection], None]

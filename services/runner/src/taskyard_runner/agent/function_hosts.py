@@ -20,14 +20,14 @@ from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Message
 
 _HELLO_SECONDS = 60.0
-# A host that does not say within this what it runs is hung, and the next agent cannot wait for it.
+# A host that does not send hello to a new agent within this time is hung and is killed.
 _ADOPTION_SECONDS = 10.0
-# About what it takes to start a host: work that the others have done by then needs none.
+# The approximate start time of a host: work that the others finish sooner needs no new host.
 _START_SECONDS = 0.2
 _IDLE_SECONDS = 30.0
 _TRIM_SECONDS = 5.0
 _FIRST_BACKOFF = 1.0
-_LONGEST_BACKOFF = 30.0
+_MAX_BACKOFF = 30.0
 _OUTPUT_BYTES = 65536
 _CLOSE_SECONDS = 2.0
 
@@ -40,48 +40,50 @@ class AppBroken(Exception):
 
 @dataclass(frozen=True)
 class HostsConfig:
-    """What is the same for all hosts."""
+    """Settings shared by all hosts."""
 
     app: str
     runs_directory: str
     socket: str
     env: Mapping[str, str]
     log_limit_bytes: int
-    # Most runs at a time.
+    # Maximum of concurrent runs.
     capacity: int
     # Shared hosts that are kept.
     shared_count: int
-    # Runs after which a host is replaced, and bytes it may gain; 0 = any.
+    # Runs after which a host is replaced, and its maximum growth in bytes; 0 = no limit.
     max_tasks: int
     growth_bytes: int
 
 
-class Party(Protocol):
-    """Who gives hosts their work."""
+class HostHandler(Protocol):
+    """Assigns runs to hosts and handles their messages."""
 
     def host_ready(self, host: FunctionHost, hello: Message) -> None: ...
 
-    def host_told(self, host: FunctionHost, message: Message) -> None: ...
+    def host_updated(self, host: FunctionHost, message: Message) -> None: ...
 
-    def host_asked(self, host: FunctionHost, message: Message) -> None: ...
+    def host_requested(self, host: FunctionHost, message: Message) -> None: ...
 
     def host_ended(self, host: FunctionHost, result: Message) -> None: ...
 
     def wake(self) -> None:
-        """Look again for work to hand out."""
+        """Dispatch queued runs."""
         ...
 
 
 class Hosts:
     """All hosts, by name."""
 
-    def __init__(self, config: HostsConfig, tell_warden: Callable[[Message], None], party: Party) -> None:
+    def __init__(
+        self, config: HostsConfig, send_to_warden: Callable[[Message], None], handler: HostHandler
+    ) -> None:
         self._config = config
-        self._tell = tell_warden
-        self._party = party
+        self._send_to_warden = send_to_warden
+        self._handler = handler
         self._hosts: dict[str, FunctionHost] = {}
         self._journals: dict[str, JournalReader] = {}
-        # Name to whether it is `async def`, as the newest host has told.
+        # Name to whether it is `async def`, from the newest host's hello.
         self.functions: dict[str, bool] = {}
         self.on_functions: Callable[[], None] = lambda: None
         self._hello = asyncio.Event()
@@ -95,17 +97,17 @@ class Hosts:
     # -- beginning and end
 
     async def open(self, described: Iterable[Message]) -> None:
-        """Listen, and get the hosts of an earlier agent to say what they have."""
-        for told in described:
-            meta = told["meta"]
-            host = FunctionHost(told["run"], HostClass(**meta[HOST]), meta["token"], meta["code"])
-            if told["result"] is None:
+        """Listen, and wait for the hellos of an earlier agent's hosts."""
+        for described_host in described:
+            meta = described_host["meta"]
+            host = FunctionHost(described_host["run"], HostClass(**meta[HOST]), meta["token"], meta["code"])
+            if described_host["result"] is None:
                 self._hosts[host.name] = host
             else:
                 self._forget(host.name)
         self._code = max((host.code for host in self._hosts.values()), default=boottime())
         for host in self._hosts.values():
-            # Those of older code finish what they have.
+            # Hosts with older code finish their runs.
             host.retired = host.code < self._code
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._config.socket)
@@ -123,11 +125,11 @@ class Hosts:
                     self._hello.clear()
                     await self._hello.wait()
         for host in [found for found in self._hosts.values() if not found.ready]:
-            log.warning("host_hangs", host=host.name)
+            log.warning("host_unresponsive", host=host.name)
             self.kill(host, StopReason.ABORT)
         loop.call_later(_TRIM_SECONDS, self._trim)
 
-    async def introduce(self) -> None:
+    async def load(self) -> None:
         """Returns once the application's functions are known. Raises AppBroken."""
         if not any(not host.retired for host in self._hosts.values()):
             self._problem = ""
@@ -142,14 +144,14 @@ class Hosts:
         if not self.functions:
             raise AppBroken(self._problem)
 
-    async def renew(self) -> None:
-        """Load the application anew; if it is broken, the hosts there are go on with the code they have."""
+    async def reload_or_keep(self) -> None:
+        """Reload the application; if it is broken, the present hosts keep their code."""
         before, hosts = self.functions, [host for host in self._hosts.values() if not host.retired]
         self.functions = {}
         self._problem = ""
         self.reload()
         try:
-            await self.introduce()
+            await self.load()
         except AppBroken:
             if not before:
                 raise
@@ -158,14 +160,14 @@ class Hosts:
                 host.retired = host.leaving
 
     def reload(self) -> None:
-        """Load the application anew: hosts with the old code finish what they have."""
+        """Reload the application; hosts with the old code finish their runs."""
         self._code = boottime()
         for host in list(self._hosts.values()):
             self.retire(host, "reload")
         self.start(HostClass(shared=True))
 
     async def close(self) -> None:
-        """Let idle hosts end in their own way, for a moment."""
+        """Give idle hosts a moment to exit."""
         for host in list(self._hosts.values()):
             self.retire(host, "end")
         with contextlib.suppress(TimeoutError):
@@ -196,16 +198,16 @@ class Hosts:
             "runs_directory": self._config.runs_directory,
             "log_limit_bytes": self._config.log_limit_bytes,
         }
-        self._tell(host.order(config, self._config.env, self._config.runs_directory))
+        self._send_to_warden(host.order(config, self._config.env, self._config.runs_directory))
 
-    def want(self, place: HostClass, waiting: int) -> None:
-        """There is work that no host of the class can take now: start one if that would help."""
+    def request_hosts(self, place: HostClass, waiting: int) -> None:
+        """Start a host for runs that no host of the class can take now, if that speeds them up."""
         loop = asyncio.get_running_loop()
         now = boottime()
         hosts = [host for host in self.of(place) if not host.retired]
         starting = sum(not host.ready for host in hosts)
         if now < self._start_after:
-            loop.call_later(self._start_after - now, self._party.wake)
+            loop.call_later(self._start_after - now, self._handler.wake)
         elif place.shared:
             if sum(not host.stalled for host in hosts) < self._config.shared_count:
                 self.start(place)
@@ -216,19 +218,19 @@ class Hosts:
                 self._look_again()
 
     def _look_again(self) -> None:
-        """Hosts that were expected to do the work may be held up by then, without a word."""
+        """Check again later, because the expected hosts may be blocked by then."""
         if self._looking is None or self._looking.when() <= asyncio.get_running_loop().time():
-            self._looking = asyncio.get_running_loop().call_later(_START_SECONDS, self._party.wake)
+            self._looking = asyncio.get_running_loop().call_later(_START_SECONDS, self._handler.wake)
 
     def retire(self, host: FunctionHost, why: str) -> None:
-        """Give it no more work; it leaves when it has none."""
+        """Give a host no more runs; it exits when it has none."""
         if not host.retired:
             host.retired = True
             log.info("host_retired", host=host.name, why=why)
         self.leave_if_idle(host)
 
     def leave_if_idle(self, host: FunctionHost) -> None:
-        """A retired host without work may go."""
+        """End a retired host without runs."""
         if host.retired and host.ready and not host.leaving and not host.runs and not host.kept:
             host.leaving = True
             host.send({"op": "exit"})
@@ -236,7 +238,7 @@ class Hosts:
     def kill(self, host: FunctionHost, reason: StopReason, grace: float = 0.0) -> None:
         """Have the warden end it."""
         host.retired = True
-        self._tell({"op": "stop", "run": host.name, "reason": reason, "grace": grace})
+        self._send_to_warden({"op": "stop", "run": host.name, "reason": reason, "grace": grace})
 
     def _trim(self) -> None:
         now = boottime()
@@ -251,22 +253,22 @@ class Hosts:
                 kept[host.place] = kept.get(host.place, 0) + 1
         asyncio.get_running_loop().call_later(_TRIM_SECONDS, self._trim)
 
-    # -- what hosts say
+    # -- messages of hosts
 
     def _received(self, connection: Connection, message: Message) -> None:
         host = connection.host
         if host is None:
-            self._greet(connection, message)
+            self._handle_hello(connection, message)
         elif message.get("op") == "request":
-            self._party.host_asked(host, message)
+            self._handler.host_requested(host, message)
         else:
             self._note_health(host, message)
-            self._party.host_told(host, message)
+            self._handler.host_updated(host, message)
 
-    def _greet(self, connection: Connection, message: Message) -> None:
+    def _handle_hello(self, connection: Connection, message: Message) -> None:
         host = self._hosts.get(str(message.get("host")))
-        known = host is not None and secrets.compare_digest(host.token, str(message.get("token")))
-        if host is None or not known or message.get("op") != "hello":
+        authentic = host is not None and secrets.compare_digest(host.token, str(message.get("token")))
+        if host is None or not authentic or message.get("op") != "hello":
             connection.close()
             return
         if problem := message.get("error"):
@@ -275,21 +277,21 @@ class Hosts:
         connection.host, host.connection, host.ready = host, connection, True
         host.first_rss = message["rss"]
         self._failures = 0
-        self._learn(host, message["functions"])
-        self._party.host_ready(host, message)
+        self._update_functions(host, message["functions"])
+        self._handler.host_ready(host, message)
         self.leave_if_idle(host)
         self._hello.set()
-        self._party.wake()
+        self._handler.wake()
 
-    def _learn(self, host: FunctionHost, functions: Mapping[str, Mapping[str, Any]]) -> None:
+    def _update_functions(self, host: FunctionHost, functions: Mapping[str, Mapping[str, Any]]) -> None:
         if host.retired:
             return
-        found = {name: bool(told["async"]) for name, told in functions.items()}
+        found = {name: bool(description["async"]) for name, description in functions.items()}
         if found != self.functions:
             self.functions = found
             self.on_functions()
         if host.place == HostClass(shared=True) and not any(found.values()):
-            # It was started to learn what the application has; nothing of that is for it.
+            # It was started to list the functions; none of them runs in a shared host.
             self.retire(host, "no async functions")
             self.start(HostClass(shared=False))
 
@@ -311,9 +313,9 @@ class Hosts:
             if message["stalled"] and not host.stalled:
                 log.warning("host_stalled", host=host.name, seconds=message["stalled"], runs=len(host.runs))
             host.stalled = message["stalled"]
-            self._party.wake()
+            self._handler.wake()
 
-    # -- what the warden says
+    # -- messages of the warden
 
     def ended(self, message: Message) -> bool:
         """A host has ended; False if it is none."""
@@ -327,10 +329,10 @@ class Hosts:
         elif not host.leaving:
             log.warning("host_ended", host=host.name, result=result)
         self._show_output(host.name)
-        self._party.host_ended(host, result)
+        self._handler.host_ended(host, result)
         self._forget(host.name)
         self._hello.set()
-        self._party.wake()
+        self._handler.wake()
         return True
 
     def grown(self, message: Message) -> bool:
@@ -358,12 +360,12 @@ class Hosts:
             log.error("app_failed", error=problem)
         self._problem = problem
         self._failures += 1
-        delay = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures - 1, 5))
+        delay = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures - 1, 5))
         self._start_after = boottime() + delay
         self._hello.set()
 
     def _forget(self, name: str) -> None:
         if (reader := self._journals.pop(name, None)) is not None:
             reader.close()
-        self._tell({"op": "forget", "run": name})
+        self._send_to_warden({"op": "forget", "run": name})
         shutil.rmtree(f"{self._config.runs_directory}/{name}", ignore_errors=True)

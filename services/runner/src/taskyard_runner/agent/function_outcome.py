@@ -1,4 +1,4 @@
-"""What the end of a function, or of its host, means for a run."""
+"""The outcome of a run whose function, or whose host, has ended."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.protocol import Message
 
 
-def told(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
-    """What a function's end comes to: its own outcome, unless it answered a stop."""
+def ended(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
+    """The outcome of a function that ended: its own, unless it answered a stop."""
     if run.reason == StopReason.ABORT:
         return None
     if answer is not None and "stopped" in answer:
@@ -23,14 +23,14 @@ def told(run: FunctionRun, answer: dict[str, Any] | None) -> RunReport | None:
     return function.report_of(answer)
 
 
-def lost(run: FunctionRun, result: Message, *, to_blame: bool) -> RunReport | None:
-    """What the end of its host means for a run."""
+def lost(run: FunctionRun, result: Message, *, is_culprit: bool) -> RunReport | None:
+    """The outcome of a run whose host ended."""
     if run.reason == StopReason.ABORT:
         return None
-    if not to_blame:
-        told = "its function host ended on account of another run"
-        return outcome.released(RELEASE_REASON_LOST, told)
+    if not is_culprit:
+        message = "its function host was ended because of another run"
+        return outcome.released(RELEASE_REASON_LOST, message)
     if not result.get("stop_reason") and outcome.exit_code(result) == 0:
-        told = "the function ended its process"
-        return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", told)
+        message = "the function ended its process"
+        return outcome.failed(ERROR_CLASS_TRANSIENT, "HOST_EXITED", message)
     return outcome.judge(result, run.directory.result, run.directory.error)

@@ -1,4 +1,4 @@
-"""Functions in the agent: assignments wait for a host, go out in batches, and come back in batches."""
+"""Function runs in the agent: queues assignments, and exchanges batches of runs and results with hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.directory import RunDirectory
 from taskyard_runner.agent.ended import Ended
 from taskyard_runner.agent.function_deadlines import RunDeadlines
-from taskyard_runner.agent.function_host import FunctionHost, FunctionRun, known_again
+from taskyard_runner.agent.function_host import FunctionHost, FunctionRun, restore_run
 from taskyard_runner.agent.function_hosts import Hosts
 from taskyard_runner.agent.leases import Held, Leases
 from taskyard_runner.agent.preparation import Download
@@ -40,7 +40,7 @@ log = get_log(__name__)
 
 
 class FunctionPool:
-    """Takes assignments of functions, and is the executor of their runs."""
+    """Accepts assignments of functions and executes their runs in hosts."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class FunctionPool:
         uploads: Uploads,
         requests: Requests,
         download: Download,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
     ) -> None:
         self._capacity = capacity
         self._runs_directory = runs_directory
@@ -60,16 +60,16 @@ class FunctionPool:
         self._uploads = uploads
         self._requests = requests
         self._download = download
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
         self._waiting: dict[HostClass, deque[FunctionRun]] = {}
         self._given = 0
         self._awake = False
         self._acking: set[FunctionHost] = set()
-        # Names of runs differ from those of earlier agents, without a random number each.
+        # The prefix makes run names differ from those of earlier agents.
         self._prefix = f"f{secrets.token_hex(5)}-"
         self._numbers = itertools.count(1)
         self._deadlines = RunDeadlines(runs)
-        # Set by who makes both.
+        # Set by the creator of both.
         self.hosts: Hosts
 
     # -- taking work on
@@ -80,8 +80,8 @@ class FunctionPool:
         name = function.function_of(spec)
         is_async = self.hosts.functions.get(name)
         if is_async is None:
-            told = f"function {name!r} is not registered in this runner's app"
-            self._runs.refuse(assignment, RELEASE_REASON_UNSUPPORTED, told)
+            message = f"function {name!r} is not registered in this runner's app"
+            self._runs.refuse(assignment, RELEASE_REASON_UNSUPPORTED, message)
             return
         place = function.host_class(spec, is_async)
         label = f"{self._prefix}{next(self._numbers):x}"
@@ -122,7 +122,7 @@ class FunctionPool:
         self.wake()
 
     def release_waiting(self) -> None:
-        """Give back what no host has."""
+        """Release the runs that no host has."""
         for queue in self._waiting.values():
             for run in list(queue):
                 self._runs.stop(run, StopReason.DRAIN, 0.0)
@@ -130,7 +130,7 @@ class FunctionPool:
     # -- handing it out
 
     def wake(self) -> None:
-        """Look for work to hand out, once whatever is going on now is done."""
+        """Schedule a dispatch in the next step of the event loop."""
         if not self._awake:
             self._awake = True
             asyncio.get_running_loop().call_soon(self._dispatch)
@@ -153,7 +153,7 @@ class FunctionPool:
                     if not host.runs:
                         self._give(host, queue, max(1, min(host.depth, len(queue) // len(hosts))))
             if queue and self._given < self._capacity and not (place.shared and hosts):
-                self.hosts.want(place, len(queue))
+                self.hosts.request_hosts(place, len(queue))
 
     def _give(self, host: FunctionHost, queue: deque[FunctionRun], count: int) -> None:
         rows: list[Row] = []
@@ -165,7 +165,7 @@ class FunctionPool:
             if run.ended:
                 continue
             if run.held.until <= now:
-                # Its lease ended while it waited; somebody else may have the task.
+                # Its lease expired in the queue; another runner may hold the task.
                 run.ended = True
                 self._runs.abandon(run)
                 continue
@@ -176,47 +176,47 @@ class FunctionPool:
             if run.place.forbid:
                 guards[run.name] = run.held.until
         if guards:
-            # Before the host has them, so that nothing runs that the warden could not end.
-            self._tell({"op": "guard", "host": host.name, "runs": guards})
+            # Sent before the host gets the runs, so that the warden can end each of them.
+            self._send_to_warden({"op": "guard", "host": host.name, "runs": guards})
         if rows:
             self._given += len(rows)
             host.last_moved = now
             host.send({"op": "run", "rows": rows})
 
-    # -- what hosts tell
+    # -- messages of hosts
 
-    def host_told(self, host: FunctionHost, message: Message) -> None:
+    def host_updated(self, host: FunctionHost, message: Message) -> None:
         if returned := message.get("returned"):
-            self._take_back(host, returned)
+            self._requeue_returned(host, returned)
         for name, when in message.get("started", {}).items():
             if (run := host.runs.get(name)) is not None:
                 self._begun(host, run, when)
-                self._make_way(host, run)
+                self._return_queued(host, run)
         for name in message.get("output", ()):
             if (run := self._signed(host, name)) is not None:
                 run.has_files = True
                 self._runs.open_logs(run)
-        for name, told in message.get("progress", {}).items():
+        for name, progress in message.get("progress", {}).items():
             if (run := self._signed(host, name)) is not None:
-                self._runs.progressed(run, told)
+                self._runs.progressed(run, progress)
         if done := message.get("done"):
             self._end(host, done)
 
-    def host_asked(self, host: FunctionHost, message: Message) -> None:
-        asked, number = message["message"], message["request"]
-        if (run := self._signed(host, asked.get("run", ""))) is not None:
-            run.has_files = run.has_files or asked.get("op") == "checkpoint"
+    def host_requested(self, host: FunctionHost, message: Message) -> None:
+        request, number = message["message"], message["request"]
+        if (run := self._signed(host, request.get("run", ""))) is not None:
+            run.has_files = run.has_files or request.get("op") == "checkpoint"
         self._requests.handle(
-            asked, lambda answer: host.send({"op": "answer", "request": number, "message": answer})
+            request, lambda answer: host.send({"op": "answer", "request": number, "message": answer})
         )
 
     def _begun(self, host: FunctionHost, run: FunctionRun, when: float) -> None:
         if not run.started:
-            self._runs.begun(run, host.handle, when)
+            self._runs.record_start(run, host.handle, when)
         self._deadlines.begin(run, when)
 
-    def _make_way(self, host: FunctionHost, run: FunctionRun) -> None:
-        """A run that takes its time must not hold up those behind it, nor a stop that came meanwhile."""
+    def _return_queued(self, host: FunctionHost, run: FunctionRun) -> None:
+        """A long run must delay neither the runs queued behind it nor a stop that came meanwhile."""
         if not host.place.shared:
             if len(host.runs) > 1:
                 host.send({"op": "return"})
@@ -224,8 +224,8 @@ class FunctionPool:
         if run.reason is not None and host.culprit is None:
             self.stop(run, run.reason, run.grace)
 
-    def _take_back(self, host: FunctionHost, names: list[str]) -> None:
-        """Runs that the host has not begun go to the front of the queue, in their order."""
+    def _requeue_returned(self, host: FunctionHost, names: list[str]) -> None:
+        """Move runs that the host has not started to the front of the queue, in their order."""
         for name in reversed(names):
             if (run := host.runs.pop(name, None)) is None:
                 continue
@@ -239,15 +239,15 @@ class FunctionPool:
         self.wake()
 
     def _signed(self, host: FunctionHost, name: str) -> FunctionRun | None:
-        """The run that gave a sign of life."""
+        """The run of this name, with its activity recorded."""
         run = host.runs.get(name)
         if run is not None and run.deadlines is not None:
-            run.deadlines.last_sign = boottime()
+            run.deadlines.last_activity = boottime()
         return run
 
     def _end(self, host: FunctionHost, done: Iterable[list[Any]]) -> None:
         ended = []
-        for name, begin, end, wrote, told in done:
+        for name, begin, end, wrote, answer in done:
             run = host.runs.pop(name, None)
             if run is None:
                 if name not in host.kept:
@@ -257,51 +257,48 @@ class FunctionPool:
             host.note_pace(end - begin)
             host.kept.add(name)
             run.has_files = run.has_files or wrote
-            outcome = function_outcome.told(run, told)
+            outcome = function_outcome.ended(run, answer)
             ended.append(Ended(run, outcome, begin, end, host.handle, wrote, began=True))
         self._runs.conclude_all(ended)
         self.hosts.leave_if_idle(host)
         self.wake()
 
     def _leave(self, run: FunctionRun) -> None:
-        """It is no longer in its host."""
+        """Remove a run from its host."""
         self._given -= 1
         self._deadlines.end(run)
         if run.place.forbid:
-            self._tell({"op": "unguard", "runs": [run.name]})
+            self._send_to_warden({"op": "unguard", "runs": [run.name]})
 
     def host_ended(self, host: FunctionHost, result: Message) -> None:
-        """What it had is lost, or fails if it is to blame."""
+        """The host has ended: its runs are released as lost, and the run that caused the end fails."""
         head = host.head
         if not host.place.shared and head is not None:
-            # It calls them one after the other, so that what follows the first has not begun.
-            self._take_back(host, [name for name in host.runs if name != head.name])
+            # It calls one run after the other, so the runs after the first have not started.
+            self._requeue_returned(host, [name for name in host.runs if name != head.name])
         runs = list(host.runs.values())
         host.runs.clear()
         ended = []
         for run in runs:
             self._leave(run)
-            to_blame = not host.place.shared or len(runs) == 1 or host.culprit is run
+            is_culprit = not host.place.shared or len(runs) == 1 or host.culprit is run
             wrote = os.path.exists(run.directory.journal)
             run.has_files = run.has_files or wrote
             begin, end = result.get("start_time") or time.time(), result["end_time"]
-            ended.append(
-                Ended(
-                    run, function_outcome.lost(run, result, to_blame=to_blame), begin, end, host.handle, wrote
-                )
-            )
+            outcome = function_outcome.lost(run, result, is_culprit=is_culprit)
+            ended.append(Ended(run, outcome, begin, end, host.handle, wrote))
         self._runs.conclude_all(ended)
 
     # -- executor of the runs
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        """Tell the function; a host that has it to itself is ended by the warden after the grace period."""
+        """Request the stop; the warden kills an exclusive host after the grace period."""
         assert isinstance(run, FunctionRun) and run.host is not None
         host = run.host
         if run.reason is None or reason == StopReason.ABORT:
             run.reason = reason
         if not host.place.shared and host.head is not run:
-            # It is given back, or its start is told and then it is stopped.
+            # The host returns it; if it has already started, the stop follows the report of its start.
             host.send({"op": "return"})
             return
         host.send({"op": "stop", "run": run.name, "reason": reason})
@@ -313,17 +310,17 @@ class FunctionPool:
             asyncio.get_running_loop().call_later(patience, self._force, host, run)
 
     def _force(self, host: FunctionHost, run: FunctionRun) -> None:
-        """It did not obey, so the host goes with all it has."""
+        """Kill the host of a run that ignored its stop."""
         if run.name in host.runs and host.culprit is None:
             log.warning("host_killed", host=host.name, task=run.lease.task, runs=len(host.runs))
             host.culprit = run
             self.hosts.kill(host, run.reason or StopReason.ABORT)
 
     def note(self, run: AgentRun, **notes: Any) -> None:
-        """The host knows all that the next agent needs."""
+        """No-op: the host itself keeps what the next agent needs."""
 
     def saved(self, run: AgentRun) -> None:
-        """The host may forget the result, unless the next agent needs it to go on with the logs."""
+        """Have the host discard the result, unless the next agent needs it to continue with the logs."""
         assert isinstance(run, FunctionRun)
         if run.host is not None and not run.has_files:
             self._ack(run.host, run.name)
@@ -352,18 +349,18 @@ class FunctionPool:
     # -- after an earlier agent
 
     def host_ready(self, host: FunctionHost, hello: Message) -> None:
-        """Take over what the host has of an earlier agent."""
+        """Adopt the runs that an earlier agent gave to the host."""
         host.handle = f"host {host.name}"
         started: dict[str, float] = hello["started"]
         for row in hello["runs"]:
             if row[0] not in host.runs:
                 self._adopt(host, row, started.get(row[0]))
-        for row, told in hello["done"]:
+        for row, result in hello["done"]:
             if row[0] not in host.kept and row[0] not in host.runs:
-                self._adopt_ended(host, row, told)
+                self._adopt_ended(host, row, result)
 
     def _adopt(self, host: FunctionHost, row: Row, when: float | None) -> None:
-        run = known_again(host, row, self._runs_directory, self)
+        run = restore_run(host, row, self._runs_directory, self)
         if self._leases.get(run.key) is not None:
             host.send({"op": "stop", "run": run.name, "reason": StopReason.ABORT})
             return
@@ -375,21 +372,21 @@ class FunctionPool:
         if run.directory.journal.exists():
             self._runs.open_logs(run)
         if when is not None:
-            run.started = self._runs.start_spooled(run.key)
+            run.started = self._runs.reports.has_start(run.key)
             run.held.change(HELD_STATE_RUNNING)
             self._begun(host, run, when)
 
-    def _adopt_ended(self, host: FunctionHost, row: Row, told: list[Any]) -> None:
-        run = known_again(host, row, self._runs_directory, self)
+    def _adopt_ended(self, host: FunctionHost, row: Row, result: list[Any]) -> None:
+        run = restore_run(host, row, self._runs_directory, self)
         spooled = self._leases.get(run.key)
         if spooled is None:
             self._runs.take(run)
             host.runs[run.name] = run
             self._given += 1
-            run.started = self._runs.start_spooled(run.key)
-            self._end(host, [told])
+            run.started = self._runs.reports.has_start(run.key)
+            self._end(host, [result])
         elif run.has_files:
-            # The outcome is in the spool; what is left is to ship the logs.
+            # The outcome is in the spool; only the logs remain to be shipped.
             host.kept.add(run.name)
             run.adopt_outcome(spooled)
             self._runs.add(run)

@@ -1,7 +1,7 @@
-"""What the agent holds and until when: the lease clock, and the differences that heartbeats carry.
+"""The leases of this agent: when they expire, and the changes that heartbeats carry.
 
-Times are boot times of this host. A lease counts from the moment the heartbeat was sent that renewed it, so a
-slow answer makes it shorter, never longer.
+Times are boot times of this host. A lease counts from the sending of the heartbeat that renewed it, so a
+slow acknowledgement makes it shorter, never longer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from taskyard.v1.runner_link_service_pb2 import (
 
 RunKey = tuple[str, int]
 
-# FORBID work is killed this part of its lease before the end, because killing takes time and clocks drift.
-_SAFETY_PART = 0.05
-_SAFETY_MOST = 1.0
+# FORBID work is killed this fraction of its lease early, because killing takes time and clocks drift.
+_SAFETY_FRACTION = 0.05
+_SAFETY_MAX_SECONDS = 1.0
 # An assignment may count from a heartbeat that was acknowledged meanwhile, never from a much older one.
 _REMEMBERED_SECONDS = 120.0
 
@@ -34,8 +34,8 @@ def key_of(lease: LeaseRef) -> RunKey:
 
 
 def lease_end(sent: float, duration: float) -> float:
-    """The end of a lease that the holder may rely on."""
-    return sent + duration - min(duration * _SAFETY_PART, _SAFETY_MOST)
+    """The time until which the holder may rely on a lease."""
+    return sent + duration - min(duration * _SAFETY_FRACTION, _SAFETY_MAX_SECONDS)
 
 
 @dataclass
@@ -47,15 +47,15 @@ class Held:
     until: float
     state: HeldState.ValueType = HELD_STATE_ACCEPTED
     progress: Progress | None = None
-    # Set with the outcome: the seq under which the spool has it.
+    # The spool's sequence number of the outcome.
     outcome_seq: int | None = None
     version: int = 1
     acked_version: int = 0
     # The first heartbeat of this session that listed it; 0 = hello.
     listed: int | None = None
-    # Progress that no report has told yet; heartbeats tell it too, but seldom.
-    told_late: bool = False
-    # The warden must know how long the lease lasts: it runs the work, or kills it at the end.
+    # Progress that no report has carried yet; heartbeats carry it too, but rarely.
+    progress_unreported: bool = False
+    # The warden enforces the lease: it runs the work, or kills it at expiry.
     guarded: bool = True
     table: Leases | None = field(default=None, repr=False, compare=False)
     key: RunKey = field(init=False)
@@ -65,20 +65,20 @@ class Held:
 
     @property
     def active(self) -> bool:
-        """It takes up a place of the runner's capacity."""
+        """Whether it uses one of the runner's slots."""
         return self.state != HELD_STATE_ENDED
 
     def change(self, state: HeldState.ValueType | None = None, progress: Progress | None = None) -> None:
-        """Note a change, for the next heartbeat to tell."""
+        """Record a change for the next heartbeat."""
         if state is not None and state != self.state:
             if self.table is not None:
                 self.table.count(self, state)
             self.state = state
         if progress is not None:
             self.progress = progress
-            self.told_late = True
+            self.progress_unreported = True
             if self.table is not None:
-                self.table.late[self.key] = self
+                self.table.unreported_progress[self.key] = self
         self.version += 1
 
     def message(self) -> HeldTask:
@@ -88,7 +88,7 @@ class Held:
 
 @dataclass
 class _Sent:
-    """What one heartbeat said."""
+    """The contents of one heartbeat."""
 
     time: float
     versions: dict[RunKey, int] = field(default_factory=dict)
@@ -96,14 +96,14 @@ class _Sent:
 
 
 class Leases:
-    """The table of held leases and the heartbeats of the session. The caller says what time it is."""
+    """The table of held leases and the heartbeats of the session. The caller passes the time."""
 
     def __init__(self) -> None:
         self._held: dict[RunKey, Held] = {}
         self._active = 0
         self._unlisted: set[RunKey] = set()
-        # Those with progress that no report has told.
-        self.late: dict[RunKey, Held] = {}
+        # Leases with progress that no report has carried.
+        self.unreported_progress: dict[RunKey, Held] = {}
         self._dropped: dict[RunKey, LeaseRef] = {}
         self._sent: dict[int, _Sent] = {}
         self._times: dict[int, float] = {}
@@ -120,7 +120,7 @@ class Leases:
         return self._held.get(key)
 
     def add(self, held: Held) -> None:
-        # Held again before the drop was told: then there is nothing to tell but that it is held.
+        # Held again before the drop was sent: the heartbeat lists it as held only.
         key = held.key
         self._dropped.pop(key, None)
         self._forget(self._held.get(key))
@@ -144,14 +144,14 @@ class Leases:
         held.table = None
         self._active -= held.active
         self._unlisted.discard(key)
-        self.late.pop(key, None)
+        self.unreported_progress.pop(key, None)
 
     def count(self, held: Held, state: HeldState.ValueType) -> None:
-        """A lease is about to change its state."""
+        """Update the counts before a lease changes its state."""
         self._active += (state != HELD_STATE_ENDED) - held.active
 
-    def disown(self, lease: LeaseRef) -> None:
-        """The scheduler speaks of a lease that is not here; the next heartbeat says so."""
+    def report_dropped(self, lease: LeaseRef) -> None:
+        """The scheduler named a lease that is not held here; the next heartbeat lists it as dropped."""
         if key_of(lease) not in self._held:
             self._dropped[key_of(lease)] = lease
 
@@ -175,7 +175,7 @@ class Leases:
         return [held.message() for held in self._held.values()]
 
     def welcomed(self, duration: float) -> list[Held]:
-        """The session stands: what hello listed is leased from its sending."""
+        """The session is open: the leases listed in hello count from its sending."""
         return self.acknowledge(0, duration)
 
     def heartbeat(self, now: float, *, full: bool) -> Heartbeat:
@@ -199,7 +199,7 @@ class Leases:
         )
 
     def acknowledge(self, heartbeat_id: int, duration: float) -> list[Held]:
-        """The renewal is stored; the leases whose end has moved. An ack covers every earlier heartbeat."""
+        """Apply a stored renewal and return the renewed leases. An ack covers every earlier heartbeat."""
         sent = self._sent.get(heartbeat_id)
         if sent is None:
             return []
@@ -235,10 +235,10 @@ class Leases:
 
     @property
     def unlisted(self) -> bool:
-        """Some lease was not told to the scheduler yet."""
+        """Whether the scheduler has not yet received some lease."""
         return bool(self._unlisted)
 
     @property
     def oldest_unacked(self) -> float | None:
-        """When the first heartbeat was sent that is not acknowledged."""
+        """When the oldest unacknowledged heartbeat was sent."""
         return min((sent.time for sent in self._sent.values()), default=None)

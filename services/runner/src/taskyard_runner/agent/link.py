@@ -1,4 +1,4 @@
-"""The stream to the scheduler: connect, say hello, read and write independently, come back after a loss."""
+"""The stream to the scheduler: connect, send hello, read and write independently, reconnect after a loss."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from taskyard_runner.agent.run import seconds
 from taskyard_runner.warden.linux import boottime
 
 _FIRST_BACKOFF = 0.5
-_LONGEST_BACKOFF = 30.0
+_MAX_BACKOFF = 30.0
 _WELCOME_SECONDS = 15.0
-# Most that a scheduler can keep a runner away with its goodbye.
-_LONGEST_PAUSE = 300.0
+# Upper bound of the pause that a scheduler's goodbye requests.
+_MAX_PAUSE = 300.0
 _CLOSE_SECONDS = 10.0
-# Repeating the connection cannot help before something is changed.
+# Reconnecting cannot succeed until the configuration is changed.
 _LASTING = frozenset(
     (
         errors.Code.UNAUTHENTICATED,
@@ -46,26 +46,26 @@ REPORT_SENT = failpoint.declare("agent.report_sent")
 
 
 class LinkLost(Exception):
-    """The stream is of no use any more; connect again."""
+    """The stream is broken; the link reconnects."""
 
 
 class Refused(Exception):
-    """The scheduler will not have this runner before something is changed."""
+    """The scheduler rejects this runner until its configuration is changed."""
 
 
-class Party(Protocol):
-    """Who speaks over the link."""
+class LinkHandler(Protocol):
+    """Produces the messages to send and handles those received."""
 
     def hello(self) -> ConnectRequest: ...
 
     def welcome(self, response: ConnectResponse) -> None: ...
 
     def next_request(self) -> ConnectRequest | None:
-        """The next message to send, by class; raises LinkLost if the other side is silent."""
+        """The next message to send, by class; raises LinkLost if the scheduler is silent."""
         ...
 
     def next_due(self) -> float:
-        """The boot time by which next_request is to be asked again."""
+        """The boot time by which next_request must be called again."""
         ...
 
     def receive(self, response: ConnectResponse) -> None: ...
@@ -80,11 +80,11 @@ class Party(Protocol):
 
 
 class Link:
-    """One stream at a time, for ever or until the party has said goodbye."""
+    """Keeps one stream open until the handler has sent its goodbye."""
 
-    def __init__(self, channel: grpc.aio.Channel, party: Party) -> None:
+    def __init__(self, channel: grpc.aio.Channel, handler: LinkHandler) -> None:
         self._stub: Any = RunnerLinkServiceStub(channel)
-        self._party = party
+        self._handler = handler
         self._wake = asyncio.Event()
         self._failures = 0
         self._welcomed = False
@@ -92,14 +92,14 @@ class Link:
         self.connected = False
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Check for something to send."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Returns after the party's goodbye. Raises Refused if there is no work to keep and no hope."""
-        while not self._party.leaving:
+        """Returns after the handler's goodbye. Raises Refused on a lasting rejection if no work is held."""
+        while not self._handler.leaving:
             delay = await self._serve_once()
-            if not self._party.leaving:
+            if not self._handler.leaving:
                 await asyncio.sleep(delay)
 
     async def _serve_once(self) -> float:
@@ -114,37 +114,35 @@ class Link:
         except (Refused, failpoint.FailpointError):
             raise
         except Exception as error:
-            # Whatever a scheduler said: the tasks go on, and so does the agent that they need.
+            # An invalid message of a scheduler must end neither the agent nor its tasks.
             log.exception("session_failed", error=repr(error))
             return self._failed(errors.Unavailable(message=repr(error)))
         finally:
             self.connected = False
         self._failures = 0
-        return (
-            min(seconds(self._goodbye.reconnect_after), _LONGEST_PAUSE) if self._goodbye else _FIRST_BACKOFF
-        )
+        return min(seconds(self._goodbye.reconnect_after), _MAX_PAUSE) if self._goodbye else _FIRST_BACKOFF
 
     def _failed(self, error: errors.TaskyardError) -> float:
         lasting = error.code in _LASTING
-        if lasting and not self._welcomed and not self._party.holds_work:
+        if lasting and not self._welcomed and not self._handler.holds_work:
             raise Refused(str(error))
         self._failures += 1
         _lost.add(1, {"reason": error.reason or error.code.name})
-        ceiling = min(_LONGEST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
-        delay = _LONGEST_BACKOFF if lasting else random.uniform(0, ceiling)
+        ceiling = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
+        delay = _MAX_BACKOFF if lasting else random.uniform(0, ceiling)
         log.warning("link_lost", reason=error.reason or error.code.name, error=str(error), retry_after=delay)
         return delay
 
     async def _session(self) -> None:
         call = self._stub.Connect()
         try:
-            await call.write(self._party.hello())
+            await call.write(self._handler.hello())
             async with asyncio.timeout(_WELCOME_SECONDS):
                 response = await call.read()
             if response is grpc.aio.EOF:
                 await _raise_end(call)
                 return
-            self._party.welcome(response)
+            self._handler.welcome(response)
             self._welcomed = self.connected = True
             self._failures = 0
             await self._exchange(call)
@@ -157,7 +155,7 @@ class Link:
         try:
             await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
             if writer.done():
-                # Raises what broke it; after a goodbye the scheduler still answers and then ends the stream.
+                # Raises the writer's error; after a goodbye the scheduler answers and then ends the stream.
                 writer.result()
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await reader
@@ -175,25 +173,25 @@ class Link:
                 self._goodbye = response.goodbye
                 self._wake.set()
             else:
-                self._party.receive(response)
+                self._handler.receive(response)
         await _raise_end(call)
 
     async def _write(self, call: Any) -> None:
         while True:
             self._wake.clear()
-            request = self._party.next_request()
+            request = self._handler.next_request()
             if request is not None:
                 await _write_one(call, request)
                 if request.WhichOneof("message") == "reports":
                     REPORT_SENT.hit()
-            if self._party.leaving or (self._goodbye is not None and request is None):
+            if self._handler.leaving or (self._goodbye is not None and request is None):
                 await call.done_writing()
                 return
             if request is None:
                 await self._sleep()
 
     async def _sleep(self) -> None:
-        wait = self._party.next_due() - boottime()
+        wait = self._handler.next_due() - boottime()
         if wait > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -204,7 +202,7 @@ async def _write_one(call: Any, request: ConnectRequest) -> None:
     try:
         await call.write(request)
     except asyncio.InvalidStateError:
-        # The stream has ended; the reader knows why.
+        # The stream has ended; its status has the reason.
         await _raise_end(call)
         raise LinkLost("the stream has ended") from None
 

@@ -30,7 +30,7 @@ from taskyard_runner.agent.outcome import cut
 from taskyard_runner.warden.journal import Kind, Record, read_journal
 
 MAX_MESSAGE_BYTES = 65536
-# Room for the note that says how much of a line was cut.
+# Room for the note on how much of a line was cut.
 _KEPT_BYTES = MAX_MESSAGE_BYTES - 64
 _MAX_DETAILS_BYTES = 16384
 _MAX_INT32 = 2**31 - 1
@@ -89,7 +89,7 @@ class LineReader:
     def read(self, record: Record) -> Iterator[LogEntry]:
         """The entries that this record completes."""
         if record.kind == Kind.MESSAGE:
-            yield from self._say(record)
+            yield from self._parse_message(record)
         elif record.kind == Kind.DROPPED:
             dropped = record.data.decode()
             yield self._notice(f"output limit reached: {dropped} bytes after this were dropped", record)
@@ -119,12 +119,12 @@ class LineReader:
         if rest:
             line.add(rest, record.time)
 
-    def _say(self, record: Record) -> Iterator[LogEntry]:
+    def _parse_message(self, record: Record) -> Iterator[LogEntry]:
         try:
-            told = json.loads(record.data)
+            fields = json.loads(record.data)
         except (ValueError, RecursionError):
             return
-        yield self._number(_structured(told, LOG_SOURCE_WORKLOAD), record.time)
+        yield self._number(_structured(fields, LOG_SOURCE_WORKLOAD), record.time)
 
     def _number(self, entry: LogEntry, time: float) -> LogEntry:
         self._sequence += 1
@@ -160,27 +160,27 @@ def _parse_line(text: str, kind: Kind) -> LogEntry:
     source = _SOURCES[kind]
     if text.startswith("{") and text.endswith("}"):
         try:
-            told = json.loads(text)
+            fields = json.loads(text)
         except (ValueError, RecursionError):
-            told = None
-        if isinstance(told, dict) and _first(told, _LEVEL_KEYS) and _first(told, _MESSAGE_KEYS):
-            return _structured(told, source)
+            fields = None
+        if isinstance(fields, dict) and _first(fields, _LEVEL_KEYS) and _first(fields, _MESSAGE_KEYS):
+            return _structured(fields, source)
     return LogEntry(message=text, level=LOG_LEVEL_INFO, source=source)
 
 
-def _structured(told: dict[str, Any], source: Any) -> LogEntry:
-    told = dict(told)
+def _structured(fields: dict[str, Any], source: Any) -> LogEntry:
+    fields = dict(fields)
     entry = LogEntry(source=source, level=LOG_LEVEL_INFO)
-    level = told.pop(_first(told, _LEVEL_KEYS), "info")
+    level = fields.pop(_first(fields, _LEVEL_KEYS), "info")
     entry.level = LEVELS.get(str(level).lower(), LOG_LEVEL_INFO)
-    entry.message = cut(str(told.pop(_first(told, _MESSAGE_KEYS), "")), MAX_MESSAGE_BYTES)
-    step = told.get("step")
+    entry.message = cut(str(fields.pop(_first(fields, _MESSAGE_KEYS), "")), MAX_MESSAGE_BYTES)
+    step = fields.get("step")
     if isinstance(step, int) and 0 <= step <= _MAX_INT32:
-        entry.step = told.pop("step")
-    if isinstance(told.get("action"), str):
-        entry.action = cut(told.pop("action"))[:256]
-    details = told.pop("details", None)
-    rest = {**told, **details} if isinstance(details, dict) else told
+        entry.step = fields.pop("step")
+    if isinstance(fields.get("action"), str):
+        entry.action = cut(fields.pop("action"))[:256]
+    details = fields.pop("details", None)
+    rest = {**fields, **details} if isinstance(details, dict) else fields
     if rest:
         _fill(entry.details, rest)
     return entry
@@ -196,8 +196,8 @@ def _fill(details: Struct, values: dict[str, Any]) -> None:
         details.Clear()
 
 
-def _first(told: dict[str, Any], keys: tuple[str, ...]) -> str:
-    return next((key for key in keys if isinstance(told.get(key), str)), "")
+def _first(fields: dict[str, Any], keys: tuple[str, ...]) -> str:
+    return next((key for key in keys if isinstance(fields.get(key), str)), "")
 
 
 def timestamp(seconds: float) -> Timestamp:
@@ -208,7 +208,7 @@ def timestamp(seconds: float) -> Timestamp:
 
 
 def set_time(message: Timestamp, seconds: float) -> None:
-    """Make it say this wall-clock time."""
+    """Set a timestamp to this wall-clock time."""
     whole = int(seconds)
     message.seconds = whole
     message.nanos = int((seconds - whole) * 1e9)

@@ -1,4 +1,4 @@
-"""Shipping logs: journals are read as far as the window allows, and sent until they are acknowledged."""
+"""Shipping logs: journals are read within the flow window and sent until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RUN_BYTES = 512 * 1024
 
 
 class _Tail:
-    """The journal of one run, from what is acknowledged to what was read."""
+    """The journal of one run, from the last acknowledged entry to the last read one."""
 
     def __init__(self, lease: LeaseRef, path: Path, acked: int) -> None:
         self.lease = lease
@@ -103,7 +103,7 @@ class _Tail:
         self.acked = max(self.acked, through)
 
     def rewind(self) -> None:
-        """What was sent is to be sent again."""
+        """Send the unacknowledged entries again."""
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()
         self.waiting_bytes += self.sent_bytes
@@ -169,7 +169,7 @@ class LogShipper:
         return tail.acked if tail else 0
 
     def take(self, size: int) -> LogBatch | None:
-        """The next message, if any run has something to say."""
+        """The next batch, if any run has unsent entries."""
         for _ in range(len(self._turn)):
             key = self._turn.popleft()
             tail = self._tails.get(key)
@@ -194,7 +194,7 @@ class LogShipper:
         self._finish_if_done(key, tail)
 
     def rewind(self) -> None:
-        """A new session: what is not acknowledged is sent again."""
+        """Start a new session: unacknowledged entries are sent again."""
         for key, tail in self._tails.items():
             tail.rewind()
             self._queue(key)

@@ -1,4 +1,4 @@
-"""The runner's own metrics; kit's metric_names says what a Metric is."""
+"""The runner's own metrics; kit's metric_names defines Metric."""
 
 from __future__ import annotations
 

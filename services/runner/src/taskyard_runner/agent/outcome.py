@@ -58,7 +58,7 @@ MAX_RESULT_BYTES = 1 << 20
 _MAX_ERROR_BYTES = 65536
 _MAX_RETRY_AFTER = 86400
 
-# Of sysexits.h: what the same input and host will not get right the next time.
+# Of sysexits.h: errors that a retry with the same input and host repeats.
 PERMANENT_EXIT_CODES = frozenset((64, 65, 77, 78))
 # The description is wrong, not the moment.
 PERMANENT_ERRNOS = frozenset(
@@ -83,7 +83,7 @@ _TIMEOUTS = {
 }
 _RELEASES: dict[StopReason, tuple[ReleaseReason.ValueType, str]] = {
     StopReason.PAUSE: (RELEASE_REASON_PAUSED, "paused"),
-    StopReason.DRAIN: (RELEASE_REASON_DRAINED, "the runner drains"),
+    StopReason.DRAIN: (RELEASE_REASON_DRAINED, "the runner is draining"),
     StopReason.SHUTDOWN: (RELEASE_REASON_LOST, "the runner shut down"),
     StopReason.LEASE_EXPIRED: (RELEASE_REASON_LOST, "stopped because its lease had ended"),
 }
@@ -105,8 +105,8 @@ def judge(
     if reason in _TIMEOUTS:
         return RunReport(timed_out=RunTimedOut(code=_TIMEOUTS[reason], exit_code=code))
     if reason == StopReason.DISK_FULL:
-        told = "the files of the task take up more than its disk_mb"
-        return failed(ERROR_CLASS_TRANSIENT, "DISK_LIMIT_REACHED", told)
+        message = "the files of the task take up more than its disk_mb"
+        return failed(ERROR_CLASS_TRANSIENT, "DISK_LIMIT_REACHED", message)
     if reason in _RELEASES:
         return released(*_RELEASES[reason])
     if code == 0:
@@ -128,20 +128,20 @@ def failed(error_class: ErrorClass.ValueType, code: str, message: str) -> RunRep
 
 
 def released(reason: ReleaseReason.ValueType, message: str) -> RunReport:
-    """A run that is given back."""
+    """The report of a released run."""
     return RunReport(released=RunReleased(reason=reason, message=cut(message, 4096)))
 
 
 def start_failed(step: str, number: int, detail: str, *, own_user: bool = False) -> RunReport:
     """The process could not be started."""
     lasting = number in PERMANENT_ERRNOS and step not in ("prepare", "cgroup", "descriptors")
-    told = errno.errorcode.get(number, "")
+    errno_name = errno.errorcode.get(number, "")
     denied = own_user and number in (errno.EACCES, errno.EPERM)
     hint = "; here each task has a user of its own, see the runner's --sandbox" if denied else ""
     return failed(
         ERROR_CLASS_PERMANENT if lasting else ERROR_CLASS_TRANSIENT,
         "START_FAILED",
-        f"the process could not be started: {step}: {detail}{f' ({told})' if told else ''}{hint}",
+        f"the process could not be started: {step}: {detail}{f' ({errno_name})' if errno_name else ''}{hint}",
     )
 
 
@@ -152,15 +152,15 @@ def _succeeded(result: Mapping[str, Any], result_file: Path, owner: int | None) 
         return failed(ERROR_CLASS_PERMANENT, "RESULT_TOO_LARGE", str(error))
     except OSError as error:
         return failed(ERROR_CLASS_PERMANENT, "RESULT_UNREADABLE", f"TASKYARD_RESULT_FILE: {error.strerror}")
-    told = TaskResult(output=output)
-    told.metrics.update(
+    task_result = TaskResult(output=output)
+    task_result.metrics.update(
         {"cpu_seconds": result.get("cpu_seconds", 0.0), "max_rss_bytes": result.get("max_rss_bytes", 0)}
     )
-    return RunReport(succeeded=RunSucceeded(result=told, exit_code=0))
+    return RunReport(succeeded=RunSucceeded(result=task_result, exit_code=0))
 
 
 def read_output(path: Path, owner: int | None = None) -> Payload | None:
-    """What the workload left as its result, None if nothing. Raises ValueError above the limit, OSError."""
+    """The workload's result file, None if there is none. Raises ValueError above the limit, OSError."""
     content = read_regular(path, MAX_RESULT_BYTES + 1, owner)
     if content is None:
         return None
@@ -193,11 +193,11 @@ def _classify(result: Mapping[str, Any], code: int | None) -> RunReport:
     tail = str(result.get("stderr_tail", "")).strip()
     ending = f"\n{tail}" if tail else ""
     if result.get("out_of_memory"):
-        told = "a process of the task was killed because the task reached its memory limit"
-        return failed(ERROR_CLASS_TRANSIENT, "OUT_OF_MEMORY", told + ending)
+        message = "a process of the task was killed because the task reached its memory limit"
+        return failed(ERROR_CLASS_TRANSIENT, "OUT_OF_MEMORY", message + ending)
     if result.get("out_of_processes"):
-        told = "the task reached the limit of its processes, see the runner's --pids-limit"
-        return failed(ERROR_CLASS_TRANSIENT, "OUT_OF_PROCESSES", told + ending)
+        message = "the task reached the limit of its processes, see the runner's --pids-limit"
+        return failed(ERROR_CLASS_TRANSIENT, "OUT_OF_PROCESSES", message + ending)
     if number := result.get("signal"):
         hint = " (a file reached the size limit)" if number == signal.SIGXFSZ else ""
         name = _signal_name(int(number))
@@ -214,28 +214,28 @@ def _signal_name(number: int) -> str:
 
 
 def _apply_own_error(report: RunFailed, error_file: Path, owner: int | None) -> None:
-    """What the workload says about its failure wins over what the exit code says."""
+    """The workload's error file takes precedence over its exit code."""
     try:
         content = read_regular(error_file, _MAX_ERROR_BYTES, owner)
-        told = json.loads(content) if content else {}
+        error = json.loads(content) if content else {}
     except (OSError, ValueError, RecursionError):
         return
-    if not isinstance(told, dict):
+    if not isinstance(error, dict):
         return
-    if told.get("class") in ("transient", "permanent"):
+    if error.get("class") in ("transient", "permanent"):
         report.error.error_class = (
-            ERROR_CLASS_PERMANENT if told["class"] == "permanent" else ERROR_CLASS_TRANSIENT
+            ERROR_CLASS_PERMANENT if error["class"] == "permanent" else ERROR_CLASS_TRANSIENT
         )
-    if isinstance(told.get("code"), str) and _CODE.fullmatch(told["code"]):
-        report.error.code = told["code"]
-    if isinstance(told.get("message"), str):
-        report.error.message = cut(told["message"])
-    after = told.get("retry_after")
+    if isinstance(error.get("code"), str) and _CODE.fullmatch(error["code"]):
+        report.error.code = error["code"]
+    if isinstance(error.get("message"), str):
+        report.error.message = cut(error["message"])
+    after = error.get("retry_after")
     if isinstance(after, int | float) and 0 <= after <= _MAX_RETRY_AFTER:
         report.retry_after.CopyFrom(Duration(seconds=int(after), nanos=int(after % 1 * 1e9)))
 
 
 def cut(text: str, limit: int = _MAX_ERROR_BYTES) -> str:
-    """Text that a report may carry: bounded, and without what the database cannot keep."""
+    """Text for a report: bounded, and without NUL characters, which the database rejects."""
     clean = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     return clean.encode(errors="replace")[:limit].decode(errors="ignore")

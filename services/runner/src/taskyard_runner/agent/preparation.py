@@ -47,7 +47,7 @@ class Preparation:
         self._stock = stock
         self._socket = socket
         self._download = download
-        # Kinds that were proved to work; no other is begun.
+        # Kinds that passed the self-test; others are rejected.
         self.kinds: frozenset[str] = frozenset()
         self.containers = Containers()
 
@@ -71,15 +71,15 @@ class Preparation:
         execution, directory = assignment.spec.execution, run.directory
         self._check_kind(execution)
         directory.give(self.sandboxes.take())
-        env, wanted = self._environment(run, assignment), self._defaults.fill(assignment.spec.resources)
+        env, resources = self._environment(run, assignment), self._defaults.fill(assignment.spec.resources)
         place = Place(
             directory.root,
             Path(self._config.data_dir),
             self._config.path,
             env,
-            memory_mb=wanted.memory_mb,
-            cpu_millis=wanted.cpu_millis,
-            disk_mb=wanted.disk_mb,
+            memory_mb=resources.memory_mb,
+            cpu_millis=resources.cpu_millis,
+            disk_mb=resources.disk_mb,
             pids=self._config.pids_limit,
             user=directory.owner,
             containers=self.containers,
@@ -91,7 +91,7 @@ class Preparation:
         if assignment.HasField("checkpoint"):
             await self._download(assignment, directory)
         pids = self._config.pids_limit
-        return order(run, assignment, workload, env["TASKYARD_TOKEN"], wanted, pids, total_until)
+        return order(run, assignment, workload, env["TASKYARD_TOKEN"], resources, pids, total_until)
 
     def _check_kind(self, execution: Execution) -> None:
         kind = execution.WhichOneof("kind") or "unset"

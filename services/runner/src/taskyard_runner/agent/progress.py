@@ -1,4 +1,4 @@
-"""What workloads say about their progress, within the bounds of the contract."""
+"""The progress reported by workloads, within the bounds of the contract."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from taskyard_runner.agent.outcome import cut
 from taskyard_runner.warden.protocol import Message
 
 
-def progress_of(told: Message, checkpoint_sequence: int) -> Progress:
-    """The progress that a workload told just now."""
+def progress_of(message: Message, checkpoint_sequence: int) -> Progress:
+    """Parse a workload's progress message."""
     return Progress(
-        percent=min(100, max(0, _whole(told.get("percent")))),
-        message=cut(str(told.get("message") or ""), 4096),
-        step=max(0, _whole(told.get("step"))),
+        percent=min(100, max(0, _whole(message.get("percent")))),
+        message=cut(str(message.get("message") or ""), 4096),
+        step=max(0, _whole(message.get("step"))),
         checkpoint_sequence=checkpoint_sequence,
         observe_time=timestamp(time.time()),
     )

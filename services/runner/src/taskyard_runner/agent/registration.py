@@ -1,4 +1,4 @@
-"""What the runner says about itself in hello."""
+"""The runner's registration, which hello carries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from taskyard.v1.common_pb2 import EnvVar, Resources
 from taskyard.v1.runner_pb2 import RunnerRegistration
 from taskyard_runner.agent.config import AgentConfig
-from taskyard_runner.agent.selftest import Proof
+from taskyard_runner.agent.selftest import SelfTestResult
 
 _REDACTED = "********"
 
@@ -23,13 +23,17 @@ def version() -> str:
 
 
 def describe(
-    config: AgentConfig, proof: Proof, limits: str, sandbox: str, functions: Iterable[str] = ()
+    config: AgentConfig,
+    tested: SelfTestResult,
+    limits: str,
+    sandbox: str,
+    functions: Iterable[str] = (),
 ) -> RunnerRegistration:
     """Labels, kinds, capacity; the values of injected variables stay here."""
     registration = RunnerRegistration(
         labels=config.labels,
         task_types=config.task_types,
-        execution_kinds=proof.kinds,
+        execution_kinds=tested.kinds,
         capacity=config.capacity,
         resources=total_resources(config),
         backend_type=config.backend_type,
@@ -40,15 +44,15 @@ def describe(
         prefetch=config.prefetch,
     )
     registration.metadata.update(
-        {"limits": limits, "sandbox": sandbox, "interpreters": list(proof.interpreters)}
+        {"limits": limits, "sandbox": sandbox, "interpreters": list(tested.interpreters)}
     )
-    if proof.engine is not None:
-        registration.metadata["container_engine"] = proof.engine.name
+    if tested.engine is not None:
+        registration.metadata["container_engine"] = tested.engine.name
     return registration
 
 
 def total_resources(config: AgentConfig) -> Resources | None:
-    """What the runner offers; None = only capacity counts."""
+    """The resources that the runner offers; None = only capacity counts."""
     offered = config.resources
     if not any(offered.values()):
         return None

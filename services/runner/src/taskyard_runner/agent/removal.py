@@ -1,4 +1,4 @@
-"""Removing what workloads left: by descriptor, without recursion, in bounded time, only below the run's tree.
+"""Removing workloads' files: by descriptor, without recursion, in bounded time, only below the run's tree.
 
 A run's directory is moved into the trash first, a directory that only the runner can enter, so no workload
 can put another directory in the place of one that is on its way out. A workload that kept a descriptor can
@@ -24,11 +24,11 @@ from taskyard_kit.logs import get_log
 
 _PRIVATE = 0o700
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# What is not gone by then waits for the next turn, so that no tree delays the removal of the others for long.
+# A tree that takes longer waits for the next turn, so that it does not delay the others.
 _TREE_SECONDS = 10.0
 # How often a directory that gains entries while it is emptied is read again.
 _PASSES = 8
-_AGAIN_SECONDS = 300.0
+_RETRY_SECONDS = 300.0
 _SETTLE_SECONDS = 5.0
 _MAX_UID = (1 << 32) - 1
 
@@ -43,7 +43,7 @@ class Remove(Protocol):
 
 
 class Trash:
-    """The directory beside those of runs where they are removed, one after another."""
+    """The directory into which run directories are moved, and where they are removed one by one."""
 
     def __init__(self, runs_directory: str) -> None:
         self._runs = runs_directory
@@ -52,27 +52,27 @@ class Trash:
         self._reported: set[str] = set()
 
     async def remove(self, name: str) -> None:
-        """Remove the directory of a run. What cannot be removed is set aside and logged."""
+        """Remove the directory of a run. A tree that cannot be removed is kept in the trash and logged."""
         await asyncio.get_running_loop().run_in_executor(self._worker, self._remove, name)
 
     async def settle(self) -> None:
-        """Returns once what was to be removed so far is gone, or after a few seconds."""
+        """Returns once the pending trees are removed, or after a few seconds."""
         done = asyncio.get_running_loop().run_in_executor(self._worker, lambda: None)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SETTLE_SECONDS):
                 await done
 
-    def discard_strangers(self, known: Iterable[str]) -> None:
-        """Move the directories of runs that nobody has any more into the trash; `sweep` removes them."""
-        for name in set(os.listdir(self._runs)) - set(known):
+    def discard_except(self, kept: Iterable[str]) -> None:
+        """Move the directories of all other runs into the trash; `sweep` removes them."""
+        for name in set(os.listdir(self._runs)) - set(kept):
             self._discard(name)
 
     async def sweep(self) -> None:
-        """Remove all that is in the trash, now and from time to time, for ever."""
+        """Empty the trash now and periodically until cancelled."""
         while True:
             for name in await asyncio.to_thread(self._leftovers):
                 await asyncio.get_running_loop().run_in_executor(self._worker, self._empty, name)
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
     def _leftovers(self) -> list[str]:
         try:
@@ -113,7 +113,7 @@ class Trash:
 
 
 def remove_below(trash: str, name: str, deadline: float) -> str | None:
-    """Remove an entry of the trash; why something of it is left, None if nothing is. Raises OSError.
+    """Remove an entry of the trash; the reason if something is left, None if nothing is. Raises OSError.
 
     Root acts as the user of the run first, and only for what that user cannot remove as itself.
     """
@@ -165,11 +165,11 @@ class _Emptying:
     def run(self) -> str | None:
         """Why something is left, None if nothing is."""
         self._waiting = os.listdir(self._top)
-        while self._waiting and not self._late():
+        while self._waiting and not self._timed_out():
             self._remove(self._waiting.pop())
         return self._problem
 
-    def _late(self) -> bool:
+    def _timed_out(self) -> bool:
         if time.monotonic() < self._deadline:
             return False
         self._problem = self._problem or "it takes long, or something is still being written there"
@@ -199,7 +199,7 @@ class _Emptying:
             count = 0
             with os.scandir(fd) as entries:
                 for entry in entries:
-                    if self._late():
+                    if self._timed_out():
                         return
                     count += 1
                     self._remove_entry(entry, fd)
@@ -220,9 +220,9 @@ class _Emptying:
         """Have a directory directly below the top, so that no depth needs more names or descriptors."""
         fresh = secrets.token_hex(8)
         try:
-            # Its owner may have taken the own permissions away, and moving a directory needs them.
+            # Its owner may have removed the permissions that moving a directory needs.
             if os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode & _PRIVATE != _PRIVATE:
-                _open_up(name, fd)
+                _make_accessible(name, fd)
             os.rename(name, fresh, src_dir_fd=fd, dst_dir_fd=self._top)
             self._waiting.append(fresh)
         except FileNotFoundError:
@@ -247,12 +247,12 @@ def _open(name: str, fd: int) -> int:
     try:
         return os.open(name, _DIRECTORY, dir_fd=fd)
     except PermissionError:
-        _open_up(name, fd)
+        _make_accessible(name, fd)
         return os.open(name, _DIRECTORY, dir_fd=fd)
 
 
-def _open_up(name: str, fd: int) -> None:
-    """Give a directory's owner all rights on it: that very directory, never what a link names."""
+def _make_accessible(name: str, fd: int) -> None:
+    """Give a directory's owner all rights on it, without following a link."""
     found = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
     try:
         os.chmod(f"/proc/self/fd/{found}", _PRIVATE)
@@ -274,7 +274,7 @@ def _opened(path: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _acting_as(uid: int, gid: int) -> Iterator[None]:
-    """This thread has the user's rights on files, and none of root's; other threads keep theirs."""
+    """Give this thread the user's file permissions instead of root's; other threads keep theirs."""
     try:
         _libc.setfsgid(gid)
         _libc.setfsuid(uid)

@@ -14,7 +14,7 @@ from taskyard_runner.agent.runs import Runs
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.protocol import Message
 
-_LONGEST_WAIT = 3600.0
+_MAX_WAIT = 3600.0
 
 Answer = Callable[[Message], None]
 
@@ -28,22 +28,22 @@ class Requests:
         self._children = children
         self._waiting: set[asyncio.Task[None]] = set()
 
-    def handle(self, asked: Message, answer: Answer) -> None:
+    def handle(self, request: Message, answer: Answer) -> None:
         """Answer now, or once a checkpoint is stored or a task created."""
-        run = self._runs.find(str(asked.get("run")))
+        run = self._runs.table.find_live(str(request.get("run")))
         if run is None:
             answer({"ok": False, "error": "the run has ended"})
-        elif asked.get("op") == "fence":
+        elif request.get("op") == "fence":
             answer(_fence(run))
-        elif asked.get("op") == "checkpoint":
-            self._keep(run, asked, answer)
-        elif asked.get("op") == "create":
-            self._spawn(self._create(run, asked, answer))
+        elif request.get("op") == "checkpoint":
+            self._keep(run, request, answer)
+        elif request.get("op") == "create":
+            self._spawn(self._create(run, request, answer))
         else:
-            answer({"ok": False, "error": f"unknown op {asked.get('op')!r}"})
+            answer({"ok": False, "error": f"unknown op {request.get('op')!r}"})
 
-    def _keep(self, run: AgentRun, asked: Message, answer: Answer) -> None:
-        name = str(asked.get("file", ""))
+    def _keep(self, run: AgentRun, request: Message, answer: Answer) -> None:
+        name = str(request.get("file", ""))
         percent = run.held.progress.percent if run.held.progress else 0
         try:
             if not name or "/" in name or name in (".", ".."):
@@ -53,14 +53,16 @@ class Requests:
             source = run.directory.checkpoint / name
             owner = run.directory.owner[0] if run.directory.owner is not None else None
             self._uploads.ensure(run.lease, run.directory.uploads, run.checkpoint_sequence)
-            sequence = self._uploads.keep(run.key, source, str(asked.get("content_type", "")), percent, owner)
+            sequence = self._uploads.keep(
+                run.key, source, str(request.get("content_type", "")), percent, owner
+            )
         except CheckpointRefused as error:
             answer({"ok": False, "error": str(error)})
             return
-        (run.executor or self._runs.warden).note(run, checkpoint=sequence)
-        wait = asked.get("wait")
+        self._runs.reports.executor(run).note(run, checkpoint=sequence)
+        wait = request.get("wait")
         if isinstance(wait, int | float) and wait > 0:
-            self._spawn(self._wait(run, sequence, min(float(wait), _LONGEST_WAIT), answer))
+            self._spawn(self._wait(run, sequence, min(float(wait), _MAX_WAIT), answer))
         else:
             answer({"ok": True, "sequence": sequence, "stored": False})
 
@@ -76,9 +78,9 @@ class Requests:
         else:
             answer({"ok": True, "sequence": sequence, "stored": True})
 
-    async def _create(self, run: AgentRun, asked: Message, answer: Answer) -> None:
+    async def _create(self, run: AgentRun, request: Message, answer: Answer) -> None:
         try:
-            answer({"ok": True, "tasks": await self._children.create(run, asked.get("tasks") or [])})
+            answer({"ok": True, "tasks": await self._children.create(run, request.get("tasks") or [])})
         except ChildrenRefused as error:
             answer({"ok": False, "error": str(error), "code": error.reason})
 

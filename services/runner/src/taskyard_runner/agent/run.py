@@ -1,4 +1,4 @@
-"""One run as the agent knows it, what the warden keeps of it for the next agent, and its order."""
+"""One run in the agent, what the warden keeps of it for the next agent, and its order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEFAULT_GRACE = 30.0
 _DEFAULT_ORPHAN = 3600.0
 _MIB = 1 << 20
 # Ten years: longer than any run, and no timer or clock overflows.
-_LONGEST_SECONDS = 315_360_000.0
+_MAX_SECONDS = 315_360_000.0
 
 
 @dataclass
@@ -37,7 +37,7 @@ class AgentRun:
     grace: float
     checkpoint_sequence: int = 0
     resources: Resources = field(default_factory=Resources)
-    # Asked of the warden; before that there is no process.
+    # Ordered from the executor; before that there is no process.
     ordered: bool = False
     started: bool = False
     ended: bool = False
@@ -46,7 +46,7 @@ class AgentRun:
     logs_shipped: bool = False
     preparing: asyncio.Task[None] | None = None
     span: Any = None
-    # Who carries it out; None = the warden.
+    # The executor of the run; None = the warden.
     executor: Executor | None = None
 
     @property
@@ -76,7 +76,7 @@ class AgentRun:
             self.span = None
 
     def meta(self) -> dict[str, Any]:
-        """What the next agent gets back from the warden."""
+        """The metadata that the warden keeps for the next agent."""
         return {
             "task": self.lease.task,
             "generation": self.lease.generation,
@@ -91,7 +91,7 @@ class AgentRun:
 
 
 def lease_of(meta: Mapping[str, Any]) -> LeaseRef:
-    """The lease in what the warden kept."""
+    """The lease in the metadata that the warden kept."""
     return LeaseRef(task=meta["task"], generation=meta["generation"], lease_id=meta["lease_id"])
 
 
@@ -124,7 +124,7 @@ def order(
     assignment: Assignment,
     workload: Workload,
     token: str,
-    wanted: Resources,
+    resources: Resources,
     pids: int,
     total_until: float | None,
 ) -> Message:
@@ -140,7 +140,7 @@ def order(
         "token": token,
         "user": None if workload.trusted else run.directory.owner,
         "shielded": workload.shielded,
-        "limits": _limits(wanted, workload, pids) if workload.limited else {},
+        "limits": _limits(resources, workload, pids) if workload.limited else {},
         "cleanup": list(workload.cleanup),
         "lease_until": run.held.until,
         "forbid_overlap": spec.overlap != OVERLAP_POLICY_ALLOW,
@@ -153,11 +153,11 @@ def order(
     }
 
 
-def _limits(wanted: Resources, workload: Workload, pids: int) -> dict[str, int]:
+def _limits(resources: Resources, workload: Workload, pids: int) -> dict[str, int]:
     return {
-        "memory_bytes": (wanted.memory_mb + workload.overhead_mb) * _MIB if wanted.memory_mb else 0,
-        "cpu_millis": wanted.cpu_millis,
-        "file_bytes": wanted.disk_mb * _MIB,
+        "memory_bytes": (resources.memory_mb + workload.overhead_mb) * _MIB if resources.memory_mb else 0,
+        "cpu_millis": resources.cpu_millis,
+        "file_bytes": resources.disk_mb * _MIB,
         "pids": pids,
     }
 
@@ -169,4 +169,4 @@ def optional_seconds(spec: TaskSpec, name: str) -> float | None:
 
 def seconds(duration: Duration) -> float:
     """A duration in seconds; one that no clock can bear counts as the nearest that every clock can."""
-    return min(max(0.0, duration.seconds + duration.nanos / 1e9), _LONGEST_SECONDS)
+    return min(max(0.0, duration.seconds + duration.nanos / 1e9), _MAX_SECONDS)

@@ -1,11 +1,10 @@
-"""The life of runs in the agent: assignment, order to the warden, started, ended, reported, forgotten."""
+"""The lifecycle of runs in the agent: assigned, ordered, started, ended, reported, removed."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from taskyard.v1.common_pb2 import ERROR_CLASS_PERMANENT
 from taskyard.v1.lease_pb2 import (
@@ -26,10 +25,11 @@ from taskyard_kit import failpoint
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
 from taskyard_runner.agent import outcome, unstarted
+from taskyard_runner.agent.background import BackgroundTasks
 from taskyard_runner.agent.checkpoints import Uploads
 from taskyard_runner.agent.early_stops import REASONS, EarlyStops
 from taskyard_runner.agent.ended import Ended, implies_start, reports_of
-from taskyard_runner.agent.executor import Executor, Taker, WardenExecutor
+from taskyard_runner.agent.executor import AssignmentHandler, WardenExecutor
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
 from taskyard_runner.agent.log_lines import timestamp
 from taskyard_runner.agent.logs import LogShipper
@@ -39,6 +39,7 @@ from taskyard_runner.agent.progress import progress_of
 from taskyard_runner.agent.removal import Trash
 from taskyard_runner.agent.reports import Reports
 from taskyard_runner.agent.run import AgentRun, seconds
+from taskyard_runner.agent.run_table import RunTable
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
@@ -51,7 +52,6 @@ _ended = instrument(RUNS_ENDED)
 
 ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
 RUN_ENDED = failpoint.declare("agent.run_ended")
-OUTCOME_SAVED = failpoint.declare("agent.outcome_saved")
 
 
 class Runs:
@@ -66,7 +66,7 @@ class Runs:
         uploads: Uploads,
         trash: Trash,
         *,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
         changed: Callable[[], None],
     ) -> None:
         self._preparation = preparation
@@ -74,26 +74,24 @@ class Runs:
         self._logs = logs
         self._uploads = uploads
         self._trash = trash
-        self._tell = tell_warden
-        self.warden: Executor = WardenExecutor(tell_warden)
+        self._send_to_warden = send_to_warden
         self._changed = changed
-        self.functions: Taker | None = None
-        self._by_key: dict[RunKey, AgentRun] = {}
-        self._by_name: dict[str, AgentRun] = {}
-        self._reports = Reports(spool)
+        self.functions: AssignmentHandler | None = None
+        self.table = RunTable()
+        self.reports = Reports(spool, self.table, WardenExecutor(send_to_warden))
         self._early_stops = EarlyStops()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.spawn = BackgroundTasks().spawn
 
-    # -- taking work on
+    # -- assignments
 
     def refuse(self, assignment: Assignment, reason: ReleaseReason.ValueType, message: str) -> None:
-        """Give an assignment back without a start."""
+        """Release an assignment without starting it."""
         held = Held(assignment.lease, "", 0.0)
         self._leases.add(held)
         self._report(held, outcome.released(reason, message))
 
     def accept(self, assignment: Assignment, until: float, total_until: float | None) -> None:
-        """Start a run whose first lease lasts until then."""
+        """Start a run whose first lease expires at `until`."""
         ASSIGNMENT_RECEIVED.hit()
         if (reason := self._early_stops.take(assignment.lease)) is not None:
             self._refuse_stopped(assignment.lease, reason)
@@ -113,13 +111,13 @@ class Runs:
             self._report(held, unstarted.stopped(reason))
 
     def take(self, run: AgentRun) -> None:
-        """Hold a run from now on."""
+        """Register a run and hold its lease."""
         self._leases.add(run.held)
         self.add(run)
 
     def add(self, run: AgentRun) -> None:
-        """Know a run."""
-        self._by_key[run.key] = self._by_name[run.name] = run
+        """Register a run."""
+        self.table.add(run)
         self._preparation.sandboxes.adopt(run.directory.owner)
 
     async def _prepare(self, run: AgentRun, assignment: Assignment, total_until: float | None) -> None:
@@ -128,62 +126,50 @@ class Runs:
             self._logs.open(run.lease, run.directory.journal)
             self._uploads.open(run.lease, run.directory.uploads, run.checkpoint_sequence)
             run.ordered = True
-            self._tell(message)
+            self._send_to_warden(message)
 
     async def prepared(self, run: AgentRun, work: Awaitable[T]) -> T | None:
-        """What the preparation of a run comes to; None if it failed, which is then reported."""
+        """The result of preparing a run; None if it failed, after the failure was reported."""
         try:
             return await work
         except (Unsupported, NotRunnable, CheckpointUnavailable, OSError) as error:
             self._end_unstarted(run, unstarted.unprepared(error))
         except Exception as error:
             log.exception("preparation_failed", task=run.lease.task, error=repr(error))
-            told = f"the runner cannot prepare it: {error!r}"
-            self._end_unstarted(run, outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", told))
+            message = f"the runner failed to prepare the run: {error!r}"
+            self._end_unstarted(run, outcome.failed(ERROR_CLASS_PERMANENT, "START_FAILED", message))
         return None
 
     def _end_unstarted(self, run: AgentRun, report: RunReport) -> None:
         """No process was started. A failure counts as an attempt, so it is reported as one."""
         run.ended = run.logs_shipped = True
         if report.WhichOneof("report") == "failed":
-            self._reports.append(run.held, RunReport(started=RunStarted()))
+            self.reports.append(run.held, RunReport(started=RunStarted()))
         self._report(run.held, report)
 
-    # -- what the warden tells
+    # -- messages of the warden
 
     def started(self, message: Message) -> None:
-        run = self._by_name.get(message["run"])
+        run = self.table.by_name(message["run"])
         if run is None or run.started:
             return
-        self.begun(run, f"pid {message['pid']}", message["time"])
+        self.record_start(run, f"pid {message['pid']}", message["time"])
 
-    def begun(self, run: AgentRun, handle: str, when: float) -> None:
-        """The workload runs."""
+    def record_start(self, run: AgentRun, handle: str, when: float) -> None:
+        """Record that the workload started."""
         run.started = True
         if run.held.state != HELD_STATE_STOPPING:
             run.held.change(HELD_STATE_RUNNING)
-        self.report_started(run, handle, when)
+        self.reports.start(run, handle, when)
         self._changed()
 
-    def report_started(self, run: AgentRun, handle: str, when: float) -> None:
-        """Spool the start; the warden notes that it is safe, for the next agent."""
-        told = RunStarted(checkpoint_sequence=run.checkpoint_sequence, handle=handle)
-        future = self._reports.append(run.held, RunReport(started=told, time=timestamp(when)))
-
-        def saved(done: asyncio.Future[int]) -> None:
-            if not done.cancelled():
-                self._reports.starts[done.result()] = run.key
-                self._executor(run).note(run, started_saved=True)
-
-        future.add_done_callback(saved)
-
     def ended(self, message: Message) -> None:
-        run = self._by_name.get(message["run"])
+        run = self.table.by_name(message["run"])
         if run is not None and not run.ended:
             self.conclude(run, message["result"])
 
     def conclude(self, run: AgentRun, result: Message) -> None:
-        """The process is gone: judge its end and report it."""
+        """The process has ended: derive its outcome and report it."""
         RUN_ENDED.hit()
         run.ended = True
         run.held.change(HELD_STATE_ENDED)
@@ -194,19 +180,19 @@ class Runs:
         kind = str(report.WhichOneof("report")) if report is not None else "aborted"
         _ended.add(1, {"outcome": kind})
         run.end_span(kind)
-        never_begun = not run.started and not result.get("start_error")
-        if report is None or (never_begun and kind == "released"):
-            # Aborted, or never begun because its lease had ended: somebody else has the task.
+        never_started = not run.started and not result.get("start_error")
+        if report is None or (never_started and kind == "released"):
+            # Aborted, or never started because its lease expired: another runner may hold the task.
             self.abandon(run)
             return
         if not run.started and implies_start(report):
-            self._reports.append(run.held, RunReport(started=RunStarted()))
+            self.reports.append(run.held, RunReport(started=RunStarted()))
         report.time.CopyFrom(timestamp(result["end_time"]))
         self.spawn(self._deliver(run, report))
         self._changed()
 
     def conclude_all(self, ended: Iterable[Ended]) -> None:
-        """Report runs that have ended inside their hosts: a start that was not told goes with its outcome."""
+        """Report runs that ended inside their hosts; an unreported start is sent with its outcome."""
         batch: list[RunReport] = []
         places: list[tuple[int, AgentRun]] = []
         kinds: Counter[str] = Counter()
@@ -238,25 +224,18 @@ class Runs:
         for kind, count in kinds.items():
             _ended.add(count, {"outcome": kind})
         if batch:
-            self._reports.append_all(batch, lambda first: self._outcomes_saved(first, places))
+            self.reports.append_all(batch, lambda first: self.reports.outcomes_saved(first, places))
         self._changed()
 
-    def _outcomes_saved(self, first: int, places: list[tuple[int, AgentRun]]) -> None:
-        for place, run in places:
-            OUTCOME_SAVED.hit()
-            run.held.outcome_seq = first + place
-            self._reports.outcomes[first + place] = run.held.key
-            self._executor(run).saved(run)
-
     def open_logs(self, run: AgentRun) -> None:
-        """Ship the run's journal, from now on or with what it has gained."""
+        """Ship the run's journal, or continue with the records added since."""
         if self._logs.follows(run.key):
             self._logs.grown(run.key)
         else:
             self._logs.open(run.lease, run.directory.journal)
 
     def close_logs(self, run: AgentRun) -> None:
-        """Nothing more will be written."""
+        """The run's journal is complete."""
         self._logs.ended(run.key)
 
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
@@ -267,62 +246,37 @@ class Runs:
         self._report(run.held, report)
 
     def abandon(self, run: AgentRun) -> None:
-        """Say nothing about a run: somebody else has the task."""
+        """Drop a run without a report, because another runner may hold the task."""
         self._logs.drop(run.key)
         run.logs_shipped = True
         self._finish(run)
-        self._leases.disown(run.lease)
+        self._leases.report_dropped(run.lease)
 
     def grown(self, message: Message) -> None:
-        if (run := self._by_name.get(message["run"])) is not None:
+        if (run := self.table.by_name(message["run"])) is not None:
             self._logs.grown(run.key)
 
-    def said(self, message: Message) -> None:
-        """The workload told its progress."""
-        run = self._by_name.get(message["run"])
+    def progress_reported(self, message: Message) -> None:
+        """Handle a progress message of a workload."""
+        run = self.table.by_name(message["run"])
         if run is not None:
             self.progressed(run, message["message"])
 
-    def progressed(self, run: AgentRun, told: Message) -> None:
-        """Note what a workload said about its progress."""
+    def progressed(self, run: AgentRun, message: Message) -> None:
+        """Record the progress of a run."""
         if not run.ended:
-            run.held.change(progress=progress_of(told, self._uploads.last_sequence(run.key)))
+            run.held.change(progress=progress_of(message, self._uploads.last_sequence(run.key)))
             self._changed()
-
-    def find(self, name: str) -> AgentRun | None:
-        """The run of this name, if it is still going on."""
-        run = self._by_name.get(name)
-        return run if run is not None and not run.ended else None
 
     # -- reports
 
     def _report(self, held: Held, report: RunReport) -> None:
-        """Spool the outcome; from now on the lease is only held until it is acknowledged."""
-        held.change(HELD_STATE_ENDED)
-        future = self._reports.append(held, report)
-        future.add_done_callback(lambda done: self._outcome_saved(held, done))
+        self.reports.outcome(held, report)
         self._changed()
 
-    def _outcome_saved(self, held: Held, done: asyncio.Future[int]) -> None:
-        if done.cancelled():
-            return
-        OUTCOME_SAVED.hit()
-        held.outcome_seq = done.result()
-        self._reports.outcomes[done.result()] = held.key
-        run = self._by_key.get(held.key)
-        if run is not None:
-            self._executor(run).saved(run)
-
-    def _executor(self, run: AgentRun) -> Executor:
-        return run.executor or self.warden
-
-    def start_spooled(self, key: RunKey) -> bool:
-        """Whether the spool holds the report of its start."""
-        return self._reports.has_start(key)
-
     def recovered(self, report: RunReport) -> None:
-        """A report that an earlier agent spooled."""
-        if self._reports.recover(report) == "started":
+        """Restore a report that an earlier agent spooled."""
+        if self.reports.recover(report) == "started":
             return
         held = Held(report.lease, "", 0.0, state=HELD_STATE_ENDED, outcome_seq=report.seq)
         self._leases.add(held)
@@ -340,29 +294,29 @@ class Runs:
         self._report(run.held, outcome.released(RELEASE_REASON_LOST, message))
 
     def acknowledged(self, through_seq: int) -> None:
-        """Reports up to this one are decided."""
-        for key in self._reports.decided(through_seq):
-            run = self._by_key.get(key)
+        """The scheduler has applied or rejected reports up to this one."""
+        for key in self.reports.decided(through_seq):
+            run = self.table.get(key)
             if run is not None:
                 self._finish(run)
             else:
                 self._leases.drop(key)
 
     def rejected(self, seq: int, reason: str) -> None:
-        """A report was not applied; if it was a start, the lease is lost."""
-        key = self._reports.starts.get(seq)
-        run = self._by_key.get(key) if key is not None else None
+        """Abort the run whose start was rejected, because its lease is lost."""
+        key = self.reports.starts.get(seq)
+        run = self.table.get(key) if key is not None else None
         if run is not None and not run.ended:
             log.warning("run_aborted", task=run.lease.task, generation=run.lease.generation, reason=reason)
             self._abort(run)
 
     # -- stopping
 
-    def obey(self, verdict: LeaseVerdict) -> None:
-        """Cancel, pause or abort; repeating it is harmless."""
-        run = self._by_key.get(key_of(verdict.lease))
+    def apply_verdict(self, verdict: LeaseVerdict) -> None:
+        """Cancel, pause or abort a run; idempotent."""
+        run = self.table.get(key_of(verdict.lease))
         if run is None or run.lease.lease_id != verdict.lease.lease_id:
-            self._leases.disown(verdict.lease)
+            self._leases.report_dropped(verdict.lease)
             self._early_stops.add(verdict)
             return
         reason = REASONS.get(verdict.action)
@@ -378,23 +332,23 @@ class Runs:
             self.stop(run, reason, min(grace, run.grace))
 
     def stop(self, run: AgentRun, reason: StopReason, grace: float) -> None:
-        """Ask the warden to stop it; one that was not ordered yet ends here."""
+        """Have the executor stop a run; a run not yet ordered ends at once."""
         if run.ended:
             return
         if run.held.state != HELD_STATE_STOPPING:
             run.held.change(HELD_STATE_STOPPING)
         if run.ordered:
-            self._executor(run).stop(run, reason, grace)
+            self.reports.executor(run).stop(run, reason, grace)
         else:
             self.end_unstarted(run, reason)
         self._changed()
 
     def end_unstarted(self, run: AgentRun, reason: StopReason) -> None:
-        """End a run that has not begun, for this reason."""
+        """End a run that has not started."""
         if reason == StopReason.ABORT:
             run.ended = run.logs_shipped = True
             self._finish(run)
-            self._leases.disown(run.lease)
+            self._leases.report_dropped(run.lease)
         else:
             self._end_unstarted(run, unstarted.stopped(reason))
         if run.preparing is not None:
@@ -402,61 +356,40 @@ class Runs:
 
     def _abort(self, run: AgentRun) -> None:
         if run.ordered:
-            self._executor(run).stop(run, StopReason.ABORT, 0)
+            self.reports.executor(run).stop(run, StopReason.ABORT, 0)
         else:
             self.end_unstarted(run, StopReason.ABORT)
 
-    def all(self) -> Iterator[AgentRun]:
-        """Every run that is known."""
-        return iter(self._by_key.values())
-
-    def live(self) -> Iterator[AgentRun]:
-        """Runs that have not ended."""
-        yield from [run for run in self._by_key.values() if not run.ended]
-
-    # -- the end
+    # -- removal
 
     def _finish(self, run: AgentRun) -> None:
-        """The lease is over; the directory stays until the logs are shipped."""
+        """Drop the lease; the directory is kept until the logs are shipped."""
         run.reported = True
         self._leases.drop(run.key)
         self._uploads.drop(run.key)
         if run.ordered:
-            self._executor(run).note(run, reported=True)
+            self.reports.executor(run).note(run, reported=True)
         self._forget_if_done(run)
         self._changed()
 
     def logs_finished(self, key: RunKey) -> None:
         """All logs of the run are stored."""
-        if (run := self._by_key.get(key)) is not None:
+        if (run := self.table.get(key)) is not None:
             run.logs_shipped = True
             self._forget_if_done(run)
 
     def logs_acked(self, key: RunKey) -> None:
-        """The next agent need not send these again."""
-        if (run := self._by_key.get(key)) is not None:
-            self._executor(run).note(run, log_acked=self._logs.acked(key))
+        """Keep a note of the acknowledged logs, which the next agent does not send again."""
+        if (run := self.table.get(key)) is not None:
+            self.reports.executor(run).note(run, log_acked=self._logs.acked(key))
 
     def _forget_if_done(self, run: AgentRun) -> None:
-        if run.reported and run.logs_shipped and self._by_key.pop(run.key, None) is not None:
-            del self._by_name[run.name]
-            self._executor(run).forget(run)
+        if run.reported and run.logs_shipped and self.table.remove(run):
+            self.reports.executor(run).forget(run)
             if run.executor is None:
                 self.spawn(self.remove(run))
 
     async def remove(self, run: AgentRun) -> None:
-        """Remove the run's directory, then give its user back."""
+        """Remove the run's directory, then release its user."""
         await self._trash.remove(run.name)
-        self._preparation.sandboxes.give_back(run.directory.owner)
-
-    def spawn(self, work: Any) -> asyncio.Task[None]:
-        """Do something beside; what goes wrong is logged."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("run_task_failed", error=repr(error))
+        self._preparation.sandboxes.release(run.directory.owner)

@@ -1,4 +1,4 @@
-"""The sandbox of each run: its own user, and what is put in front of its program."""
+"""The sandbox of each run: its own user, and the wrapper of its program."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ User = tuple[int, int]
 
 
 class Sandboxes:
-    """Hands out users, and wraps programs where the runner's policy says so."""
+    """Allocates users, and wraps programs where the runner's policy requires it."""
 
-    def __init__(self, told: Message, data_dir: str, socket: str) -> None:
-        self.mode: str = told.get("mode", "none")
-        self._first: int = told.get("first_uid", 0)
-        self._count: int = told.get("uid_count", 0)
-        self._gid: int | None = told.get("gid")
-        self._bubblewrap: str = told.get("bubblewrap", "")
-        self._hidden: Sequence[str] = told.get("hidden", ())
+    def __init__(self, config: Message, data_dir: str, socket: str) -> None:
+        self.mode: str = config.get("mode", "none")
+        self._first: int = config.get("first_uid", 0)
+        self._count: int = config.get("uid_count", 0)
+        self._gid: int | None = config.get("gid")
+        self._bubblewrap: str = config.get("bubblewrap", "")
+        self._hidden: Sequence[str] = config.get("hidden", ())
         # What tasks reach lies in the data directory, or elsewhere if they cannot reach that.
-        self._place: str = told.get("place") or data_dir
+        self._place: str = config.get("place") or data_dir
         self._data_dir = data_dir
-        self.one_tenant: bool = told.get("one_tenant", False)
+        self.one_tenant: bool = config.get("one_tenant", False)
         self._socket = socket
         self._taken: set[int] = set()
-        # What an earlier run left elsewhere is not to be found by the next one with its user.
+        # A run must not find files that an earlier run with the same user left elsewhere.
         self._next = secrets.randbelow(self._count) if self._count else 0
 
     def describe(self) -> str:
-        """What is in force, for the runner's description."""
+        """The sandbox in force, for the runner's registration."""
         if self.mode == "bubblewrap" and not self._count:
             return "bubblewrap, the runner's user"
         if self.one_tenant:
@@ -60,8 +60,8 @@ class Sandboxes:
         if user is not None:
             self._taken.add(user[0] - self._first)
 
-    def give_back(self, user: User | None) -> None:
-        """The run and its files are gone."""
+    def release(self, user: User | None) -> None:
+        """Release the user of a run whose files are removed."""
         if user is not None:
             self._taken.discard(user[0] - self._first)
 

@@ -48,21 +48,21 @@ log = get_log(__name__)
 
 
 @dataclass(frozen=True)
-class Proof:
-    """What was proved."""
+class SelfTestResult:
+    """The kinds, interpreters and container engine that work on this host."""
 
     kinds: tuple[ExecutionKind.ValueType, ...]
     interpreters: tuple[str, ...]
     engine: Engine | None = None
 
     def describe(self) -> Message:
-        """What the next agent is told."""
+        """The result in the form kept for the next agent."""
         engine = [self.engine.name, *self.engine.client] if self.engine is not None else []
         return {"kinds": self.kinds, "interpreters": self.interpreters, "engine": engine}
 
     @classmethod
-    def parse(cls, kept: Message) -> Proof:
-        """What an earlier agent told."""
+    def parse(cls, kept: Message) -> SelfTestResult:
+        """Parse the result that an earlier agent kept."""
         engine = kept.get("engine")
         return cls(
             tuple(kept["kinds"]),
@@ -83,13 +83,13 @@ class SelfTest:
 
     def __init__(
         self,
-        tell_warden: Callable[[Message], None],
+        send_to_warden: Callable[[Message], None],
         runs_directory: str,
         config: AgentConfig,
         sandboxes: Sandboxes,
         trash: Trash,
     ) -> None:
-        self._tell = tell_warden
+        self._send_to_warden = send_to_warden
         self._runs_directory = runs_directory
         self._config = config
         self._sandboxes = sandboxes
@@ -103,36 +103,36 @@ class SelfTest:
             future.set_result(message["result"])
         return future is not None
 
-    async def prove(self) -> Proof:
+    async def run(self) -> SelfTestResult:
         """What works here, of the kinds that the runner is to offer."""
         command, interpreters, modules, engine = await asyncio.gather(
-            self._prove_command(), self._prove_scripts(), self._prove_wasm(), self._prove_containers()
+            self._test_command(), self._test_scripts(), self._test_wasm(), self._test_containers()
         )
-        proved = {
+        passed = {
             EXECUTION_KIND_COMMAND: command,
             EXECUTION_KIND_SCRIPT: bool(interpreters),
             EXECUTION_KIND_CONTAINER: engine is not None,
             EXECUTION_KIND_WASM: modules,
         }
-        return Proof(tuple(kind for kind, works in proved.items() if works), interpreters, engine)
+        return SelfTestResult(tuple(kind for kind, works in passed.items() if works), interpreters, engine)
 
-    async def _prove_command(self) -> bool:
+    async def _test_command(self) -> bool:
         program = CommandExecution(program="true")
         return self._offers("command") and await self._try(Execution(command=program))
 
-    async def _prove_scripts(self) -> tuple[str, ...]:
+    async def _test_scripts(self) -> tuple[str, ...]:
         if not self._offers("script"):
             return ()
         bodies = {number: _SCRIPTS.get(name, _SCRIPT) for number, name in INTERPRETERS.items()}
-        proved = await asyncio.gather(
+        passed = await asyncio.gather(
             *(
                 self._try(Execution(script=ScriptExecution(interpreter=number, body=body)))
                 for number, body in bodies.items()
             )
         )
-        return tuple(name for name, works in zip(INTERPRETERS.values(), proved, strict=True) if works)
+        return tuple(name for name, works in zip(INTERPRETERS.values(), passed, strict=True) if works)
 
-    async def _prove_wasm(self) -> bool:
+    async def _test_wasm(self) -> bool:
         if not self._offers("wasm"):
             return False
         if problem := wasm.problem():
@@ -140,16 +140,16 @@ class SelfTest:
             return False
         return await self._try(Execution(wasm=WasmExecution(inline=_MODULE)))
 
-    async def _prove_containers(self) -> Engine | None:
+    async def _test_containers(self) -> Engine | None:
         if not self._offers("container"):
             return None
-        wanted = self._config.container_engine
-        found = container.candidates(wanted, self._config.path, Path(self._config.data_dir))
+        choice = self._config.container_engine
+        found = container.candidates(choice, self._config.path, Path(self._config.data_dir))
         for engine in found:
             if await self._probe("container", functools.partial(container.describe_probe, engine=engine)):
                 return engine
         if not found:
-            log.info("kind_not_offered", kind="container", why=f"no engine ({wanted}) is installed")
+            log.info("kind_not_offered", kind="container", why=f"no engine ({choice}) is installed")
         return None
 
     def _offers(self, kind: str) -> bool:
@@ -168,7 +168,7 @@ class SelfTest:
             for path, content in workload.files:
                 directory.write(path, content)
             self._waiting[name] = asyncio.get_running_loop().create_future()
-            self._tell(_order(name, workload, directory))
+            self._send_to_warden(_order(name, workload, directory))
             async with asyncio.timeout(_TIMEOUT):
                 result = await self._waiting[name]
         except NotRunnable:
@@ -177,9 +177,9 @@ class SelfTest:
             log.warning("selftest_failed", kind=kind, error=str(error))
             return False
         finally:
-            self._tell({"op": "forget", "run": name})
+            self._send_to_warden({"op": "forget", "run": name})
             await self._trash.remove(name)
-            self._sandboxes.give_back(directory.owner)
+            self._sandboxes.release(directory.owner)
         if result.get("exit_code") != 0:
             log.warning("selftest_failed", kind=kind, result=result)
         return result.get("exit_code") == 0
@@ -194,10 +194,13 @@ class SelfTest:
         return replace(place, user=directory.owner, memory_mb=64, cpu_millis=1000, pids=64)
 
 
-def containers(config: AgentConfig, proof: Proof) -> Containers:
+def containers(config: AgentConfig, tested: SelfTestResult) -> Containers:
     """How containers are run with the engine that was proved."""
     return Containers(
-        proof.engine, Path(config.image_dir), pull=config.container_pull, network=config.container_network
+        tested.engine,
+        Path(config.image_dir),
+        pull=config.container_pull,
+        network=config.container_network,
     )
 
 

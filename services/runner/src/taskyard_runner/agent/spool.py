@@ -27,7 +27,7 @@ log = get_log(__name__)
 
 
 class _Place(NamedTuple):
-    """Where a report lies."""
+    """The position of a report on disk."""
 
     segment: Path
     offset: int
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
 
 class Spool:
-    """Reports in the order of their sequence numbers, which grow for ever."""
+    """Reports in the order of their sequence numbers, which only increase."""
 
     def __init__(self, directory: Path, limit_bytes: int) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ class Spool:
         self._limit = limit_bytes
         self._places: dict[int, _Place] = {}
         self._kept: dict[int, RunReport] = {}
-        # No report below this one is left.
+        # Reports below this one have been removed.
         self._first_seq = 1
         self._readers: dict[Path, int] = {}
         self._segments: set[Path] = set()
@@ -62,7 +62,7 @@ class Spool:
         self._segment = self._open_segment()
         self.on_durable: Callable[[], None] = lambda: None
 
-    # -- what an earlier agent left
+    # -- recovery
 
     def recovered(self) -> list[RunReport]:
         """The reports that were on disk when the spool was opened."""
@@ -71,7 +71,7 @@ class Spool:
     def _load(self) -> Iterator[RunReport]:
         for path in sorted(self._directory.glob("*.spool"), key=lambda found: int(found.stem)):
             data = path.read_bytes()
-            # The name says where numbering stood when the segment was begun, even if it holds nothing.
+            # The file name is the next sequence number at its creation, even if the segment is empty.
             self._next_seq = max(self._next_seq, int(path.stem))
             offset = 0
             while (record := _parse(data, offset)) is not None:
@@ -84,7 +84,7 @@ class Spool:
                 offset = body + length
                 yield RunReport.FromString(report)
             if offset < len(data):
-                # A record that was never synced, so nobody was told that it is safe.
+                # A record that was never synced, so its durability was never confirmed.
                 log.warning("spool_tail_dropped", segment=path.name, bytes=len(data) - offset)
             if offset:
                 self._segments.add(path)
@@ -93,7 +93,7 @@ class Spool:
 
     def _open_segment(self) -> Path:
         path = self._directory / f"{self._next_seq}.spool"
-        # What an earlier agent tore while writing its first record is overwritten.
+        # Overwrites a first record that an earlier agent wrote only in part.
         self._writer = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._good_size = 0
         self._segments.add(path)
@@ -104,12 +104,12 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """No new work should be taken: its outcome might find no room."""
+        """Whether to reject new work, because its outcome might not fit."""
         return self._failing or self._size >= self._limit
 
     @property
     def depth(self) -> int:
-        """Reports that are not acknowledged."""
+        """The number of unacknowledged reports."""
         return len(self._places) + self._waiting_count
 
     def append(self, report: RunReport) -> asyncio.Future[int]:
@@ -130,7 +130,7 @@ class Spool:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Write batches for ever."""
+        """Write batches until cancelled."""
         while True:
             await self._arrived.wait()
             self._arrived.clear()
@@ -211,7 +211,7 @@ class Spool:
         return taken
 
     def _unsent(self) -> Iterator[tuple[int, _Place]]:
-        # Sequence numbers have no gaps but at the front, so what was not sent is found by counting.
+        # Sequence numbers have gaps only at the front, so unsent reports are found by counting.
         seq = max(self._sent_seq + 1, self._first_seq)
         while seq < self._next_seq:
             if (place := self._places.get(seq)) is not None:
@@ -219,15 +219,15 @@ class Spool:
             seq += 1
 
     def in_flight(self) -> tuple[int, int]:
-        """Count and bytes of what was sent and not acknowledged."""
+        """Count and bytes of the reports sent and not acknowledged."""
         return self._sent_count, self._sent_bytes
 
     def rewind(self) -> None:
-        """A new session: what is not acknowledged is sent again."""
+        """Start a new session: unacknowledged reports are sent again."""
         self._sent_seq = self._sent_count = self._sent_bytes = 0
 
     def acknowledge(self, through_seq: int) -> None:
-        """Forget reports up to this one."""
+        """Remove reports up to this one."""
         last = min(through_seq, self._next_seq - 1)
         for seq in range(self._first_seq, last + 1):
             self._kept.pop(seq, None)
@@ -246,7 +246,7 @@ class Spool:
             self._good_size = 0
         if len(self._segments) == 1:
             return
-        # Segments follow one another, so those before that of the oldest report are done.
+        # Segments are in sequence, so those before the oldest report's segment can be deleted.
         oldest = self._places.get(self._first_seq)
         bound = int((oldest.segment if oldest is not None else self._segment).stem)
         done = {path for path in self._segments if int(path.stem) < bound}

@@ -17,12 +17,12 @@ from taskyard_runner.warden.deadline import StopReason
 
 
 def stopped(reason: StopReason) -> RunReport:
-    """What a stop before the start comes to."""
+    """The outcome of a run stopped before its start."""
     if reason == StopReason.CANCEL:
         return RunReport(cancelled=RunCancelled())
     if reason == StopReason.PAUSE:
         return outcome.released(RELEASE_REASON_PAUSED, "paused before it was started")
-    return outcome.released(RELEASE_REASON_DRAINED, "the runner drains")
+    return outcome.released(RELEASE_REASON_DRAINED, "the runner is draining")
 
 
 def unprepared(error: Unsupported | NotRunnable | CheckpointUnavailable | OSError) -> RunReport:

@@ -1,4 +1,4 @@
-"""The agent's end of the socket pair: orders to the warden, and what the warden tells."""
+"""The agent's end of the socket pair: sends orders to the warden and receives its messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WardenClient:
         return self._early.pop(0)
 
     async def listen(self, handler: Callable[[Message], None]) -> None:
-        """Hand every message on; returns when the warden is gone."""
+        """Pass on every message; returns when the warden has exited."""
         try:
             while True:
                 for message in self._early or await self._receive():
@@ -54,6 +54,6 @@ class WardenClient:
         self._writer.write(encode(message))
 
     async def close(self) -> None:
-        """Send what is left and close."""
+        """Send the remaining messages and close."""
         self._writer.close()
         await self._writer.wait_closed()

@@ -39,30 +39,35 @@ _EXIT_CODE = {
 }
 
 
-def candidates(wanted: str, path: str, data_dir: Path) -> list[Engine]:
+def candidates(choice: str, path: str, data_dir: Path) -> list[Engine]:
     """Engines to try, in order of preference; of podman also the set-up that works on hybrid cgroups."""
     found = []
     podman, runc = (shutil.which(name, path=f"{path}:/usr/sbin:/sbin") for name in ("podman", "runc"))
-    if podman and wanted in ("auto", "podman"):
+    if podman and choice in ("auto", "podman"):
         found.append(Engine("podman", (podman,)))
         if runc:
             found.append(Engine("podman", (podman, "--runtime", runc, "--cgroup-manager=cgroupfs")))
-    if runc and wanted in ("auto", "runc"):
+    if runc and choice in ("auto", "runc"):
         found.append(Engine("runc", (runc, "--root", str(data_dir / "runc"))))
     return found
 
 
 def describe(execution: ContainerExecution, place: Place) -> Workload:
-    """The host and what it is told. Raises NotRunnable."""
+    """The host process and its specification. Raises NotRunnable."""
     engine = place.containers.engine
     if engine is None:
         raise NotRunnable("this runner has no container engine that works")
     image = _check(execution, place)
-    told = {"image": image, "rootfs": "", "network": execution.network, "cwd": execution.working_directory}
-    told |= {"command": list(execution.command), "args": list(execution.args)}
+    spec = {
+        "image": image,
+        "rootfs": "",
+        "network": execution.network,
+        "cwd": execution.working_directory,
+    }
+    spec |= {"command": list(execution.command), "args": list(execution.args)}
     if engine.name == "runc":
-        told["rootfs"] = str(_rootfs(image, place.containers.image_dir))
-    return _workload(place, engine, told)
+        spec["rootfs"] = str(_rootfs(image, place.containers.image_dir))
+    return _workload(place, engine, spec)
 
 
 def _rootfs(image: str, image_dir: Path) -> Path:
@@ -78,7 +83,7 @@ def describe_probe(place: Place, engine: Engine) -> Workload:
     """A container that only exits, under every limit, on a root file system of its own."""
     machine = platform.machine()
     if machine not in _EXIT_CODE:
-        raise NotRunnable(f"the self-test of containers knows no program for {machine}")
+        raise NotRunnable(f"the self-test of containers has no program for {machine}")
     rootfs = place.root / "rootfs"
     (rootfs / "bin").mkdir(parents=True)
     program = rootfs / "bin" / "exit"
@@ -87,7 +92,7 @@ def describe_probe(place: Place, engine: Engine) -> Workload:
         path.chmod(0o755)
     for name in ("proc", "dev", "sys", "etc", "tmp", "run"):
         (rootfs / name).mkdir()
-    told = {
+    container = {
         "image": "",
         "rootfs": str(rootfs),
         "network": False,
@@ -95,15 +100,15 @@ def describe_probe(place: Place, engine: Engine) -> Workload:
         "command": [],
         "args": ["/bin/exit"],
     }
-    return _workload(place, engine, told)
+    return _workload(place, engine, container)
 
 
-def _workload(place: Place, engine: Engine, told: dict[str, object]) -> Workload:
+def _workload(place: Place, engine: Engine, container: dict[str, object]) -> Workload:
     name = container_name(place.root)
     spec_file, env_file = place.private / "container.json", place.private / "container.env"
     env = {**place.env, "TASKYARD_SOCKET": f"{INSIDE}/task.sock", "TASKYARD_PIPE": f"{INSIDE}/private/pipe"}
     spec = {
-        **told,
+        **container,
         "engine": engine.name,
         "client": list(engine.client),
         "name": name,
@@ -137,7 +142,7 @@ def _workload(place: Place, engine: Engine, told: dict[str, object]) -> Workload
 
 
 def container_name(root: Path) -> str:
-    """Tells the run's container from those of other runs and runners of the host."""
+    """A container name that is unique among the runs and runners of the host."""
     return f"taskyard-{hashlib.sha256(str(root.parent).encode()).hexdigest()[:8]}-{root.name}"
 
 

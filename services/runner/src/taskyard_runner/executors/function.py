@@ -1,4 +1,4 @@
-"""Function: an assignment as a row for a function host, and the report about what the host tells."""
+"""Function: an assignment as a row for a function host, and a host's result as a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskyard.v1.task_pb2 import OVERLAP_POLICY_ALLOW, TaskResult, TaskSpec
 
 JSON = "application/json"
 Row = list[Any]
-# What a row leaves out.
+# Defaults that a row omits.
 DEFAULT_GRACE = 30.0
 DEFAULT_ORPHAN = 3600.0
 _MIB = 1 << 20
@@ -54,9 +54,11 @@ def host_class(spec: TaskSpec, is_async: bool) -> HostClass:
     forbid = spec.overlap != OVERLAP_POLICY_ALLOW
     if not spec.HasField("resources"):
         return _PLAIN[is_async, forbid]
-    asked = spec.resources
-    limited = bool(asked.memory_mb or asked.cpu_millis or asked.disk_mb)
-    return HostClass(is_async and not limited, forbid, asked.memory_mb, asked.cpu_millis, asked.disk_mb)
+    resources = spec.resources
+    limited = bool(resources.memory_mb or resources.cpu_millis or resources.disk_mb)
+    return HostClass(
+        is_async and not limited, forbid, resources.memory_mb, resources.cpu_millis, resources.disk_mb
+    )
 
 
 _PLAIN = {(shared, forbid): HostClass(shared, forbid) for shared in (True, False) for forbid in (True, False)}
@@ -65,7 +67,7 @@ _PLAIN = {(shared, forbid): HostClass(shared, forbid) for shared in (True, False
 def describe(
     run: str, assignment: Assignment, function: str, total_until: float | None, traceparent: str
 ) -> Row:
-    """All that the host needs to call the function, and the next agent to know the run again."""
+    """All that the host needs to call the function, and the next agent to restore the run."""
     lease, spec = assignment.lease, assignment.spec
     payload = spec.payload
     raw = _text(payload.raw) if payload.WhichOneof("value") else None
@@ -86,8 +88,8 @@ def describe(
         extra["checkpoint"] = assignment.checkpoint.sequence
         extra["restored_type"] = assignment.checkpoint.content_type
     if spec.HasField("resources"):
-        asked = spec.resources
-        extra["resources"] = [asked.cpu_millis, asked.memory_mb, asked.disk_mb]
+        resources = spec.resources
+        extra["resources"] = [resources.cpu_millis, resources.memory_mb, resources.disk_mb]
     return [
         run,
         function,
@@ -133,16 +135,16 @@ def _text(content: bytes) -> Any:
         return {"b64": base64.b64encode(content).decode()}
 
 
-def report_of(told: dict[str, Any] | None) -> RunReport:
-    """What a host told about the end of a run, as a report without lease and time."""
-    if told is None:
+def report_of(result: dict[str, Any] | None) -> RunReport:
+    """A host's result of a run, as a report without lease and time."""
+    if result is None:
         report = RunReport()
         report.succeeded.SetInParent()
         return report
-    if "error" in told:
-        return _failed(told["error"])
-    content = base64.b64decode(told["b64"]) if "b64" in told else told["text"].encode()
-    output = Payload(raw=content, content_type=told["type"])
+    if "error" in result:
+        return _failed(result["error"])
+    content = base64.b64decode(result["b64"]) if "b64" in result else result["text"].encode()
+    output = Payload(raw=content, content_type=result["type"])
     return RunReport(succeeded=RunSucceeded(result=TaskResult(output=output)))
 
 

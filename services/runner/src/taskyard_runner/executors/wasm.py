@@ -1,4 +1,4 @@
-"""Wasm: a WASI module inside a host process, which holds it to its memory and ends it when told."""
+"""Wasm: a WASI module inside a host process, which limits its memory and ends it on request."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def problem() -> str:
 
 
 def describe(execution: WasmExecution, place: Place) -> Workload:
-    """The host and what it is told. Raises NotRunnable."""
+    """The host process and its specification. Raises NotRunnable."""
     for number, argument in enumerate(execution.args):
         check_text(f"wasm.args[{number}]", argument)
-    told = place.private / "wasm.json"
-    files = [(told, json.dumps(_spec(execution, place)).encode())]
+    spec_file = place.private / "wasm.json"
+    files = [(spec_file, json.dumps(_spec(execution, place)).encode())]
     if execution.WhichOneof("module") == "inline":
         files.append((place.private / "module.wasm", _inline(execution)))
-    argv = [sys.executable, "-I", "-m", _HOST, str(told)]
+    argv = [sys.executable, "-I", "-m", _HOST, str(spec_file)]
     return Workload(argv, str(place.work), host_env(place), files, overhead_mb=_OVERHEAD_MB, trusted=True)
 
 
@@ -66,8 +66,8 @@ def _inline(execution: WasmExecution) -> bytes:
         raise NotRunnable(f"wasm.inline has {len(content)} bytes; the limit is {MAX_INLINE_BYTES}")
     digest = hashlib.sha256(content)
     if execution.sha256 not in (b"", digest.digest()):
-        told = f"wasm.inline has the SHA-256 {digest.hexdigest()}, not {execution.sha256.hex()}"
-        raise NotRunnable(f"{told}; correct wasm.sha256")
+        problem = f"wasm.inline has the SHA-256 {digest.hexdigest()}, not {execution.sha256.hex()}"
+        raise NotRunnable(f"{problem}; correct wasm.sha256")
     return content
 
 

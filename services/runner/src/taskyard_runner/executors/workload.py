@@ -46,7 +46,7 @@ class Place:
     root: Path
     data_dir: Path
     path: str
-    # What the workload is to find in its environment.
+    # Variables added to the workload's environment.
     env: Mapping[str, str]
     memory_mb: int = 0
     cpu_millis: int = 0
@@ -76,11 +76,11 @@ class Workload:
     # Of the program; that of the workload inside a host is in the host's files.
     env: Mapping[str, str]
     files: Sequence[tuple[Path, bytes]] = field(default_factory=tuple)
-    # What a host needs beyond the workload's own memory.
+    # Memory of the host beyond the workload's own.
     overhead_mb: int = 0
     # A host of ours that begins with the runner's rights and gives the workload the run's own user itself.
     trusted: bool = False
-    # Its first process is one that stands between: a polite signal goes to those behind it.
+    # Its first process is an intermediary: SIGTERM goes to its children.
     shielded: bool = False
     # Whether the warden limits it; otherwise the host sees to it.
     limited: bool = True
@@ -105,24 +105,24 @@ def find_program(field: str, program: str, path: str) -> str:
     raise NotRunnable(f"{field} {program!r} cannot be executed; make it an executable file")
 
 
-def find_directory(wanted: str, place: Place) -> str:
+def find_directory(directory: str, place: Place) -> str:
     """The directory to start in. Raises NotRunnable if it cannot be entered."""
-    if not wanted:
+    if not directory:
         return str(place.work)
-    check_text("working_directory", wanted)
-    if not os.path.isdir(wanted):
+    check_text("working_directory", directory)
+    if not os.path.isdir(directory):
         raise NotRunnable(
-            f"working_directory {wanted!r} is no directory of this host; create it or leave it out"
+            f"working_directory {directory!r} is no directory of this host; create it or leave it out"
         )
-    if not os.access(wanted, os.R_OK | os.X_OK):
+    if not os.access(directory, os.R_OK | os.X_OK):
         raise NotRunnable(
-            f"working_directory {wanted!r} is not readable; allow the runner's user to enter it"
+            f"working_directory {directory!r} is not readable; allow the runner's user to enter it"
         )
-    return wanted
+    return directory
 
 
 def host_env(place: Place) -> dict[str, str]:
-    """The environment of a host: nothing of the task's, which could change what the host does."""
+    """The environment of a host: without the task's variables, which could change the host's behaviour."""
     marker = {name: value for name, value in place.env.items() if name == "TASKYARD_RUN"}
     return {"PATH": place.path, "HOME": str(place.work), "LANG": "C.UTF-8", **marker}
 

@@ -47,7 +47,7 @@ class App:
     ) -> Callable[[F], F]:
         """Register a function, which stays callable as it is.
 
-        `permanent` and `transient` say how exceptions count; Transient and Permanent speak for themselves,
+        `permanent` and `transient` classify exceptions; Transient and Permanent need no entry,
         and everything else is transient. Raises ValueError for a bad or repeated name.
         """
         if not _NAME.fullmatch(name):
@@ -90,7 +90,7 @@ task = default_app.task
 
 
 class AppError(Exception):
-    """Why an application cannot be used, in one line that says what to do."""
+    """Why an application cannot be used, in one line with the remedy."""
 
 
 def load_app(where: str) -> App:

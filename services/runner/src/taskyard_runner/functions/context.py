@@ -1,4 +1,4 @@
-"""What a function is given: its payload and attempt, and ways to tell, to ask and to notice a stop.
+"""The context of a function: its payload and attempt, reporting, requests, and stop requests.
 
 Context is for plain functions, AsyncContext for `async def`; both have the same methods, and those of
 AsyncContext that wait for the runner are awaited.
@@ -31,9 +31,9 @@ current: contextvars.ContextVar[BaseContext | None] = contextvars.ContextVar("ta
 class Port(Protocol):
     """The way from a context to the runner."""
 
-    def progress(self, run: str, told: dict[str, Any]) -> None: ...
+    def progress(self, run: str, progress: dict[str, Any]) -> None: ...
 
-    def say(self, run: str, message: dict[str, Any]) -> None: ...
+    def log(self, run: str, message: dict[str, Any]) -> None: ...
 
     def ask(self, run: str, message: dict[str, Any]) -> Future[dict[str, Any]]: ...
 
@@ -77,8 +77,8 @@ class BaseContext:
         self._stopped: threading.Event | None = None
         # Why the run is being stopped; empty while it is not.
         self._reason = ""
-        # The function has noticed the stop, so that its end is the answer to it.
-        self.obeyed = False
+        # The function has observed the stop, so its end counts as stopped.
+        self.stop_handled = False
 
     @property
     def payload(self) -> Any:
@@ -128,10 +128,10 @@ class BaseContext:
         """W3C trace context of the run."""
         return str(self._work.extra.get("traceparent", ""))
 
-    # -- telling
+    # -- reporting
 
     def progress(self, percent: int, message: str = "", *, step: int = 0) -> None:
-        """Tell how far the work is; only the newest is kept. Raises ValueError for a bad percentage."""
+        """Report how far the work is; only the newest is kept. Raises ValueError for a bad percentage."""
         if not 0 <= percent <= 100:
             raise ValueError(f"percent {percent} is not between 0 and 100")
         self._port.progress(self._work.run, {"percent": int(percent), "message": message, "step": step})
@@ -143,15 +143,15 @@ class BaseContext:
         entry: dict[str, Any] = {"level": level, "message": message}
         if details:
             entry["details"] = json.loads(json.dumps(details, default=str))
-        self._port.say(self._work.run, entry)
+        self._port.log(self._work.run, entry)
 
     # -- stopping
 
     @property
     def cancelled(self) -> bool:
-        """The run is to stop: save what is worth saving, and return or raise Cancelled."""
+        """Whether the run is to stop: save a checkpoint, then return or raise Cancelled."""
         if self._reason:
-            self.obeyed = True
+            self.stop_handled = True
         return bool(self._reason)
 
     @property
@@ -166,7 +166,7 @@ class BaseContext:
 
     def request_stop(self, reason: str) -> None:
         """For the host, on whatever thread."""
-        # The warden's signal knows no reason; the agent's message, which may come later, does.
+        # The warden's signal carries no reason; the agent's message, which may come later, does.
         self._reason = reason if self._reason in ("", "stop") else self._reason
         if self._stopped is not None:
             self._stopped.set()
@@ -174,7 +174,7 @@ class BaseContext:
     # -- messages to the runner
 
     def load_checkpoint(self) -> Any:
-        """What an earlier run saved last, as it was saved; None if there is nothing."""
+        """The newest checkpoint of an earlier run, as it was saved; None if there is none."""
         path = self._work.extra.get("restored")
         if not path:
             return None
@@ -206,7 +206,7 @@ class Context(BaseContext):
         self.raise_if_cancelled()
 
     def save_checkpoint(self, state: Any, *, wait: float = 0) -> int:
-        """Keep bytes, or anything JSON, for the next run to start from; its number.
+        """Store bytes, or any JSON value, as the checkpoint for the next run; its number.
 
         Returns once the runner has it, which is enough to survive this host; with `wait` once it is stored,
         or after so many seconds. Raises RequestFailed.
@@ -230,7 +230,7 @@ class Context(BaseContext):
         return list(self._ask(self._creation(children))["tasks"])
 
     def check_fence(self) -> bool:
-        """Whether the lease still stands, as far as this runner knows."""
+        """Whether this runner still holds the lease."""
         return bool(self._ask({"op": "fence"})["current"])
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -269,9 +269,9 @@ class AsyncContext(BaseContext):
         return bool((await self._ask({"op": "fence"}))["current"])
 
     async def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        # A stop must not tear a checkpoint off that is on its way.
-        asked = asyncio.wrap_future(self._port.ask(self._work.run, message))
-        return _unpack(await asyncio.shield(asked))
+        # A stop must not interrupt a checkpoint in flight.
+        future = asyncio.wrap_future(self._port.ask(self._work.run, message))
+        return _unpack(await asyncio.shield(future))
 
 
 def encode(value: Any) -> tuple[bytes, str]:

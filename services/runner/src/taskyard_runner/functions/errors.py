@@ -1,7 +1,7 @@
-"""What a function raises to say how it ended.
+"""Exceptions by which a function chooses its outcome.
 
 FunctionError
-├── Transient        retried, as the task's policy says
+├── Transient        retried under the task's policy
 ├── Permanent        never retried
 │   ├── InvalidPayload
 │   └── InvalidResult
@@ -39,13 +39,13 @@ class Permanent(FunctionError):
 
 
 class InvalidPayload(Permanent):
-    """The payload does not fit the function's parameters; the text names field, value and what is wanted."""
+    """The payload does not fit the function's parameters; the text names field, value and expected type."""
 
     code = "INVALID_PAYLOAD"
 
 
 class InvalidResult(Permanent):
-    """What the function returned cannot be a result."""
+    """The function's return value cannot be stored as a result."""
 
     code = "INVALID_RESULT"
 
@@ -55,4 +55,4 @@ class Cancelled(FunctionError):
 
 
 class RequestFailed(FunctionError):
-    """The runner refused what a function asked of it, such as keeping a checkpoint."""
+    """The runner refused a request of the function, such as storing a checkpoint."""

@@ -31,11 +31,11 @@ from taskyard_runner.warden.journal import Kind
 from taskyard_runner.warden.protocol import Message
 
 CONFIG = "TASKYARD_HOST"
-# A loop that has not come round for this long is stalled by a function that blocks.
+# An event loop without a step for this long is blocked by a function.
 _STALL_SECONDS = 2.0
-# The rest of a line of output must not wait for the interpreter's usual 5 ms.
+# The wire's thread must not wait for the interpreter's default switch interval of 5 ms.
 _SWITCH_SECONDS = 0.001
-# Ends that follow one another this closely are told together.
+# Ends within this time of each other are sent in one message.
 _GATHER_SECONDS = 0.001
 _EXIT_BROKEN = 3
 
@@ -75,14 +75,14 @@ class Host:
 
     # -- what contexts ask of their host
 
-    def progress(self, run: str, told: dict[str, Any]) -> None:
-        self.wire.progress(run, told)
+    def progress(self, run: str, progress: dict[str, Any]) -> None:
+        self.wire.progress(run, progress)
 
-    def say(self, run: str, message: dict[str, Any]) -> None:
+    def log(self, run: str, message: dict[str, Any]) -> None:
         with self._output_lock:
             if run not in self._contexts:
                 return
-            self._output(run).say(message)
+            self._output(run).append_message(message)
         self.wire.wrote(run)
 
     def ask(self, run: str, message: dict[str, Any]) -> Future[dict[str, Any]]:
@@ -133,10 +133,10 @@ class Host:
     def _end(
         self, run: BaseContext, function: Function | None, value: Any, error: BaseException | None
     ) -> None:
-        """Judge the end of a call and tell it."""
+        """Derive the outcome of a call and publish it."""
         outcome: dict[str, Any] | None = None
         stopped = bool(run.stop_reason) and (
-            run.obeyed or isinstance(error, Cancelled | asyncio.CancelledError)
+            run.stop_handled or isinstance(error, Cancelled | asyncio.CancelledError)
         )
         try:
             if stopped:
@@ -157,9 +157,9 @@ class Host:
             if output is not None:
                 output.close()
         self.wire.end(name, output is not None, outcome)
-        self._tell()
+        self._publish_ends()
 
-    def _tell(self) -> None:
+    def _publish_ends(self) -> None:
         self.wire.wake()
 
 
@@ -170,20 +170,20 @@ class ExclusiveHost(Host):
         super().__init__(config, app)
         self._waiting: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
         self.wire.on_run = self._take
-        self.wire.on_return = self._give_back
+        self.wire.on_return = self._return_waiting
         self.wire.on_exit = lambda: self._waiting.put(None)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
-        self._told = 0.0
-        # The warden asks like this; a run is told by the agent as well.
+        self._published_at = 0.0
+        # The warden's request to stop; the agent also sends a stop for the run.
         signal.signal(signal.SIGTERM, lambda *_: self._terminated())
 
     def _take(self, rows: list[Row]) -> None:
         for row in rows:
             self._waiting.put(row)
 
-    def _give_back(self) -> list[str]:
-        """What has not begun, when the run before it turns out to be long."""
+    def _return_waiting(self) -> list[str]:
+        """Return the queued runs, because the run before them takes long."""
         found = []
         with contextlib.suppress(queue.Empty):
             while (row := self._waiting.get_nowait()) is not None:
@@ -197,12 +197,12 @@ class ExclusiveHost(Host):
         else:
             self._waiting.put(None)
 
-    def _tell(self) -> None:
-        # The ends of a line of short runs go in one message. What the next run does, the wire looks by itself
+    def _publish_ends(self) -> None:
+        # The ends of consecutive short runs go in one message. The wire checks the next run by itself
         # a few milliseconds after it began.
         now = time.monotonic()
-        if now - self._told > _GATHER_SECONDS or self._waiting.empty():
-            self._told = now
+        if now - self._published_at > _GATHER_SECONDS or self._waiting.empty():
+            self._published_at = now
             self.wire.wake()
 
     def _stop(self, run: str, reason: str) -> None:
@@ -211,7 +211,7 @@ class ExclusiveHost(Host):
             found.request_stop(reason)
             loop, task = self._loop, self._task
             if loop is not None and task is not None:
-                found.obeyed = True
+                found.stop_handled = True
                 loop.call_soon_threadsafe(task.cancel)
 
     def serve(self) -> None:
@@ -259,7 +259,7 @@ class SharedHost(Host):
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._beat = time.monotonic()
         self._leaving = False
-        self._telling = False
+        self._publish_scheduled = False
         self.wire.on_run = lambda rows: self._post(self._begin, rows)
         self.wire.on_exit = lambda: self._post(self._leave)
         self.wire.on_beat = self._watch
@@ -271,9 +271,9 @@ class SharedHost(Host):
     def _watch(self) -> None:
         silent = time.monotonic() - self._beat
         self.wire.stalled = round(silent, 1) if silent > _STALL_SECONDS else 0.0
-        self._post(self._beaten)
+        self._post(self._record_beat)
 
-    def _beaten(self) -> None:
+    def _record_beat(self) -> None:
         self._beat = time.monotonic()
 
     def serve(self) -> None:
@@ -281,14 +281,14 @@ class SharedHost(Host):
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def _tell(self) -> None:
-        # Once everything that is ready now has had its step, so that many ends make one message.
-        if not self._telling:
-            self._telling = True
-            self._loop.call_soon(self._tell_now)
+    def _publish_ends(self) -> None:
+        # Runs after all handlers that are ready now, so that many ends make one message.
+        if not self._publish_scheduled:
+            self._publish_scheduled = True
+            self._loop.call_soon(self._publish_now)
 
-    def _tell_now(self) -> None:
-        self._telling = False
+    def _publish_now(self) -> None:
+        self._publish_scheduled = False
         self.wire.wake()
 
     def _leave(self) -> None:
@@ -327,23 +327,23 @@ class SharedHost(Host):
         if task is None:
             return
         if found is None:
-            # It has not begun; the context that its first step makes is told before anything else.
+            # It has not started; retried until its first step has made the context.
             self._loop.call_soon(self._cancel, run, reason)
             return
         found.request_stop(reason)
-        # The exception reaches it before its next step, so whatever it does then is the answer.
-        found.obeyed = True
+        # The exception reaches it before its next step, so its end counts as stopped.
+        found.stop_handled = True
         task.cancel()
 
 
 def main() -> None:
-    """Load the application and serve; exit code 3 if it cannot be loaded, which the agent is told."""
+    """Load the application and serve; exit code 3, after a report to the agent, if it cannot be loaded."""
     config: Message = json.loads(os.environ.pop(CONFIG))
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         app = load_app(config["app"])
     except BaseException as error:
-        _tell_broken(config, error)
+        _report_broken_app(config, error)
         sys.exit(_EXIT_BROKEN)
     host = SharedHost(config, app) if config["shared"] else ExclusiveHost(config, app)
     threading.Thread(target=host.wire.serve, name="taskyard-wire", daemon=True).start()
@@ -351,11 +351,11 @@ def main() -> None:
     host.wire.flush()
 
 
-def _tell_broken(config: Message, error: BaseException) -> None:
+def _report_broken_app(config: Message, error: BaseException) -> None:
     if not isinstance(error, AppError):
         traceback.print_exception(error)
     wire = Wire(config["socket"], {**_hello(config), "error": _problem(config, error)})
-    wire.say_hello_once()
+    wire.send_hello_once()
 
 
 def _hello(config: Message) -> Message:

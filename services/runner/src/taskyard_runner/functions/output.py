@@ -1,6 +1,6 @@
-"""Output of functions: each run's entries go into a journal of its own, as a command's do.
+"""Output of functions: each run has its own journal, like a command.
 
-print, logging and ctx.log are told apart by the context variable of the run they happen in. The journal lies
+print, logging and ctx.log are attributed by the context variable of the run they happen in. The journal lies
 in the run's directory and outlives host and agent.
 """
 
@@ -37,7 +37,7 @@ class RunOutput:
             self._journal.append(kind, whole[:end].encode(errors="replace"))
         return end > 0
 
-    def say(self, message: dict[str, object]) -> None:
+    def append_message(self, message: dict[str, object]) -> None:
         """Keep an entry that has a level."""
         self._journal.append(Kind.MESSAGE, json.dumps(message).encode())
 
@@ -50,7 +50,7 @@ class RunOutput:
 
 
 class TaskStream:
-    """Stands for sys.stdout or sys.stderr: what a run writes goes to its journal, all else through."""
+    """Replaces sys.stdout or sys.stderr: output of a run goes to its journal, other output passes through."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What a function is called with.
+    """The parameters of a function.
 
     A function takes its context first, if its first parameter is called `ctx` or `context`. Then it takes
     either the whole payload in one parameter called `payload`, or the fields of a JSON object by name.
@@ -64,16 +64,16 @@ class Signature:
             payload = {}
         if not isinstance(payload, Mapping):
             raise InvalidPayload(f"payload {_show(payload)} is no JSON object; send the fields by name")
-        known = {field.name: field for field in self.fields}
+        by_name = {field.name: field for field in self.fields}
         for name in payload:
-            if name not in known and not self.open:
-                names = ", ".join(known) or "none at all"
+            if name not in by_name and not self.open:
+                names = ", ".join(by_name) or "none at all"
                 raise InvalidPayload(f"payload.{name} is unknown; the function takes {names}")
         for field in self.fields:
             if field.required and field.name not in payload:
                 raise InvalidPayload(f"payload.{field.name} is missing; send it")
         return {
-            name: convert(value, known[name].hint, f"payload.{name}") if name in known else value
+            name: convert(value, by_name[name].hint, f"payload.{name}") if name in by_name else value
             for name, value in payload.items()
         }
 
@@ -108,7 +108,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def schema_of(hint: Any) -> dict[str, Any]:
-    """JSON Schema of a type; {} for what has none."""
+    """JSON Schema of a type; {} if it has none."""
     if hint in _SCALARS:
         return {"type": _SCALARS[hint]}
     if hint is None or hint is type(None):
@@ -189,7 +189,7 @@ def _any_of(value: Any, hints: tuple[Any, ...], path: str) -> Any:
         try:
             return convert(value, hint, path)
         except InvalidPayload as error:
-            # What is wrong with the first alternative that is not null says most.
+            # The error of the first alternative that is not null is the most helpful.
             problem = problem or error
     raise problem or InvalidPayload(f"{path} {_show(value)} fits no type")
 
@@ -225,8 +225,8 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _refuse(value: Any, wanted: str, path: str) -> Any:
-    raise InvalidPayload(f"{path} {_show(value)} is not {wanted}")
+def _refuse(value: Any, expected: str, path: str) -> Any:
+    raise InvalidPayload(f"{path} {_show(value)} is not {expected}")
 
 
 def _show(value: Any) -> str:

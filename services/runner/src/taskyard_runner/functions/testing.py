@@ -1,7 +1,7 @@
 """Calling an application's functions in a test: in this process, as a host would, and without a runner.
 
-told = run(app, "resize", {"width": 640})
-assert told.result == {"height": 480} and told.progress[-1].percent == 100
+called = run(app, "resize", {"width": 640})
+assert called.result == {"height": 480} and called.progress[-1].percent == 100
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TASK = "tenants/test/tasks/test"
 
 @dataclass(frozen=True)
 class Progress:
-    """What a function told about its progress."""
+    """One progress report of a function."""
 
     percent: int
     message: str
@@ -45,7 +45,7 @@ class Failure:
 
 @dataclass
 class TestRun:
-    """What became of a call, and all that the function told and asked meanwhile."""
+    """The outcome of a call, and everything the function reported and requested."""
 
     # Pytest must not take it for a test.
     __test__ = False
@@ -65,31 +65,31 @@ class TestRun:
 
 
 class _TestPort:
-    """Keeps what a runner would be told."""
+    """Records what a runner would receive."""
 
-    def __init__(self, told: TestRun) -> None:
-        self._told = told
+    def __init__(self, recorded: TestRun) -> None:
+        self._recorded = recorded
 
-    def progress(self, run: str, told: dict[str, Any]) -> None:
-        self._told.progress.append(Progress(**told))
+    def progress(self, run: str, progress: dict[str, Any]) -> None:
+        self._recorded.progress.append(Progress(**progress))
 
-    def say(self, run: str, message: dict[str, Any]) -> None:
-        self._told.logs.append((message["level"], message["message"]))
+    def log(self, run: str, message: dict[str, Any]) -> None:
+        self._recorded.logs.append((message["level"], message["message"]))
 
     def offer(self, run: str, content: bytes) -> str:
-        self._told.checkpoints.append(content)
+        self._recorded.checkpoints.append(content)
         return "offered"
 
     def ask(self, run: str, message: dict[str, Any]) -> Future[dict[str, Any]]:
         answer: dict[str, Any] = {"ok": True, "current": True}
         if message["op"] == "checkpoint":
-            content = self._told.checkpoints.pop()
+            content = self._recorded.checkpoints.pop()
             as_json = message["content_type"] == "application/json"
-            self._told.checkpoints.append(json.loads(content) if as_json else content)
-            answer["sequence"] = len(self._told.checkpoints)
+            self._recorded.checkpoints.append(json.loads(content) if as_json else content)
+            answer["sequence"] = len(self._recorded.checkpoints)
         if message["op"] == "create":
-            first = len(self._told.children) + 1
-            self._told.children += [item["task"]["spec"] for item in message["tasks"]]
+            first = len(self._recorded.children) + 1
+            self._recorded.children += [item["task"]["spec"] for item in message["tasks"]]
             answer["tasks"] = [f"{_TASK}-child-{first + n}" for n in range(len(message["tasks"]))]
         future: Future[dict[str, Any]] = Future()
         future.set_result(answer)
@@ -131,7 +131,7 @@ async def arun(
     function = app.get(name)
     if function is None:
         raise KeyError(f"the app has no function {name!r}; it has {', '.join(found.name for found in app)}")
-    told = TestRun()
+    recorded = TestRun()
     with tempfile.NamedTemporaryFile() as file:
         extra: dict[str, Any] = {"env": dict(env or {})}
         if config is not None:
@@ -141,8 +141,8 @@ async def arun(
             extra["restored"] = file.name
             write_file(file.name, content)
         work = Work("test", name, _TASK, 1, 1, attempt, _raw(payload, extra), extra)
-        await _call(function, work, told, stop)
-    return told
+        await _call(function, work, recorded, stop)
+    return recorded
 
 
 def _raw(payload: Any, extra: dict[str, Any]) -> Any:
@@ -155,8 +155,8 @@ def _raw(payload: Any, extra: dict[str, Any]) -> Any:
     return content.decode()
 
 
-async def _call(function: Function, work: Work, told: TestRun, stop: str) -> None:
-    port = _TestPort(told)
+async def _call(function: Function, work: Work, recorded: TestRun, stop: str) -> None:
+    port = _TestPort(recorded)
     made: BaseContext = AsyncContext(work, port) if function.is_async else Context(work, port)
     if stop:
         made.request_stop(stop)
@@ -165,16 +165,16 @@ async def _call(function: Function, work: Work, told: TestRun, stop: str) -> Non
         arguments = function.signature.bind(made.payload)
         positional = (made,) if function.signature.takes_context else ()
         value = await _result(function, positional, arguments, made)
-        told.stopped = bool(stop) and made.obeyed
-        stored = None if told.stopped else verdict.succeeded(value)
-        told.result = _stored(stored)
+        recorded.stopped = bool(stop) and made.stop_handled
+        stored = None if recorded.stopped else verdict.succeeded(value)
+        recorded.result = _stored(stored)
     except (Exception, asyncio.CancelledError) as error:
-        told.error = error
-        told.stopped = bool(stop) and isinstance(error, Cancelled | asyncio.CancelledError)
-        if not told.stopped:
+        recorded.error = error
+        recorded.stopped = bool(stop) and isinstance(error, Cancelled | asyncio.CancelledError)
+        if not recorded.stopped:
             found = verdict.failed(error, function)["error"]
             permanent = found["class"] == "permanent"
-            told.failure = Failure(found["message"], found["code"], permanent, found.get("retry_after"))
+            recorded.failure = Failure(found["message"], found["code"], permanent, found.get("retry_after"))
     finally:
         context.current.reset(token)
 
@@ -188,12 +188,12 @@ async def _result(
     if run.stop_reason:
         # After its first step, as a stop that comes while it waits for something.
         await asyncio.sleep(0)
-        run.obeyed = True
+        run.stop_handled = True
         task.cancel()
     return await task
 
 
-def _stored(told: dict[str, Any] | None) -> Any:
-    if told is None:
+def _stored(output: dict[str, Any] | None) -> Any:
+    if output is None:
         return None
-    return base64.b64decode(told["b64"]) if "b64" in told else json.loads(told["text"])
+    return base64.b64decode(output["b64"]) if "b64" in output else json.loads(output["text"])

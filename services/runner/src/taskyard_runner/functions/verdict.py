@@ -1,4 +1,4 @@
-"""What a call's end means: a value becomes a result, an exception an error with a class."""
+"""The outcome of a call: a value becomes a result, an exception an error with a class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def succeeded(value: Any) -> dict[str, Any] | None:
         return None
     if isinstance(value, bytes | bytearray | memoryview):
         content = bytes(value)
-        told = {"b64": base64.b64encode(content).decode(), "type": "application/octet-stream"}
+        output = {"b64": base64.b64encode(content).decode(), "type": "application/octet-stream"}
         size = len(content)
     else:
         try:
@@ -31,34 +31,34 @@ def succeeded(value: Any) -> dict[str, Any] | None:
             raise InvalidResult(
                 f"the result cannot be JSON ({error}); return plain values or bytes"
             ) from None
-        told, size = {"text": text, "type": JSON}, len(text)
+        output, size = {"text": text, "type": JSON}, len(text)
     if size > MAX_RESULT_BYTES:
         raise InvalidResult(
             f"the result has {size} bytes, more than {MAX_RESULT_BYTES}; store it elsewhere and name it",
             code="RESULT_TOO_LARGE",
         )
-    return told
+    return output
 
 
 def failed(error: BaseException, function: Function | None) -> dict[str, Any]:
-    """The failure that an exception stands for."""
-    told: dict[str, Any] = {
+    """The failure that an exception is reported as."""
+    failure: dict[str, Any] = {
         "class": "permanent" if _is_permanent(error, function) else "transient",
         "code": getattr(error, "code", "") if isinstance(error, FunctionError) else "",
         "message": describe(error),
     }
-    told["code"] = told["code"] or _CODE
+    failure["code"] = failure["code"] or _CODE
     after = getattr(error, "retry_after", None) if isinstance(error, FunctionError) else None
     if isinstance(after, int | float) and after >= 0:
-        told["retry_after"] = after
-    return {"error": told}
+        failure["retry_after"] = after
+    return {"error": failure}
 
 
 def describe(error: BaseException) -> str:
     """Class: message"""
     try:
         text = str(error)
-    except Exception:  # __str__ is the user's code; the failure is told all the same
+    except Exception:  # __str__ is the user's code; the failure is reported all the same
         text = "(its text cannot be made)"
     name = type(error).__name__
     return f"{name}: {text}"[:_MAX_MESSAGE] if text else name

@@ -1,11 +1,11 @@
-"""The host's end of its socket, on a thread of its own: it answers the agent whatever the functions do.
+"""The host's end of its socket, on its own thread: it answers the agent even while functions block.
 
     agent: run  ack  stop  return  answer  exit
-    host:  hello  tell  request
+    host:  hello  update  request
 
-A message is a JSON object in a line. `tell` gathers what happened since the last one: started, done, output,
-progress. A start is told only if the run has not ended within a few milliseconds, so that short runs cost one
-entry; what is done is kept until it is acknowledged, and told to the next agent again.
+A message is a JSON object in a line. `update` batches the events since the last one: started, done, output,
+progress. A start is sent only if the run has not ended within a few milliseconds, so that short runs cost one
+entry; a result is kept until it is acknowledged, and sent again to the next agent.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MESSAGE_LIMIT = 64 << 20
 _READ_BYTES = 1 << 18
 _RETRY_SECONDS = 0.05
 _START_SECONDS = 0.005
-# Progress and output are told this often at most.
-_CALM_SECONDS = 0.05
+# Least time between updates for progress and output.
+_UPDATE_SECONDS = 0.05
 _BEAT_SECONDS = 1.0
 _PAGE = resource.getpagesize()
 
@@ -48,22 +48,22 @@ class Wire:
         self._lock = threading.Lock()
         self._outgoing = bytearray()
         self._decoder = Decoder(_MESSAGE_LIMIT)
-        # What this host has: live runs, results that are not acknowledged, questions without an answer.
+        # What this host has: live runs, results that are not acknowledged, requests without an answer.
         self._live: dict[str, Row] = {}
         self._results: dict[str, tuple[Row, list[Any]]] = {}
-        self._questions: dict[int, tuple[Message, Future[dict[str, Any]]]] = {}
-        self._next_question = 1
-        # What is to be told.
+        self._requests: dict[int, tuple[Message, Future[dict[str, Any]]]] = {}
+        self._next_request = 1
+        # What the next update carries.
         self._begun: dict[str, float] = {}
         self._started: dict[str, float] = {}
         self._done: list[list[Any]] = []
         self._output: dict[str, None] = {}
         self._progress: dict[str, Message] = {}
-        self._calm_until = 0.0
-        # What the loaded application takes, from which a leak is measured.
-        self._first_rss = self._told_rss = _rss()
+        self._next_update = 0.0
+        # Memory of the loaded application, the baseline of leak detection.
+        self._first_rss = self._sent_rss = _rss()
         self.stalled = 0.0
-        self._told_stalled = 0.0
+        self._sent_stalled = 0.0
         self.on_run: Callable[[list[Row]], None] = lambda rows: None
         self.on_return: Callable[[], list[str]] = list
         self.on_stop: Callable[[str, str], None] = lambda run, reason: None
@@ -77,7 +77,7 @@ class Wire:
         self._begun[run] = time.time()
 
     def end(self, run: str, wrote: bool, outcome: dict[str, Any] | None) -> None:
-        """The run has ended; None is a success that returned nothing. To be told by wake()."""
+        """The run has ended; None is a success that returned nothing. wake() sends it."""
         begun = self._begun.pop(run, None) or self._started.get(run) or time.time()
         result = [run, begun, time.time(), wrote, outcome]
         with self._lock:
@@ -85,9 +85,9 @@ class Wire:
             self._started.pop(run, None)
             self._done.append(result)
 
-    def progress(self, run: str, told: Message) -> None:
+    def progress(self, run: str, progress: Message) -> None:
         with self._lock:
-            self._progress[run] = told
+            self._progress[run] = progress
         self.wake()
 
     def wrote(self, run: str) -> None:
@@ -97,20 +97,20 @@ class Wire:
         self.wake()
 
     def ask(self, run: str, message: Message) -> Future[dict[str, Any]]:
-        """Ask the agent; the answer may come from a later one, which is asked again."""
+        """Send a request; after a reconnect it is sent again, and the later agent answers it."""
         future: Future[dict[str, Any]] = Future()
         with self._lock:
-            number = self._next_question
-            self._next_question += 1
-            asked = {"op": "request", "request": number, "message": {"run": run, **message}}
-            self._questions[number] = (asked, future)
+            number = self._next_request
+            self._next_request += 1
+            request = {"op": "request", "request": number, "message": {"run": run, **message}}
+            self._requests[number] = (request, future)
             if self._socket is not None:
-                self._outgoing += encode(asked)
+                self._outgoing += encode(request)
         self.wake()
         return future
 
     def wake(self) -> None:
-        """Have the thread look for something to tell."""
+        """Have the thread check for something to send."""
         if not self._woken:
             self._woken = True
             with contextlib.suppress(BlockingIOError):
@@ -122,8 +122,8 @@ class Wire:
         while (self._results or self._outgoing) and time.monotonic() < give_up:
             time.sleep(_START_SECONDS)
 
-    def say_hello_once(self) -> None:
-        """Tell the agent that there is nothing to serve."""
+    def send_hello_once(self) -> None:
+        """Send the hello of a host that cannot serve."""
         self._connect()
         with contextlib.suppress(OSError):
             while self._outgoing:
@@ -133,7 +133,7 @@ class Wire:
     # -- the thread
 
     def serve(self) -> None:
-        """Run for ever; connects again when the agent is replaced."""
+        """Serve until the process ends; reconnects when the agent is replaced."""
         while True:
             self._connect()
             with contextlib.suppress(OSError):
@@ -154,7 +154,7 @@ class Wire:
         self._selector.register(connection, selectors.EVENT_READ)
         with self._lock:
             self._socket = connection
-            told = {
+            hello = {
                 **self._hello,
                 "rss": self._first_rss,
                 "runs": list(self._live.values()),
@@ -165,9 +165,9 @@ class Wire:
             self._started.update(self._begun)
             self._begun.clear()
             self._output.update(dict.fromkeys(self._live))
-            self._outgoing = bytearray(encode(told))
-            for asked, _ in self._questions.values():
-                self._outgoing += encode(asked)
+            self._outgoing = bytearray(encode(hello))
+            for request, _ in self._requests.values():
+                self._outgoing += encode(request)
 
     def _disconnect(self) -> None:
         with self._lock:
@@ -184,10 +184,10 @@ class Wire:
             now = time.monotonic()
             wait = next_beat - now
             if len(self._live) > len(self._started):
-                # Some run has begun, or is about to, whose start is yet to be told.
+                # A run has started, or is about to, whose start is not sent yet.
                 wait = min(wait, _START_SECONDS)
             elif self._output or self._progress:
-                wait = min(wait, self._calm_until - now)
+                wait = min(wait, self._next_update - now)
             for key, _ in self._selector.select(max(0.0, wait)):
                 if key.fd == self._wake_read:
                     self._clear_wake()
@@ -196,7 +196,7 @@ class Wire:
             if time.monotonic() >= next_beat:
                 next_beat = time.monotonic() + _BEAT_SECONDS
                 self.on_beat()
-                self._tell_health()
+                self._send_health()
             self._gather()
 
     def _clear_wake(self) -> None:
@@ -206,31 +206,31 @@ class Wire:
 
     def _gather(self) -> None:
         now = time.monotonic()
-        told: Message = {}
+        update: Message = {}
         with self._lock:
-            late = time.time() - _START_SECONDS
+            started_before = time.time() - _START_SECONDS
             for run, begun in list(self._begun.items()):
                 # One that ends meanwhile takes its start along.
-                if begun <= late and self._begun.pop(run, None) is not None:
+                if begun <= started_before and self._begun.pop(run, None) is not None:
                     self._started[run] = begun
-                    told.setdefault("started", {})[run] = begun
-            # What a run said last must not come after its end.
-            if (self._done or now >= self._calm_until) and (self._output or self._progress):
-                told["output"], told["progress"] = list(self._output), self._progress
+                    update.setdefault("started", {})[run] = begun
+            # A run's last progress must precede its end.
+            if (self._done or now >= self._next_update) and (self._output or self._progress):
+                update["output"], update["progress"] = list(self._output), self._progress
                 self._output, self._progress = {}, {}
-                self._calm_until = now + _CALM_SECONDS
+                self._next_update = now + _UPDATE_SECONDS
             if self._done:
-                told["done"], self._done = self._done, []
-            if told:
-                told["op"] = "tell"
-                self._outgoing += encode(told)
+                update["done"], self._done = self._done, []
+            if update:
+                update["op"] = "update"
+                self._outgoing += encode(update)
 
-    def _tell_health(self) -> None:
+    def _send_health(self) -> None:
         rss = _rss()
-        if abs(rss - self._told_rss) > 1 << 20 or self.stalled != self._told_stalled:
-            self._told_rss, self._told_stalled = rss, self.stalled
+        if abs(rss - self._sent_rss) > 1 << 20 or self.stalled != self._sent_stalled:
+            self._sent_rss, self._sent_stalled = rss, self.stalled
             with self._lock:
-                self._outgoing += encode({"op": "tell", "rss": rss, "stalled": self.stalled})
+                self._outgoing += encode({"op": "update", "rss": rss, "stalled": self.stalled})
 
     def _send(self) -> None:
         connection = self._socket
@@ -253,9 +253,9 @@ class Wire:
         if not data:
             raise ConnectionResetError("the agent is gone")
         for message in self._decoder.feed(data):
-            self._obey(message)
+            self._handle(message)
 
-    def _obey(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         match message.get("op"):
             case "run":
                 rows = message["rows"]
@@ -270,20 +270,20 @@ class Wire:
                 self.on_stop(message["run"], message["reason"])
             case "answer":
                 with self._lock:
-                    asked, future = self._questions.pop(message["request"], (None, None))
-                    self._remember_checkpoint(asked, message["message"])
+                    request, future = self._requests.pop(message["request"], (None, None))
+                    self._remember_checkpoint(request, message["message"])
                 if future is not None and future.set_running_or_notify_cancel():
                     future.set_result(message["message"])
             case "return":
                 with self._lock:
                     names = [run for run in self.on_return() if self._live.pop(run, None) is not None]
-                    self._outgoing += encode({"op": "tell", "returned": names})
+                    self._outgoing += encode({"op": "update", "returned": names})
             case "exit":
                 self.on_exit()
 
-    def _remember_checkpoint(self, asked: Message | None, answer: Message) -> None:
-        # The next agent goes on counting from here.
-        row = self._live.get(asked["message"]["run"]) if asked is not None else None
+    def _remember_checkpoint(self, request: Message | None, answer: Message) -> None:
+        # The next agent continues the numbering from here.
+        row = self._live.get(request["message"]["run"]) if request is not None else None
         if row is not None and "sequence" in answer:
             row[7] = {**(row[7] or {}), "checkpoint": answer["sequence"]}
 

@@ -1,4 +1,4 @@
-"""One run as a function host is given it: a row of the message `run`, and what can be read from it."""
+"""One run as a function host receives it: a row of the message `run`, and its parsed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Names the run and says what to call; `extra` holds what most runs do not need."""
+    """Names the run and the function to call; `extra` holds what most runs do not need."""
 
     run: str
     function: str
@@ -55,6 +55,6 @@ class Work:
 
 
 def parse(row: Row) -> Work:
-    """What the agent sent."""
+    """Parse a row of the agent."""
     run, function, task, generation, lease_id, attempt, raw, extra = row
     return Work(run, function, task, generation, lease_id, attempt, raw, extra or {})

@@ -1,4 +1,4 @@
-"""The host of a container: starts it by podman or runc, passes on what it says, tells its end, removes it.
+"""The host of a container: starts it by podman or runc, forwards its messages, reports its end, removes it.
 
 The engine's client is a child of this process and gets its signals with the process group. What the container
 writes into TASKYARD_PIPE, a JSON object per line, goes to the runner as if it had come by TASKYARD_SOCKET.
@@ -16,10 +16,10 @@ import sys
 from typing import Any, NoReturn
 
 from taskyard_runner.hosts.engines import ENGINES, End, Engine, ImageProblem
-from taskyard_runner.hosts.runner import ask, say_failure
+from taskyard_runner.hosts.runner import ask, write_failure
 
 _PIPE_BYTES = 65536
-# What an engine's client exits with when the container's program cannot be executed.
+# Exit codes of an engine's client when the container's program cannot be executed.
 _NOT_EXECUTABLE = (126, 127)
 _KILLED = 128 + signal.SIGKILL
 
@@ -32,7 +32,7 @@ def main() -> NoReturn:
     try:
         code = Host(spec, engine).run()
     except ImageProblem as problem:
-        say_failure(spec["error_file"], "START_FAILED", str(problem), permanent=problem.permanent)
+        write_failure(spec["error_file"], "START_FAILED", str(problem), permanent=problem.permanent)
         code = 1
     sys.exit(code)
 
@@ -66,21 +66,21 @@ class Host:
         # On hybrid cgroups podman does not see why, and nobody else kills a container that has a limit.
         killed = code == _KILLED and bool(self._spec["memory_bytes"]) and not self._stopping
         if end.out_of_memory or (end.started and killed):
-            told = "a process of the container was killed because the task reached its memory limit"
-            self._fail("OUT_OF_MEMORY", told, permanent=False)
+            message = "a process of the container was killed because the task reached its memory limit"
+            self._fail("OUT_OF_MEMORY", message, permanent=False)
         elif not end.started:
             self._fail(
                 "START_FAILED",
-                f"{self._engine.name} could not start the container (exit code {code}); the log says why",
+                f"{self._engine.name} could not start the container (exit code {code}); see the log",
                 permanent=code in _NOT_EXECUTABLE,
             )
             return code or 1
         return code
 
     def _fail(self, code: str, message: str, *, permanent: bool) -> None:
-        say_failure(self._spec["error_file"], code, message, permanent=permanent)
+        write_failure(self._spec["error_file"], code, message, permanent=permanent)
 
-    # -- what the container says
+    # -- messages of the container
 
     def _relay(self, client: subprocess.Popen[bytes]) -> None:
         ended = os.pidfd_open(client.pid)
@@ -102,10 +102,10 @@ class Host:
         *lines, self._line = (self._line + data).split(b"\n")
         self._line = self._line[-_PIPE_BYTES:]
         for line in lines:
-            self._tell(line)
+            self._forward(line)
         return True
 
-    def _tell(self, line: bytes) -> None:
+    def _forward(self, line: bytes) -> None:
         try:
             message = json.loads(line)
         except ValueError:

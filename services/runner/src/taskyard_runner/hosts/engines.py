@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from taskyard_runner.hosts.bundle import DEFAULT_PATH, bundle
 
-_MOST_FILES = 1 << 20
+_MAX_FILES = 1 << 20
 # podman sets its own limit to the host's highest process id, and no container may have more.
 _PID_MAX = "/proc/sys/kernel/pid_max"
-_LONGEST_MESSAGE = 2000
+_MAX_MESSAGE = 2000
 
 
 class ImageProblem(Exception):
@@ -28,7 +28,7 @@ class ImageProblem(Exception):
 
 @dataclass(frozen=True)
 class End:
-    """What the engine knows of a container that has ended."""
+    """The engine's record of a container that has ended."""
 
     started: bool
     out_of_memory: bool
@@ -65,7 +65,7 @@ def remove_argv(engine: str, client: list[str], name: str) -> list[str]:
 
 def rlimits(file_bytes: int) -> dict[str, tuple[int, int]]:
     """Limits within those of this process: an engine's own defaults may be above them, and then fail."""
-    found = {"nofile": _within(resource.RLIMIT_NOFILE, _MOST_FILES), "core": (0, 0)}
+    found = {"nofile": _within(resource.RLIMIT_NOFILE, _MAX_FILES), "core": (0, 0)}
     with open(_PID_MAX) as file:
         found["nproc"] = _within(resource.RLIMIT_NPROC, int(file.read()))
     if file_bytes:
@@ -92,12 +92,12 @@ class Podman:
         if self._spec["rootfs"] or self._ask("image", "exists", image).returncode == 0:
             return
         if not self._spec["pull"]:
-            told = f"container.image {image!r} is not on this host, and this runner pulls none"
-            raise ImageProblem(f"{told}; load it there or use --container-pull", permanent=True)
+            problem = f"container.image {image!r} is not on this host, and this runner pulls none"
+            raise ImageProblem(f"{problem}; load it there or use --container-pull", permanent=True)
         pulled = self._ask("pull", "--quiet", image)
         if pulled.returncode != 0:
-            told = pulled.stderr.strip()[-_LONGEST_MESSAGE:]
-            raise ImageProblem(f"container.image {image!r} cannot be pulled: {told}", permanent=False)
+            problem = pulled.stderr.strip()[-_MAX_MESSAGE:]
+            raise ImageProblem(f"container.image {image!r} cannot be pulled: {problem}", permanent=False)
 
     def run_argv(self) -> list[str]:
         spec = self._spec
@@ -128,7 +128,7 @@ class Podman:
         if shown.returncode != 0:
             return End(started=False, out_of_memory=False)
         state = json.loads(shown.stdout)
-        # The beginning of time stands for a container that was made and never started.
+        # The zero time marks a container that was created and never started.
         started = not str(state.get("StartedAt", "")).startswith("0001-")
         return End(started, bool(state.get("OOMKilled")))
 
@@ -153,24 +153,24 @@ class Runc:
     def prepare(self) -> None:
         rootfs = self._spec["rootfs"]
         if not os.path.isdir(rootfs):
-            told = f"container.image {self._spec['image']!r} is no directory {rootfs!r} on this host"
-            raise ImageProblem(f"{told}; unpack the image's root file system there", permanent=True)
+            problem = f"container.image {self._spec['image']!r} is no directory {rootfs!r} on this host"
+            raise ImageProblem(f"{problem}; unpack the image's root file system there", permanent=True)
         if not self._spec["command"] and not self._spec["args"]:
-            told = "container.command and container.args are empty"
-            raise ImageProblem(f"{told}; a root file system has no entry point of its own", permanent=True)
+            problem = "container.command and container.args are empty"
+            raise ImageProblem(f"{problem}; a root file system has no entry point of its own", permanent=True)
         self._check_program([*self._spec["command"], *self._spec["args"]][0])
         os.makedirs(self._spec["bundle"], mode=0o700, exist_ok=True)
         with open(f"{self._spec['bundle']}/config.json", "w") as file:
             json.dump(bundle(self._spec, rlimits(self._spec["file_bytes"])), file)
 
     def _check_program(self, program: str) -> None:
-        """runc itself does not tell a program that is missing from any other trouble."""
+        """Check for the program, because runc does not distinguish a missing program from other errors."""
         path = self._spec["env"].get("PATH", DEFAULT_PATH)
         folders = [""] if program.startswith("/") else [*path.split(":"), self._spec["cwd"] or "/"]
         rootfs = self._spec["rootfs"]
         if not any(os.path.lexists(f"{rootfs}/{folder}/{program}") for folder in folders):
-            told = f"container.command {program!r} is not in the image {self._spec['image']!r}"
-            raise ImageProblem(f"{told}; correct it or the image", permanent=True)
+            problem = f"container.command {program!r} is not in the image {self._spec['image']!r}"
+            raise ImageProblem(f"{problem}; correct it or the image", permanent=True)
 
     def run_argv(self) -> list[str]:
         return [*self._client, "run", "--keep", f"--bundle={self._spec['bundle']}", self._spec["name"]]

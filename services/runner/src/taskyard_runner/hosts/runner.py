@@ -1,4 +1,4 @@
-"""What a host tells the runner about its workload: by the run's socket, and in its error file."""
+"""A host's messages to the runner: over the run's socket, and in its error file."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def ask(path: str, token: str, message: dict[str, Any]) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {"ok": False, "error": "the runner does not answer"}
 
 
-def say_failure(path: str, code: str, message: str, *, permanent: bool) -> None:
-    """Leave what the runner is to report about the failure, unless the workload said it already."""
+def write_failure(path: str, code: str, message: str, *, permanent: bool) -> None:
+    """Write the failure for the runner to report, unless the workload wrote one itself."""
     if os.path.lexists(path):
         return
-    told = {"class": "permanent" if permanent else "transient", "code": code, "message": message}
+    failure = {"class": "permanent" if permanent else "transient", "code": code, "message": message}
     with open(path, "w", opener=_create) as file:
-        json.dump(told, file)
+        json.dump(failure, file)
 
 
 def _create(path: str, flags: int) -> int:

@@ -1,4 +1,4 @@
-"""The host of a WASI module: compiles or finds it compiled, gives it its directories, runs it, tells its end.
+"""The host of a WASI module: compiles or finds it compiled, opens its directories, runs it, reports its end.
 
 Besides WASI, a module may import from "taskyard":
 
@@ -38,7 +38,7 @@ from wasmtime import (
     WasmtimeError,
 )
 
-from taskyard_runner.hosts.runner import ask, say_failure
+from taskyard_runner.hosts.runner import ask, write_failure
 from taskyard_runner.warden import linux
 
 _CACHED_MODULES = 64
@@ -62,7 +62,7 @@ def main() -> NoReturn:
     try:
         code = host.run()
     except BadModule as error:
-        say_failure(spec["error_file"], "START_FAILED", str(error), permanent=True)
+        write_failure(spec["error_file"], "START_FAILED", str(error), permanent=True)
         code = 1
     sys.stderr.flush()
     os._exit(code)
@@ -96,7 +96,7 @@ class Host:
         linker = Linker(self._engine)
         linker.define_wasi()
         self._offer(linker)
-        threading.Thread(target=self._obey, daemon=True).start()
+        threading.Thread(target=self._wait_for_stop, daemon=True).start()
         return self._execute(linker, store, module)
 
     # -- the module
@@ -107,8 +107,8 @@ class Host:
             raise BadModule(f"{self._spec['name']} is no WebAssembly module")
         digest = hashlib.sha256(content).hexdigest()
         if self._spec["sha256"] not in ("", digest):
-            told = f"{self._spec['name']} has the SHA-256 {digest}, not {self._spec['sha256']}"
-            raise BadModule(f"{told}; correct wasm.sha256 or the file")
+            problem = f"{self._spec['name']} has the SHA-256 {digest}, not {self._spec['sha256']}"
+            raise BadModule(f"{problem}; correct wasm.sha256 or the file")
         return self._compiled(digest, content)
 
     def _read(self) -> bytes:
@@ -122,7 +122,7 @@ class Host:
         """From the cache, which only the runner's own user writes, else compiled and put there."""
         path = f"{self._spec['cache']}/{digest}"
         with contextlib.suppress(OSError, WasmtimeError):
-            # Of another version of wasmtime: refused by it, and compiled anew.
+            # Of another version of wasmtime: refused by it, and compiled again.
             module = Module.deserialize_file(self._engine, path)
             os.utime(path)
             return module
@@ -208,18 +208,18 @@ class Host:
         self._fail("WASM_TRAP", str(trap), permanent=True)
         return 1
 
-    def _refused(self, told: str) -> int:
-        if "exceeds memory limits" in told:
+    def _refused(self, message: str) -> int:
+        if "exceeds memory limits" in message:
             self._fail(
-                "OUT_OF_MEMORY", f"the module needs more than its memory limit: {told}", permanent=False
+                "OUT_OF_MEMORY", f"the module needs more than its memory limit: {message}", permanent=False
             )
             return 1
-        raise BadModule(f"{self._spec['name']} cannot be started: {told}")
+        raise BadModule(f"{self._spec['name']} cannot be started: {message}")
 
     def _fail(self, code: str, message: str, *, permanent: bool) -> None:
-        say_failure(self._spec["error_file"], code, message, permanent=permanent)
+        write_failure(self._spec["error_file"], code, message, permanent=permanent)
 
-    def _obey(self) -> None:
+    def _wait_for_stop(self) -> None:
         """Wait for SIGTERM. The main thread is inside the module, where Python handles no signal."""
         signal.sigwait([signal.SIGTERM])
         self._stopping = True

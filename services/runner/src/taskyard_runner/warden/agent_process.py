@@ -1,4 +1,4 @@
-"""The agent as the warden's child: started again when it ends, told everything anew each time."""
+"""The agent as the warden's child: restarted when it exits, with a full hello each time."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping
 from taskyard_runner.warden import process
 from taskyard_runner.warden.linux import boottime
 from taskyard_runner.warden.loop import READ, WRITE, Loop
-from taskyard_runner.warden.process import Berth, Launch
+from taskyard_runner.warden.process import ChildSetup, Launch
 from taskyard_runner.warden.protocol import AGENT_FD, Decoder, Message, encode
 
 _MESSAGE_LIMIT = 64 << 20
 _READ_BYTES = 1 << 18
 _FIRST_DELAY = 0.1
-_LONGEST_DELAY = 5.0
+_MAX_DELAY = 5.0
 # An agent that lived this long was healthy, so the next one starts without delay.
 _HEALTHY_SECONDS = 30.0
 
 
 class AgentProcess:
-    """Starts agents and carries messages. What was not sent when an agent ends is part of the next hello."""
+    """Starts agents and carries messages. The next hello covers messages that an ended agent did not get."""
 
     def __init__(self, loop: Loop, env: Mapping[str, str], nofile: int) -> None:
         self._loop = loop
@@ -41,13 +41,13 @@ class AgentProcess:
         self.on_message: Callable[[Message], None] = lambda message: None
 
     def start(self) -> None:
-        """Start an agent and say hello to it."""
+        """Start an agent and send it hello."""
         ours, theirs = socket.socketpair()
         argv = [sys.executable, "-m", "taskyard_runner.agent"]
         launch = Launch(argv, self._env, os.getcwd(), self._nofile)
-        berth = Berth(extra=theirs.fileno(), confined=False)
+        setup = ChildSetup(extra=theirs.fileno(), confined=False)
         try:
-            self.pid, errors = process.spawn(berth, lambda: launch)
+            self.pid, errors = process.spawn(setup, lambda: launch)
         except OSError:
             ours.close()
             self._retry()
@@ -95,7 +95,7 @@ class AgentProcess:
 
     def _retry(self) -> None:
         self._loop.after(self._delay, self.start)
-        self._delay = min(max(_FIRST_DELAY, self._delay * 2), _LONGEST_DELAY)
+        self._delay = min(max(_FIRST_DELAY, self._delay * 2), _MAX_DELAY)
 
     def _ready(self) -> None:
         self._receive()
@@ -125,7 +125,7 @@ class AgentProcess:
         return True
 
     def _take_rest(self) -> None:
-        # What the agent said just before its end counts: it may have given up a run or said goodbye.
+        # Messages sent just before the exit are still handled: the agent may have sent forget or bye.
         while self._receive():
             pass
 

@@ -17,7 +17,7 @@ _CONTROLLERS = ("memory", "pids", "cpu")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may use; 0 = no limit."""
+    """The limits of a run; 0 = no limit."""
 
     memory_bytes: int = 0
     cpu_millis: int = 0
@@ -116,10 +116,10 @@ class V2Hierarchy:
             os.makedirs(f"{home}/warden", exist_ok=True)
             _write(f"{home}/warden/cgroup.procs", str(os.getpid()))
         self._base = f"{home}/taskyard-{owner}"
-        wanted = " ".join(f"+{name}" for name in _CONTROLLERS)
-        _write(f"{home}/cgroup.subtree_control", wanted)
+        controllers = " ".join(f"+{name}" for name in _CONTROLLERS)
+        _write(f"{home}/cgroup.subtree_control", controllers)
         os.makedirs(self._base, exist_ok=True)
-        _write(f"{self._base}/cgroup.subtree_control", wanted)
+        _write(f"{self._base}/cgroup.subtree_control", controllers)
 
     def make(self, name: str) -> Group:
         path = f"{self._base}/{name}"
@@ -196,7 +196,7 @@ class _V1:
 
     def make(self, name: str) -> Group:
         paths = {controller: f"{base}/{name}" for controller, base in self._bases.items()}
-        # Whoever tidies the host's groups may have removed the empty ones above.
+        # A service manager may have removed the empty parent groups.
         os.makedirs(paths["pids"])
         return _V1Group(paths)
 

@@ -1,4 +1,4 @@
-"""When a run must be stopped, and why; pure, the caller says what time it is."""
+"""When a run must be stopped, and why; pure, the caller passes the time."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Deadlines:
     order: Order
     lease_until: float
     started: float | None = None
-    last_sign: float = 0.0
+    last_activity: float = 0.0
 
     def begin(self, now: float) -> None:
         """The workload runs from now on."""
-        self.started = self.last_sign = now
+        self.started = self.last_activity = now
 
     def candidates(self) -> list[tuple[float, StopReason]]:
         """Every deadline in force; what forbids overlap comes first at equal times."""
@@ -47,7 +47,7 @@ class Deadlines:
         if self.started is not None and order.attempt_seconds is not None:
             found.append((self.started + order.attempt_seconds, StopReason.ATTEMPT_TIMEOUT))
         if self.started is not None and order.silence_seconds is not None:
-            found.append((self.last_sign + order.silence_seconds, StopReason.SILENCE_TIMEOUT))
+            found.append((self.last_activity + order.silence_seconds, StopReason.SILENCE_TIMEOUT))
         return found
 
     def next_due(self) -> tuple[float, StopReason]:

@@ -1,6 +1,6 @@
 """FORBID work inside function hosts: the host is killed when the lease of one of its guarded runs ends.
 
-The agent feeds hosts itself, so the warden knows nothing of their runs but what it must be able to enforce
+The agent gives hosts their runs itself, so the warden has of these runs only what it must enforce
 while the agent is frozen or gone.
 """
 

@@ -21,7 +21,7 @@ _HEADER = struct.Struct("!BdI")
 
 
 class Kind(enum.IntEnum):
-    """What a record holds."""
+    """The kind of a record."""
 
     STDOUT = 1
     STDERR = 2
@@ -45,7 +45,7 @@ class Record:
 
 
 class JournalWriter:
-    """Appends records up to a limit, then only counts what it drops."""
+    """Appends records up to a limit, then counts the dropped bytes."""
 
     def __init__(self, path: str, limit: int, run: bytes = b"") -> None:
         self._path = path
@@ -68,7 +68,7 @@ class JournalWriter:
             self.dropped += len(data)
 
     def close(self) -> None:
-        """Say how much was dropped, and close the file."""
+        """Record how much was dropped, and close the file."""
         if self.dropped:
             try:
                 self._write(Kind.DROPPED, str(self.dropped).encode())

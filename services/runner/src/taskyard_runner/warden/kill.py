@@ -14,10 +14,10 @@ MARKER = "TASKYARD_RUN"
 _MARKER = MARKER.encode()
 
 
-def kill_run(directory: str, session: int, pipes: Set[str], known: Collection[int]) -> int:
+def kill_run(directory: str, session: int, pipes: Set[str], own_pids: Collection[int]) -> int:
     """Kill all that is left of a run without a control group; how many processes are still to be seen.
 
-    They are told by their session, by the marker in their environment, or, where an orphan hid both, by the
+    They are found by their session, by the marker in their environment, or, where an orphan hid both, by the
     run's pipes.
     """
     me = os.getpid()
@@ -25,7 +25,7 @@ def kill_run(directory: str, session: int, pipes: Set[str], known: Collection[in
     def belongs(seen: Seen) -> bool:
         if seen.session == session or marker_of(seen.pid, _MARKER) == directory:
             return True
-        adopted = seen.parent == me and seen.pid not in known
+        adopted = seen.parent == me and seen.pid not in own_pids
         return adopted and not pipes.isdisjoint(open_files(seen.pid))
 
     return _kill(belongs)
@@ -36,14 +36,14 @@ def followers(session: int) -> list[int]:
     return [seen.pid for seen in all_processes() if seen.session == session and seen.pid != session]
 
 
-def kill_unowned(known: Collection[int]) -> int:
+def kill_unowned(own_pids: Collection[int]) -> int:
     """Kill adopted processes, when no run is live that could own them: they hid every sign of theirs."""
     me = os.getpid()
-    return _kill(lambda seen: seen.parent == me and seen.pid not in known)
+    return _kill(lambda seen: seen.parent == me and seen.pid not in own_pids)
 
 
 def kill_leftovers(runs_directory: str, sessions: Collection[int]) -> int:
-    """Kill what an earlier warden of this data directory left behind; how many are still to be seen."""
+    """Kill the processes of an earlier warden of this data directory; how many survive."""
     prefix = runs_directory.rstrip("/") + "/"
 
     def left(seen: Seen) -> bool:

@@ -1,4 +1,4 @@
-"""What an earlier warden of this data directory left behind: its processes are killed, its runs are told."""
+"""Leftovers of an earlier warden of this data directory: kills its processes, reads its lost runs."""
 
 from __future__ import annotations
 

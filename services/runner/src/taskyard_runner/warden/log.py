@@ -11,17 +11,17 @@ from typing import Any, Protocol
 _LEVELS = ("debug", "info", "warning", "error")
 
 
-class Say(Protocol):
+class LogEvent(Protocol):
     """Logs an event with its fields."""
 
     def __call__(self, event: str, level: str = "info", **fields: Any) -> None: ...
 
 
-def make_say(format: str, least: str) -> Say:
+def make_log(format: str, least: str) -> LogEvent:
     """A function that logs to stderr: one JSON object or one readable line per event."""
     readable = format == "console" or (format == "auto" and sys.stderr.isatty())
 
-    def say(event: str, level: str = "info", **fields: Any) -> None:
+    def log(event: str, level: str = "info", **fields: Any) -> None:
         if _LEVELS.index(level) < _LEVELS.index(least):
             return
         now = datetime.now(UTC)
@@ -36,4 +36,4 @@ def make_say(format: str, least: str) -> Say:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
 
-    return say
+    return log

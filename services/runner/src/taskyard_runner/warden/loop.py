@@ -32,7 +32,7 @@ class Timer:
 
 
 class Loop:
-    """Calls what was registered, until stop(). What a call raises goes to `failed`; the others go on."""
+    """Calls the registered handlers until stop(). An exception of a handler is passed to `failed`."""
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
         self._failed = failed

@@ -1,4 +1,4 @@
-"""The warden: takes orders from the agent, and keeps what happened until the agent has it."""
+"""The warden: executes the agent's orders and keeps the results until the agent has stored them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from taskyard_runner.warden.agent_process import AgentProcess
 from taskyard_runner.warden.cgroup import Hierarchy, find_hierarchy
 from taskyard_runner.warden.deadline import StopReason
 from taskyard_runner.warden.guards import Guards
-from taskyard_runner.warden.log import Say
+from taskyard_runner.warden.log import LogEvent
 from taskyard_runner.warden.loop import Loop
 from taskyard_runner.warden.naming import digest
 from taskyard_runner.warden.order import Order
-from taskyard_runner.warden.process import Berth, Launch
+from taskyard_runner.warden.process import ChildSetup, Launch
 from taskyard_runner.warden.protocol import VERSION, Message
 from taskyard_runner.warden.run import Run, State, forget_run
-from taskyard_runner.warden.sandbox import Sandbox, SandboxError, Wish, close_down, find_sandbox
+from taskyard_runner.warden.sandbox import Sandbox, SandboxError, SandboxSettings, find_sandbox, remove_place
 from taskyard_runner.warden.spare import SpareStock
 from taskyard_runner.warden.task_socket import TaskSocket, log_message
 
@@ -37,25 +37,25 @@ _REQUEST_LIMIT = 1000
 
 
 class WardenError(Exception):
-    """Why the warden cannot start, in one line that says what to do."""
+    """Why the warden cannot start, in one line with the remedy."""
 
 
 @dataclass(frozen=True)
 class WardenConfig:
-    """The warden's own settings, and what it hands to each agent without reading it."""
+    """The warden's own settings, and the agent's, which it passes on unread."""
 
     data_dir: str
     log_limit_bytes: int
     drain_seconds: float
     use_cgroups: bool
-    sandbox: Wish
+    sandbox: SandboxSettings
     agent: Mapping[str, Any]
     agent_env: Mapping[str, str]
-    say: Say
+    log: LogEvent
 
 
 def run(config: WardenConfig) -> int:
-    """Serve until the agent says goodbye; the process's exit code. Raises WardenError."""
+    """Serve until the agent sends bye; the process's exit code. Raises WardenError."""
     lock = _lock(config.data_dir)
     try:
         return Warden(config).serve()
@@ -85,14 +85,14 @@ class Warden:
 
     def __init__(self, config: WardenConfig) -> None:
         self._config = config
-        self._say = config.say
+        self._log = config.log
         self._runs: dict[str, Run] = {}
         self._by_pid: dict[int, Run] = {}
         self._by_token: dict[str, Run] = {}
         self._cleanups: dict[int, Run] = {}
         self._requests: dict[int, tuple[Message, Callable[[Message], None]]] = {}
         self._request_ids = itertools.count(1)
-        # What one agent wants the next one to know.
+        # Values that one agent keeps for the next.
         self._kept: dict[str, Any] = {}
         self._stop_count = 0
         self._exit_code: int | None = None
@@ -103,20 +103,22 @@ class Warden:
         linux.hide_from_others()
         _close_on_exec()
         self._nofile = _raise_nofile()
-        self._hierarchy, self._weak = self._find_hierarchy()
+        self._hierarchy, self._limits_problem = self._find_hierarchy()
         self._lost = leftovers.read_lost_runs(self._runs_directory)
         self._kill_leftovers()
         self._loop = Loop(self._failed)
         self._spares = SpareStock(self._loop, self._hierarchy)
         self._guards = Guards(self._loop, self._lease_expired)
         others = self._sandbox.separates_users
-        self._socket = TaskSocket(self._loop, self._sandbox.place, self._hear, for_others=others)
+        self._socket = TaskSocket(
+            self._loop, self._sandbox.place, self._handle_task_message, for_others=others
+        )
         self._agent = AgentProcess(self._loop, config.agent_env, self._nofile)
         self._agent.on_connect = self._hello
-        self._agent.on_message = self._obey
+        self._agent.on_message = self._handle_agent_message
 
     def serve(self) -> int:
-        """Run until the agent says goodbye or the third signal."""
+        """Run until the agent sends bye or the third signal."""
         signals = (*_STOP_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
         self._loop.on_signals(signals, self._signalled)
         self._agent.start()
@@ -128,8 +130,8 @@ class Warden:
         return self._exit_code or 0
 
     def _failed(self, error: Exception) -> None:
-        # A mistake with one run is no reason to end the others.
-        self._say("step_failed", level="error", error="".join(traceback.format_exception(error)))
+        # An error with one run must not end the others.
+        self._log("step_failed", level="error", error="".join(traceback.format_exception(error)))
 
     # -- start
 
@@ -145,9 +147,9 @@ class Warden:
         return find_hierarchy(digest(os.path.abspath(self._config.data_dir)))
 
     def _kill_leftovers(self) -> None:
-        resisting = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
-        if resisting:
-            self._say("leftovers_resist", level="error", processes=resisting)
+        survivors = leftovers.kill_leftovers(self._runs_directory, self._lost, self._hierarchy)
+        if survivors:
+            self._log("leftover_processes_survived", level="error", processes=survivors)
 
     def _hello(self) -> Message:
         return {
@@ -159,11 +161,11 @@ class Warden:
             "socket": self._socket.path,
             "runs_directory": self._runs_directory,
             "limits": self._hierarchy.version if self._hierarchy else "rlimits",
-            "limits_problem": self._weak,
+            "limits_problem": self._limits_problem,
             "runs": [run.describe() for run in self._runs.values()],
             "lost": [{"run": lost.run, "meta": lost.meta} for lost in self._lost],
             "requests": [
-                {"request": number, "message": asked} for number, (asked, _) in self._requests.items()
+                {"request": number, "message": request} for number, (request, _) in self._requests.items()
             ],
             "stopping": self._stop_count,
             "drain_seconds": self._config.drain_seconds,
@@ -171,14 +173,14 @@ class Warden:
 
     # -- orders of the agent
 
-    def _obey(self, message: Message) -> None:
+    def _handle_agent_message(self, message: Message) -> None:
         handler = getattr(self, f"_on_{message.get('op')}", None)
         if handler is None:
             return
         try:
             handler(message)
         except (KeyError, TypeError, ValueError) as error:
-            self._say("order_refused", level="error", op=message.get("op"), error=repr(error))
+            self._log("order_refused", level="error", op=message.get("op"), error=repr(error))
 
     def _on_start(self, message: Message) -> None:
         order = Order.parse(message)
@@ -189,7 +191,7 @@ class Warden:
         )
         self._runs[order.run] = run
         if linux.boottime() >= order.lease_until:
-            # The agent or this process was frozen with the order in hand; somebody else may have the task.
+            # The agent or the warden was frozen with the order; another runner may hold the task.
             run.refuse(StopReason.LEASE_EXPIRED)
             return
         self._by_token[order.token] = run
@@ -246,16 +248,16 @@ class Warden:
     def _on_bye(self, message: Message) -> None:
         code = int(message.get("code", 0))
         if code and (runs := self._work()):
-            # An agent that cannot go on must not take the tasks along; the next one may.
-            self._say("agent_gave_up", level="error", runs=runs)
+            # A failing agent must not end the tasks; the next agent adopts them.
+            self._log("agent_failed", level="error", runs=runs)
         else:
             self._exit_code = code
 
     def _work(self) -> int:
-        """Runs that are work of their own; a host is not, and an agent without leases says so by leaving."""
+        """The number of live runs that are not function hosts."""
         return sum(not run.order.host for run in self._by_pid.values())
 
-    # -- what runs tell
+    # -- events of runs
 
     def started(self, run: Run) -> None:
         self._agent.send({"op": "started", "run": run.order.run, "pid": run.pid, "time": run.start_time})
@@ -269,40 +271,40 @@ class Warden:
         self._guards.host_ended(run.order.run)
         self._agent.send({"op": "ended", "run": run.order.run, "result": run.result})
         if self._hierarchy is None and not self._by_pid:
-            kill.kill_unowned(self.known_pids())
+            kill.kill_unowned(self.own_pids())
 
     def clean(self, run: Run) -> bool:
         launch = Launch(run.order.cleanup, run.order.env, "/", self._nofile)
         try:
-            pid, errors = process.spawn(Berth(confined=False), lambda: launch)
+            pid, errors = process.spawn(ChildSetup(confined=False), lambda: launch)
         except OSError as error:
-            self._say("cleanup_failed", level="error", run=run.order.run, error=str(error))
+            self._log("cleanup_failed", level="error", run=run.order.run, error=str(error))
             return False
         os.close(errors)
         self._cleanups[pid] = run
         return True
 
-    def known_pids(self) -> Collection[int]:
+    def own_pids(self) -> Collection[int]:
         return {self._agent.pid, self._spares.pid, *self._by_pid, *self._cleanups}
 
-    # -- what workloads say
+    # -- messages of workloads
 
-    def _hear(self, message: Message, uid: int, answer: Callable[[Message], None]) -> bool:
+    def _handle_task_message(self, message: Message, uid: int, answer: Callable[[Message], None]) -> bool:
         run = self._by_token.get(str(message.get("token", "")))
         if run is not None and run.order.user is not None and uid not in (run.order.user[0], os.geteuid()):
             run = None
         if run is None:
             answer({"ok": False, "error": "no run has this token; is TASKYARD_TOKEN the one of this run?"})
             return False
-        run.sign()
+        run.record_activity()
         message.pop("token")
         match message.get("op"):
             case "log":
-                run.say(log_message(message))
+                run.append_message(log_message(message))
                 answer({"ok": True})
             case "progress":
                 run.notes["progress"] = message
-                self._agent.send_latest({"op": "said", "run": run.order.run, "message": message})
+                self._agent.send_latest({"op": "progress", "run": run.order.run, "message": message})
                 answer({"ok": True})
             case _:
                 self._pass_on(run, message, answer)
@@ -313,9 +315,9 @@ class Warden:
             answer({"ok": False, "error": "too many requests wait for an answer; try again"})
             return
         number = next(self._request_ids)
-        asked = {"run": run.order.run, **message}
-        self._requests[number] = (asked, answer)
-        self._agent.send({"op": "request", "request": number, "message": asked})
+        request = {"run": run.order.run, **message}
+        self._requests[number] = (request, answer)
+        self._agent.send({"op": "request", "request": number, "message": request})
 
     # -- signals
 
@@ -323,7 +325,7 @@ class Warden:
         if number == signal.SIGCHLD:
             self._reap()
         elif number == signal.SIGHUP:
-            self._say("agent_restart_requested")
+            self._log("agent_restart_requested")
             self._agent.send({"op": "restart"})
         elif number in _STOP_SIGNALS:
             self._stop()
@@ -331,7 +333,7 @@ class Warden:
     def _stop(self) -> None:
         self._stop_count += 1
         effect = {1: "drain", 2: "release"}.get(self._stop_count, "kill")
-        self._say("signal_received", effect=effect)
+        self._log("signal_received", effect=effect)
         if effect == "kill":
             self._give_up()
         else:
@@ -365,7 +367,7 @@ class Warden:
         if self._exit_code is not None:
             self._loop.stop()
             return
-        self._say("agent_ended", level="warning", exit_code=code, runs=len(self._by_pid))
+        self._log("agent_ended", level="warning", exit_code=code, runs=len(self._by_pid))
         self._agent.restart()
 
     def _end_everything(self) -> None:
@@ -375,11 +377,11 @@ class Warden:
         self._spares.clear()
         if self._hierarchy is not None:
             leftovers.remove_groups(self._hierarchy)
-        close_down(self._sandbox.place, self._config.data_dir)
+        remove_place(self._sandbox.place, self._config.data_dir)
 
 
 def _close_on_exec() -> None:
-    """Descriptors that this process inherited are not for its children."""
+    """Keep inherited descriptors from the children."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             with contextlib.suppress(OSError):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-# hashlib would bring all of OpenSSL along, 3.4 MiB that an idle warden has no other use for.
+# hashlib would load OpenSSL, 3.4 MiB that an idle warden does not need.
 from _blake2 import blake2b
 
 
 def digest(text: str) -> str:
-    """Twelve hexadecimal digits that stand for the text."""
+    """The first twelve hexadecimal digits of the text's hash."""
     return blake2b(text.encode(), digest_size=6).hexdigest()

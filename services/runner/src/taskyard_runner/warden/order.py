@@ -1,4 +1,4 @@
-"""What the agent orders: one process with its limits, deadlines and lease, read from the message `start`."""
+"""The agent's order: one process with its limits, deadlines and lease, parsed from the message `start`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taskyard_runner.warden.protocol import Message
 
 @dataclass(frozen=True)
 class Order:
-    """A run as the warden knows it. Times are boot times, durations seconds; None = none."""
+    """The order to start a run. Times are boot times, durations seconds; None = none."""
 
     run: str
     argv: Sequence[str]
@@ -28,13 +28,13 @@ class Order:
     total_until: float | None
     silence_seconds: float | None
     grace_seconds: float
-    # Run if the process was killed: it ends and removes what a host has left elsewhere, a container.
+    # Command to run if the process was killed: it removes the container that a host left.
     cleanup: Sequence[str]
     # Given back to the next agent; the warden does not read it.
     meta: Mapping[str, Any]
     # The run's own user and group; None = the warden's.
     user: tuple[int, int] | None = None
-    # The process stands between the warden and the workload: a polite signal is for those behind it.
+    # The process is an intermediary between warden and workload: SIGTERM goes to its children.
     shielded: bool = False
     # A function host: its end is no loss by itself.
     host: bool = False

@@ -1,4 +1,4 @@
-"""Starting a process: fork, settle, exec.
+"""Starting a process: fork, set up, exec.
 
 The warden has a single thread, so Python code between fork and exec is safe.
 """
@@ -24,8 +24,8 @@ _NUL_FREE = "contains a NUL byte"
 
 
 @dataclass(frozen=True)
-class Berth:
-    """What a child can do before it is known what it will execute."""
+class ChildSetup:
+    """The setup that does not depend on what the child executes, so a spare child can do it ahead."""
 
     stdout: int | None = None
     stderr: int | None = None
@@ -38,7 +38,7 @@ class Berth:
 
 @dataclass(frozen=True)
 class Launch:
-    """What a child executes."""
+    """The program that a child executes."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -46,7 +46,7 @@ class Launch:
     # Soft limit of open files that the warden was started with.
     nofile: int
     rlimits: Mapping[int, int] = field(default_factory=dict)
-    # Groups that its limits call for, besides those of its berth.
+    # Control groups for its limits, besides those of its ChildSetup.
     joins: Sequence[str] = ()
     # User and group to become; None = stay.
     user: tuple[int, int] | None = None
@@ -54,7 +54,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class StartError:
-    """Why there is no process: the step that failed and errno."""
+    """Why the process did not start: the failed step and errno."""
 
     step: str
     number: int
@@ -62,25 +62,25 @@ class StartError:
 
     @classmethod
     def parse(cls, data: bytes) -> StartError:
-        """What the child wrote into its error pipe."""
+        """Parse the contents of the child's error pipe."""
         step, number, detail = data.decode(errors="replace").split("\n", 2)
         return cls(step, int(number), detail)
 
 
-def spawn(berth: Berth, awaited: Callable[[], Launch | None]) -> tuple[int, int]:
-    """Fork a child that settles in its berth and executes what `awaited` returns there; None ends it.
+def spawn(setup: ChildSetup, awaited: Callable[[], Launch | None]) -> tuple[int, int]:
+    """Fork a child that applies its setup and executes what `awaited` returns; None ends it.
 
-    Returns the pid, and a pipe that is closed by exec or tells why there was none (StartError). Raises
-    OSError if the system has no room for another process.
+    Returns the pid and a pipe, which exec closes or into which the child writes a StartError. Raises
+    OSError if fork fails.
     """
     parent = os.getpid()
     read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    # Until its handlers are gone, a signal to the child would appear in the parent's wake-up pipe.
+    # Until the child resets its handlers, its signals would appear in the parent's wake-up pipe.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
     try:
         pid = os.fork()
         if pid == 0:
-            _live(berth, awaited, parent, write_end)
+            _live(setup, awaited, parent, write_end)
     except OSError:
         os.close(read_end)
         raise
@@ -90,7 +90,7 @@ def spawn(berth: Berth, awaited: Callable[[], Launch | None]) -> tuple[int, int]
     return pid, read_end
 
 
-def _live(berth: Berth, awaited: Callable[[], Launch | None], parent: int, errors: int) -> NoReturn:
+def _live(setup: ChildSetup, awaited: Callable[[], Launch | None], parent: int, errors: int) -> NoReturn:
     step = "confine"
     try:
         os.setsid()
@@ -100,9 +100,9 @@ def _live(berth: Berth, awaited: Callable[[], Launch | None], parent: int, error
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         linux.die_with(parent)
         step = "cgroup"
-        _join(berth.joins)
+        _join(setup.joins)
         step = "confine"
-        if berth.confined:
+        if setup.confined:
             linux.forbid_new_privileges()
         launch = awaited()
         if launch is None:
@@ -110,36 +110,36 @@ def _live(berth: Berth, awaited: Callable[[], Launch | None], parent: int, error
         step = "cgroup"
         _join(launch.joins)
         step = "descriptors"
-        errors = _arrange_descriptors(berth, errors)
+        errors = _arrange_descriptors(setup, errors)
         step = "limits"
         _limit(launch)
         if launch.user is not None:
             step = "user"
             linux.become_user(*launch.user)
-            # A change of user takes this mark away.
+            # A change of user clears the parent-death signal.
             linux.die_with(parent)
         step = "working directory"
         os.chdir(launch.cwd)
         step = "exec"
         os.execve(launch.argv[0], list(launch.argv), dict(launch.env))
     except OSError as error:
-        _tell(errors, step, error.errno or 0, error.strerror or str(error))
+        _report_error(errors, step, error.errno or 0, error.strerror or str(error))
     except ValueError:
-        _tell(errors, step, 0, _NUL_FREE)
+        _report_error(errors, step, 0, _NUL_FREE)
     except BaseException:
-        _tell(errors, step, 0, traceback.format_exc())
+        _report_error(errors, step, 0, traceback.format_exc())
     finally:
         os._exit(127)
 
 
-def _arrange_descriptors(berth: Berth, errors: int) -> int:
-    # Duplicated away first, so that none of them is overwritten while 0 to 3 are put in place.
-    given = (errors, berth.stdout, berth.stderr, berth.extra)
+def _arrange_descriptors(setup: ChildSetup, errors: int) -> int:
+    # Duplicated above 10 first, so that none is overwritten while 0 to 3 are assigned.
+    given = (errors, setup.stdout, setup.stderr, setup.extra)
     errors, *rest = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in given if fd is not None]
-    wanted = [n for n, fd in ((1, berth.stdout), (2, berth.stderr), (3, berth.extra)) if fd is not None]
+    targets = [n for n, fd in ((1, setup.stdout), (2, setup.stderr), (3, setup.extra)) if fd is not None]
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
-    for source, target in zip(rest, wanted, strict=True):
+    for source, target in zip(rest, targets, strict=True):
         os.dup2(source, target)
     return errors
 
@@ -153,7 +153,7 @@ def _limit(launch: Launch) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (launch.nofile, hard))
 
 
-def _tell(errors: int, step: str, number: int, detail: str) -> None:
+def _report_error(errors: int, step: str, number: int, detail: str) -> None:
     with contextlib.suppress(OSError):
         os.write(errors, f"{step}\n{number}\n{detail[:2000]}".encode(errors="replace"))
 

@@ -1,6 +1,6 @@
-"""What warden and agent say to each other: JSON objects, one per line, over a socket pair.
+"""The protocol of warden and agent: JSON objects, one per line, over a socket pair.
 
-    warden: hello  started  output  said  ended  request  drain  release  restart
+    warden: hello  started  output  progress  ended  request  drain  release  restart
     agent:  hello  start  stop  lease  guard  unguard  note  saved  forget  keep  answer  bye
 
 `hello` names the version that each side speaks; both then speak the lower one, so an agent may be newer than

@@ -32,7 +32,7 @@ _LINGER_SECONDS = 10.0
 
 
 class State(enum.StrEnum):
-    """How far a run is."""
+    """The state of a run."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -41,7 +41,7 @@ class State(enum.StrEnum):
 
 
 class Listener(Protocol):
-    """Who is told about a run."""
+    """Receives the events of a run."""
 
     def started(self, run: Run) -> None: ...
 
@@ -50,16 +50,16 @@ class Listener(Protocol):
     def ended(self, run: Run) -> None: ...
 
     def clean(self, run: Run) -> bool:
-        """Start the run's cleanup, whose end is told by `cleaned`; False if it could not be started."""
+        """Start the run's cleanup, which ends with a call of `cleaned`; False if it could not be started."""
         ...
 
-    def known_pids(self) -> Collection[int]:
+    def own_pids(self) -> Collection[int]:
         """The children that are neither leftovers nor orphans."""
         ...
 
 
 class Run:
-    """A process and all that belongs to it. `result` is set once nothing of it is left."""
+    """A process and all that belongs to it. `result` is set once all its processes have ended."""
 
     def __init__(self, order: Order, directory: str, loop: Loop, listener: Listener, log_limit: int) -> None:
         self.order = order
@@ -93,7 +93,7 @@ class Run:
     # -- start
 
     def start(self, stock: SpareStock, nofile: int) -> None:
-        """Start the process; what goes wrong ends the run with a start error, it is never raised."""
+        """Start the process; an error ends the run with a start error and is not raised."""
         try:
             self._launch(stock, nofile)
         except OSError as error:
@@ -108,7 +108,7 @@ class Run:
         spare = stock.take()
         try:
             joins = spare.group.limit(order.limits) if spare.group is not None else []
-            rlimits = self._rlimits(weak=spare.group is None)
+            rlimits = self._rlimits(without_group=spare.group is None)
             launch = Launch(order.argv, order.env, order.cwd, nofile, rlimits, joins, order.user)
         except OSError:
             stock.give_up(spare)
@@ -117,7 +117,7 @@ class Run:
         self._open_pipe(spare.stdout, Kind.STDOUT)
         self._open_pipe(spare.stderr, Kind.STDERR)
         self._loop.watch(self._errors, self._executed)
-        # A child that is gone already is reaped like any other.
+        # A child that has exited already is reaped like any other.
         with contextlib.suppress(OSError):
             spare.launch(launch)
 
@@ -126,22 +126,22 @@ class Run:
         self._stop_reason = reason
         self._finish()
 
-    def _rlimits(self, *, weak: bool) -> dict[int, int]:
+    def _rlimits(self, *, without_group: bool) -> dict[int, int]:
         limits = self.order.limits
         found = {resource.RLIMIT_CORE: 0}
         if limits.file_bytes:
             found[resource.RLIMIT_FSIZE] = limits.file_bytes
-        if weak and limits.memory_bytes:
+        if without_group and limits.memory_bytes:
             found[resource.RLIMIT_AS] = limits.memory_bytes
-        if weak and limits.pids and self.order.user is not None:
+        if without_group and limits.pids and self.order.user is not None:
             # Counted per user, so only a user of its own makes it a limit of the run.
             found[resource.RLIMIT_NPROC] = limits.pids
         return found
 
     def _remember(self) -> None:
-        """What the next warden must know if this one is killed."""
-        known = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
-        content = json.dumps({**known, "cleanup": list(self.order.cleanup)})
+        """Persist what the next warden needs if this one is killed."""
+        record = {"meta": self.order.meta, "session": self.pid, "boot_id": boot_id()}
+        content = json.dumps({**record, "cleanup": list(self.order.cleanup)})
         with contextlib.suppress(OSError):
             fd = os.open(f"{self.directory}/run.json", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -190,7 +190,7 @@ class Run:
         self.journal.append(kind, data)
         if kind == Kind.STDERR:
             self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
-        self.sign()
+        self.record_activity()
         self._listener.wrote(self)
 
     def _close_pipe(self, fd: int) -> None:
@@ -198,11 +198,11 @@ class Run:
         os.close(fd)
         del self._pipes[fd]
 
-    def sign(self) -> None:
-        """The workload gave a sign of life."""
-        self._deadlines.last_sign = boottime()
+    def record_activity(self) -> None:
+        """Record activity of the workload for its silence timeout."""
+        self._deadlines.last_activity = boottime()
 
-    def say(self, message: bytes) -> None:
+    def append_message(self, message: bytes) -> None:
         """Keep a message of the workload between its lines of output."""
         if self.state != State.ENDED:
             self.journal.append(Kind.MESSAGE, message)
@@ -211,7 +211,7 @@ class Run:
     # -- deadlines and stop
 
     def lease(self, until: float) -> None:
-        """The lease lasts until then."""
+        """Extend the lease to `until`."""
         self._deadlines.lease_until = until
         self._arm()
 
@@ -243,7 +243,7 @@ class Run:
     def stop(self, reason: StopReason, grace: float) -> None:
         """SIGTERM now, SIGKILL to everything after the grace period; without one at once.
 
-        The first reason stands; a process that had ended before keeps its own outcome.
+        The first reason is kept; a process that had already ended keeps its own outcome.
         """
         if self.state == State.ENDED or self._ended_already():
             return
@@ -290,16 +290,16 @@ class Run:
         self._kill_rest()
 
     def _kill_rest(self) -> int:
-        """Kill all that belongs to the run; how many processes are still to be seen."""
+        """Kill all processes of the run; how many survive."""
         if self._group is not None:
             return self._group.kill()
-        known = self._listener.known_pids()
-        return kill.kill_run(self.directory, self.pid, self._pipe_names, known)
+        own_pids = self._listener.own_pids()
+        return kill.kill_run(self.directory, self.pid, self._pipe_names, own_pids)
 
     # -- end
 
     def exited(self, status: int, usage: resource.struct_rusage) -> None:
-        """The process has ended; what it left behind is killed, then the run ends."""
+        """The process has ended; kill its remaining processes, then end the run."""
         self._executed()
         self._status = status
         self._usage = usage
@@ -325,7 +325,7 @@ class Run:
         if left and patient:
             self._loop.after(_RETRY_SECONDS, self._clear)
         elif self._pipes and patient:
-            # The kernel closes the pipes with their last writer; a late look finds one that hid.
+            # The kernel closes the pipes with their last writer; another scan finds a hidden process.
             self._loop.after(1.0, self._clear)
         elif not patient:
             for fd in list(self._pipes):
@@ -363,7 +363,7 @@ class Run:
         }
 
     def describe(self) -> Message:
-        """All that the next agent needs to go on with this run."""
+        """The state that the next agent needs to adopt this run."""
         return {
             "run": self.order.run,
             "state": self.state,
@@ -377,13 +377,13 @@ class Run:
 
 
 def forget_run(directory: str) -> None:
-    """The outcome is in the agent's spool: the next warden need not know this run."""
+    """Remove the record for the next warden, because the outcome is in the agent's spool."""
     with contextlib.suppress(OSError):
         os.unlink(f"{directory}/run.json")
 
 
 @functools.cache
 def boot_id() -> str:
-    """Tells one boot of the host from the next, after which session ids mean nothing."""
+    """Identifies the boot of the host; session ids are valid only within one boot."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()

@@ -40,12 +40,12 @@ _REMEDY = (
 
 
 class SandboxError(Exception):
-    """Why the sandbox that was asked for cannot be had, in one line with the remedy."""
+    """Why the requested sandbox is unavailable, in one line with the remedy."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the settings say: a mode or `auto`, and a user (name, uid or uid:gid) if all runs share one."""
+class SandboxSettings:
+    """The settings: a mode or `auto`, and a user (name, uid or uid:gid) if all runs share one."""
 
     mode: str = "auto"
     user: str = ""
@@ -57,7 +57,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What is in force. Without `first_uid` runs have the runner's own user."""
+    """The sandbox in force. Without `first_uid` runs have the runner's own user."""
 
     mode: str
     path: str
@@ -80,42 +80,42 @@ class Sandbox:
         return self.uid_count > 0
 
 
-def find_sandbox(wish: Wish, data_dir: str, path: str) -> Sandbox:
+def find_sandbox(settings: SandboxSettings, data_dir: str, path: str) -> Sandbox:
     """The sandbox in force. Raises SandboxError if the one that was named is not possible here."""
-    if wish.mode == "none":
-        return Sandbox("none", path, wish.runs_dir or data_dir, why="switched off by the setting sandbox")
+    if settings.mode == "none":
+        return Sandbox("none", path, settings.runs_dir or data_dir, why="switched off by the setting sandbox")
     if os.geteuid() != 0:
-        return _unprivileged(wish, data_dir, path)
-    plain = _own_users(wish, data_dir, path)
-    if wish.mode == "bubblewrap":
-        return replace(plain, mode="bubblewrap", bubblewrap=_find_bubblewrap(path), hidden=wish.hidden)
+        return _unprivileged(settings, data_dir, path)
+    plain = _own_users(settings, data_dir, path)
+    if settings.mode == "bubblewrap":
+        return replace(plain, mode="bubblewrap", bubblewrap=_find_bubblewrap(path), hidden=settings.hidden)
     return plain
 
 
-def _unprivileged(wish: Wish, data_dir: str, path: str) -> Sandbox:
-    if wish.mode == "user":
+def _unprivileged(settings: SandboxSettings, data_dir: str, path: str) -> Sandbox:
+    if settings.mode == "user":
         raise SandboxError("sandbox = 'user': only root can give tasks a user of their own")
-    place = wish.runs_dir or data_dir
+    place = settings.runs_dir or data_dir
     try:
         program = _find_bubblewrap(path)
         _try_bubblewrap(program)
     except SandboxError as error:
-        if wish.mode == "bubblewrap":
+        if settings.mode == "bubblewrap":
             raise
         return Sandbox("none", path, place, one_tenant=True, why=str(error))
-    return Sandbox("bubblewrap", path, place, bubblewrap=program, hidden=wish.hidden)
+    return Sandbox("bubblewrap", path, place, bubblewrap=program, hidden=settings.hidden)
 
 
-def _own_users(wish: Wish, data_dir: str, path: str) -> Sandbox:
+def _own_users(settings: SandboxSettings, data_dir: str, path: str) -> Sandbox:
     problems = []
-    for place in _places(wish, data_dir):
+    for place in _places(settings, data_dir):
         try:
-            _open_up(place)
+            _allow_traversal(place)
         except OSError as error:
             problems.append(f"{place} cannot be used: {error.strerror}")
             continue
-        for candidate in _candidates(wish, data_dir, path, place):
-            seen = _look_around(candidate)
+        for candidate in _candidates(settings, data_dir, path, place):
+            seen = _probe_access(candidate)
             if seen["problem"]:
                 problems.append(seen["problem"])
                 continue
@@ -123,19 +123,19 @@ def _own_users(wish: Wish, data_dir: str, path: str) -> Sandbox:
                 return replace(candidate, path=seen["path"])
             helper = _install_helper(place, seen["python"])
             return replace(candidate, path=f"{seen['path']}{os.pathsep}{helper}")
-    told = "; ".join(dict.fromkeys(problems))
-    raise SandboxError(f"sandbox = {wish.mode!r}: tasks would run as root: {told}; {_REMEDY}")
+    reasons = "; ".join(dict.fromkeys(problems))
+    raise SandboxError(f"sandbox = {settings.mode!r}: tasks would run as root: {reasons}; {_REMEDY}")
 
 
-def _places(wish: Wish, data_dir: str) -> list[str]:
-    if wish.runs_dir:
-        return [wish.runs_dir]
+def _places(settings: SandboxSettings, data_dir: str) -> list[str]:
+    if settings.runs_dir:
+        return [settings.runs_dir]
     return [data_dir, f"{PUBLIC}/runner-{digest(os.path.abspath(data_dir))}"]
 
 
-def _candidates(wish: Wish, data_dir: str, path: str, home: str) -> list[Sandbox]:
-    if wish.user:
-        uid, gid = _parse_user(wish.user)
+def _candidates(settings: SandboxSettings, data_dir: str, path: str, home: str) -> list[Sandbox]:
+    if settings.user:
+        uid, gid = _parse_user(settings.user)
         return [Sandbox("user", path, home, uid, 1, gid)]
     place = int(digest(os.path.abspath(data_dir)), 16) % _DIRECTORIES
     return [
@@ -147,8 +147,8 @@ def _candidates(wish: Wish, data_dir: str, path: str, home: str) -> list[Sandbox
 def _parse_user(text: str) -> tuple[int, int]:
     name, _, group = text.partition(":")
     try:
-        known = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
-        uid, gid = known.pw_uid, known.pw_gid
+        entry = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name)
+        uid, gid = entry.pw_uid, entry.pw_gid
     except KeyError:
         if not name.isdigit():
             raise SandboxError(f"sandbox_user = {text!r}: there is no such user; create it") from None
@@ -165,8 +165,8 @@ def _parse_user(text: str) -> tuple[int, int]:
     return uid, gid
 
 
-def _open_up(place: str) -> None:
-    """Let others pass through to the directories of their runs; what lies beside them stays private.
+def _allow_traversal(place: str) -> None:
+    """Let other users traverse to the directories of their runs; the other entries stay private.
 
     Raises OSError if it is not root's alone.
     """
@@ -180,7 +180,7 @@ def _open_up(place: str) -> None:
         os.chmod(folder, 0o711)
 
 
-def close_down(place: str, data_dir: str) -> None:
+def remove_place(place: str, data_dir: str) -> None:
     """Remove a place of our own outside the data directory, unless something of a run is left there."""
     if os.path.dirname(place) != PUBLIC or place == data_dir:
         return
@@ -196,8 +196,8 @@ def close_down(place: str, data_dir: str) -> None:
             os.rmdir(folder)
 
 
-def _look_around(sandbox: Sandbox) -> dict[str, str]:
-    """What a user of the sandbox can reach: told by a child that becomes one."""
+def _probe_access(sandbox: Sandbox) -> dict[str, str]:
+    """What a user of the sandbox can reach, as a child that changes to that user finds."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -207,11 +207,11 @@ def _look_around(sandbox: Sandbox) -> dict[str, str]:
             os._exit(0)
     os.close(write_end)
     try:
-        told = b"".join(iter(lambda: os.read(read_end, 65536), b""))
+        answer = b"".join(iter(lambda: os.read(read_end, 65536), b""))
     finally:
         os.close(read_end)
         os.waitpid(pid, 0)
-    found: dict[str, str] = json.loads(told or b'{"problem": "the look around ended without an answer"}')
+    found: dict[str, str] = json.loads(answer or b'{"problem": "the access probe ended without an answer"}')
     return found
 
 

@@ -20,7 +20,7 @@ class Seen:
 
 
 def look(pid: int) -> Seen | None:
-    """What /proc says about a process; None if it is gone."""
+    """The /proc entry of a process; None if it has exited."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The name in parentheses may contain anything, so the fields count from the last one.
@@ -51,7 +51,7 @@ def marker_of(pid: int, variable: bytes) -> str:
 
 
 def open_files(pid: int) -> list[str]:
-    """What a process has open, as /proc names it."""
+    """The open files of a process, as /proc names them."""
     found = []
     try:
         for name in os.listdir(f"/proc/{pid}/fd"):

@@ -1,4 +1,4 @@
-"""A child made ahead: it has joined its control groups and waits to be told what to execute.
+"""A child forked ahead: it has joined its control groups and waits for the command to execute.
 
 Joining a control group takes the kernel ten milliseconds and more (an RCU grace period), which no start
 should have to wait for.
@@ -16,9 +16,9 @@ from dataclasses import asdict
 from taskyard_runner.warden import process
 from taskyard_runner.warden.cgroup import Group, Hierarchy
 from taskyard_runner.warden.loop import Loop, Timer
-from taskyard_runner.warden.process import Berth, Launch
+from taskyard_runner.warden.process import ChildSetup, Launch
 
-# Without a start for this long the spare is given up, so that an idle runner is as small as it can be.
+# A spare unused for this long is ended, so that an idle runner stays small.
 _IDLE_SECONDS = 60.0
 
 _numbers = itertools.count(1)
@@ -38,7 +38,7 @@ class Spare:
             self._order = os.memfd_create("order")
             stack.callback(os.close, self._order)
             joins = self.group.joins() if self.group is not None else ()
-            self.pid, self.errors = process.spawn(Berth(stdout, stderr, joins=joins), self._await)
+            self.pid, self.errors = process.spawn(ChildSetup(stdout, stderr, joins=joins), self._await)
             stack.pop_all()
         for fd in (self._go_read, stdout, stderr):
             os.close(fd)
@@ -48,12 +48,12 @@ class Spare:
         os.close(self._go)
         if not os.read(self._go_read, 1):
             return None
-        told = json.loads(os.pread(self._order, os.fstat(self._order).st_size, 0))
-        told["rlimits"] = {int(kind): value for kind, value in told["rlimits"].items()}
-        return Launch(**told)
+        launch = json.loads(os.pread(self._order, os.fstat(self._order).st_size, 0))
+        launch["rlimits"] = {int(kind): value for kind, value in launch["rlimits"].items()}
+        return Launch(**launch)
 
     def launch(self, launch: Launch) -> None:
-        """Let the child execute it. Raises OSError if it is gone."""
+        """Have the child execute it. Raises OSError if the child has exited."""
         content = json.dumps(asdict(launch)).encode()
         try:
             os.write(self._order, content)

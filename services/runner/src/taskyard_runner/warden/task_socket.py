@@ -1,4 +1,4 @@
-"""TASKYARD_SOCKET: where workloads tell progress, log and ask; a JSON object per line, with its token."""
+"""TASKYARD_SOCKET: receives progress, log entries and requests of workloads as JSON lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from taskyard_runner.warden.protocol import Decoder, Message, encode
 
 _MESSAGE_LIMIT = 64 * 1024
 _CONNECTION_LIMIT = 512
-# Of one run, as far as its processes can be told from those of others.
+# Per run, where its processes can be distinguished from those of others.
 _RUN_LIMIT = 32
 _CREDENTIALS = struct.Struct("3i")
 _PATH_LIMIT = 100
@@ -41,7 +41,7 @@ class TaskSocket:
             os.unlink(self.path)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(self.path)
-        # Whoever may connect still needs the token of a run.
+        # A client that may connect still needs the token of a run.
         os.chmod(self.path, 0o666 if for_others else 0o600)
         self._listener.listen(128)
         self._listener.setblocking(False)
@@ -175,6 +175,6 @@ def socket_path(data_directory: str, *, for_others: bool = False) -> str:
 
 
 def log_message(message: Message) -> bytes:
-    """What the journal keeps of a log message."""
+    """The journal record of a log message."""
     kept = {name: value for name, value in message.items() if name not in ("token", "op")}
     return json.dumps(kept).encode()
