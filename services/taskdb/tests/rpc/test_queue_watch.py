@@ -102,7 +102,7 @@ async def test_single_replica_sends_no_notifications(quiet: RunningTaskDb, yard:
         for _ in range(20):
             await yard.create(1)
             received = [decode(notice.payload)[1] async for notice in listener.notifies(timeout=0.3)]
-            # Until it listens itself, a replica cannot tell that it is alone.
+            # Until it listens itself, a replica must assume other replicas.
             if not any(notice.lanes for notice in received):
                 return
     raise AssertionError("it goes on notifying")

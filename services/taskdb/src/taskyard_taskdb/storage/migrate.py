@@ -141,8 +141,8 @@ def _connect(url: str) -> Iterator[sqlalchemy.Connection]:
             connection.commit()
             yield connection
     except sqlalchemy.exc.OperationalError as error:
-        told = str(error.orig).strip().splitlines()[0]
-        raise SchemaError(f"the database cannot be used: {told}; check the database URL") from None
+        reason = str(error.orig).strip().splitlines()[0]
+        raise SchemaError(f"the database cannot be used: {reason}; check the database URL") from None
     finally:
         engine.dispose()
 

@@ -79,8 +79,8 @@ JOIN task_type_revisions r ON r.tenant_id = k.tenant_id AND r.task_type = k.task
 SELECT DISTINCT tenant_id FROM task_types WHERE checks_result
 
 -- name: revisions_of_runs
--- Locks nothing: which revision of its type a run has, from its lease or, if its end is told again, from what it left;
--- the newest one where nobody has claimed the task. Primary keys of tasks, task_types, leases and runs.
+-- Locks nothing: which revision of its type a run has, from its lease or, if its end is reported again, from its ended run;
+-- the newest one of an unclaimed task. Primary keys of tasks, task_types, leases and runs.
 SELECT k.tenant_id, k.task_id, k.generation, t.task_type_tenant, t.task_type,
     coalesce(l.task_type_revision, r.task_type_revision, nullif(t.task_type_revision, 0), y.revision)::bigint
 FROM unnest(%(tenant_ids)s::text[], %(task_ids)s::text[], %(generations)s::bigint[]) AS k (tenant_id, task_id, generation)
