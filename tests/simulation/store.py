@@ -16,7 +16,6 @@ from taskyard.v1 import lease_pb2, runner_pb2, task_pb2
 from taskyard.v1 import lease_service_pb2 as leases
 from taskyard.v1 import session_service_pb2 as sessions
 from taskyard_taskdb.domain import lifecycle
-from taskyard_taskdb.domain.effect import EndRun
 from taskyard_taskdb.domain.event import (
     Claimed,
     Created,
@@ -36,7 +35,7 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.report import EndedRun, applied_before
 from taskyard_taskdb.domain.task import TaskState, evolve
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import EndRun, Transition
 from taskyard_taskdb.domain.words import Overlap, Phase, ReleaseReason
 
 Key = tuple[str, str]

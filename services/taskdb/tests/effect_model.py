@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from taskyard_taskdb.domain import effect as effects
+from taskyard_taskdb.domain import transition
 from taskyard_taskdb.domain.task import LeaseState, QueueKey, TaskState
 from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import PendingReason, Phase, RunState, TimerKind
@@ -32,36 +32,36 @@ class EffectModel:
         if task.lease is not None and (self.lease is None or self.lease[1].lease_id == task.lease.lease_id):
             self.lease = (task.generation, task.lease)
 
-    def _write(self, effect: effects.Effect) -> None:
+    def _write(self, effect: transition.Effect) -> None:
         match effect:
-            case effects.Enqueue(key):
+            case transition.Enqueue(key):
                 assert not self.queue, "a task has one queue row"
                 self.queue.add(key)
-            case effects.Dequeue(key):
+            case transition.Dequeue(key):
                 self.queue.remove(key)
-            case effects.EndRun(generation=generation, lease_id=lease_id, state=state):
+            case transition.EndRun(generation=generation, lease_id=lease_id, state=state):
                 assert self.lease is not None
                 assert (self.lease[0], self.lease[1].lease_id) == (generation, lease_id)
                 assert generation not in self.runs, "a run ends once"
                 self.lease, self.runs[generation] = None, state
-            case effects.TakeSlot():
+            case transition.TakeSlot():
                 assert not self.head
                 self.head, self.candidate = True, False
-            case effects.WaitForSlot():
+            case transition.WaitForSlot():
                 assert not self.head
                 self.candidate = True
-            case effects.FreeSlot():
+            case transition.FreeSlot():
                 assert self.head
                 self.head = False
-            case effects.SetTimer(kind, due_time):
+            case transition.SetTimer(kind, due_time):
                 self.timers[kind] = due_time
-            case effects.ClearTimer(kind):
+            case transition.ClearTimer(kind):
                 self.timers.pop(kind, None)
-            case effects.ClearTimers():
+            case transition.ClearTimers():
                 self.timers.clear()
-            case effects.CallWebhook():
+            case transition.CallWebhook():
                 self.webhooks += 1
-            case effects.DeleteTask():
+            case transition.DeleteTask():
                 self.deleted = True
 
     def check(self, task: TaskState) -> None:

@@ -15,12 +15,11 @@ from typing import Any
 from taskyard.errors import TaskyardError
 from taskyard_taskdb.domain import event as events
 from taskyard_taskdb.domain.draft import run_deadline
-from taskyard_taskdb.domain.effect import DeleteTask
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.policy import TaskPolicy
 from taskyard_taskdb.domain.task import Actor, RunError, TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import DeleteTask, Transition
 from taskyard_taskdb.domain.words import (
     ActorType,
     ErrorClass,

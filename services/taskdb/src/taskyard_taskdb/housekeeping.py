@@ -13,8 +13,7 @@ from taskyard_taskdb.metrics import HousekeepingMetrics
 from taskyard_taskdb.settings import JobOptions
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.housekeeping import loop_failures
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.usage import UsageLedger

@@ -65,8 +65,7 @@ from taskyard_taskdb.storage.claim.claimer import Claimer
 from taskyard_taskdb.storage.create.creator import TaskCreator
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.housekeeping import token_key
-from taskyard_taskdb.storage.notify.bus import Bus, invalidation
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice, invalidation
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
 from taskyard_taskdb.storage.report.global_updates import UpdateWriter

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskyard.errors import FilterInvalid
-from taskyard_taskdb.domain import filter_token
+from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain.filter import And, Comparison, Filter, Has, Not, Or, parse
 from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS, TASK_FIELDS
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, Phase
@@ -200,5 +200,5 @@ def test_audit_events_have_fields_of_their_own() -> None:
 
 def test_an_unknown_escape_is_refused() -> None:
     with pytest.raises(FilterInvalid, match=r"position 14: .*\\q"):
-        filter_token.tokenize(r"labels.a = 'x\q'")
-    assert filter_token.tokenize(r"labels.a = 'x\'\\\"'")[2].text == "x'\\\""
+        filters.tokenize(r"labels.a = 'x\q'")
+    assert filters.tokenize(r"labels.a = 'x\'\\\"'")[2].text == "x'\\\""

@@ -16,8 +16,8 @@ from taskyard.errors import (
     StaleGeneration,
     TaskTerminal,
 )
-from taskyard_taskdb.domain import effect as effects
 from taskyard_taskdb.domain import event as events
+from taskyard_taskdb.domain import transition
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.lifecycle import apply, apply_all, create
@@ -114,13 +114,15 @@ def test_a_new_task_is_queued_with_version_1() -> None:
         1,
     )
     assert world.words == ["task.created"]
-    assert [effect.key for effect in world.effects(effects.Enqueue)] == [world.task.queue_key]
+    assert [effect.key for effect in world.effects(transition.Enqueue)] == [world.task.queue_key]
 
 
 def test_a_new_task_waits_for_not_before_then_becomes_claimable() -> None:
     world = World(not_before=T0 + timedelta(seconds=60))
     assert world.task.pending_reason is PendingReason.DELAYED
-    assert world.effects(effects.SetTimer) == [effects.SetTimer(TimerKind.DUE, T0 + timedelta(seconds=60))]
+    assert world.effects(transition.SetTimer) == [
+        transition.SetTimer(TimerKind.DUE, T0 + timedelta(seconds=60))
+    ]
     with pytest.raises(PhaseConflict):
         world.claim()
     world.after(60).on(events.Due())
@@ -132,10 +134,10 @@ def test_a_new_task_behind_a_taken_slot_waits_and_is_queued_when_promoted() -> N
     new = TaskState("acme", "t1", T0, slot="lane")
     made = create(new, events.Created(), T0, slot_free=False)
     assert made.task.pending_reason is PendingReason.SLOT_BUSY
-    assert made.effects == (effects.WaitForSlot("lane"),)
+    assert made.effects == (transition.WaitForSlot("lane"),)
     promoted = apply(made.task, events.Promoted(), T0, Random(0))
     assert promoted.task.claimable
-    assert effects.TakeSlot("lane") in promoted.effects
+    assert transition.TakeSlot("lane") in promoted.effects
 
 
 # --- claim, start, success
@@ -147,8 +149,8 @@ def test_start_and_outcome_together_are_two_changes_and_one_ended_run() -> None:
     made = apply_all(world.task, both, world.now, Random(0))
     assert [change.event.word for change in made.changes] == ["task.started", "task.succeeded"]
     assert made.task.version == world.task.version + 2
-    ended = effects.EndRun(1, 1, RunState.SUCCEEDED, world.now, 0)
-    assert [effect for effect in made.effects if isinstance(effect, effects.EndRun)] == [ended]
+    ended = transition.EndRun(1, 1, RunState.SUCCEEDED, world.now, 0)
+    assert [effect for effect in made.effects if isinstance(effect, transition.EndRun)] == [ended]
 
 
 def test_an_outcome_without_a_start_implies_it() -> None:
@@ -280,7 +282,7 @@ def test_retry_task_resets_budgets_error_and_total_timeout() -> None:
     world.on(events.RetryRequested(actor=USER, discard_checkpoints=True))
     assert (world.phase, world.task.retry_count, world.task.error) == (Phase.PENDING, 0, None)
     assert world.task.total_deadline == world.now + timedelta(hours=1)
-    assert world.effects(effects.DiscardCheckpoints)
+    assert world.effects(transition.DiscardCheckpoints)
     assert (world.task.attempt, world.task.generation) == (2, 2)
 
 
@@ -315,7 +317,7 @@ def test_taskdb_ends_an_overdue_attempt_only_after_its_holders_grace() -> None:
     assert world.task.lease.deadline_time == T0 + timedelta(seconds=60 + 10 + 15)
     assert world.after(80).on(events.DeadlinePassed()).phase is Phase.RUNNING
     assert world.after(5).on(events.DeadlinePassed()).phase is Phase.TIMED_OUT
-    assert world.effects(effects.EndRun)[0].state is RunState.TIMED_OUT
+    assert world.effects(transition.EndRun)[0].state is RunState.TIMED_OUT
 
 
 def test_taskdb_enforces_the_silence_timeout_for_pull_workers_only() -> None:
@@ -336,13 +338,13 @@ def test_a_heartbeat_of_the_workload_moves_the_silence_deadline() -> None:
 
 def test_queue_timeout_counts_from_ready_time_and_spares_what_is_leased() -> None:
     world = World(queue_timeout=timedelta(seconds=30))
-    assert world.effects(effects.SetTimer) == [
-        effects.SetTimer(TimerKind.QUEUE_TIMEOUT, T0 + timedelta(seconds=30))
+    assert world.effects(transition.SetTimer) == [
+        transition.SetTimer(TimerKind.QUEUE_TIMEOUT, T0 + timedelta(seconds=30))
     ]
     leased = World(queue_timeout=timedelta(seconds=30)).running().after(60).on(events.QueueTimeoutPassed())
     assert (leased.phase, leased.last.effects) == (
         Phase.RUNNING,
-        (effects.ClearTimer(TimerKind.QUEUE_TIMEOUT),),
+        (transition.ClearTimer(TimerKind.QUEUE_TIMEOUT),),
     )
     assert world.after(30).on(events.QueueTimeoutPassed()).phase is Phase.TIMED_OUT
     assert world.task.error is not None and world.task.error.code == "QUEUE_TIMEOUT"
@@ -356,8 +358,8 @@ def test_total_timeout_ends_what_waits_at_once_and_what_runs_after_the_grace() -
     assert World(**policy).after(100).on(events.TotalTimeoutPassed()).phase is Phase.TIMED_OUT
     world = World(**policy).running().after(100).on(events.TotalTimeoutPassed())
     assert world.phase is Phase.RUNNING
-    assert world.effects(effects.SetTimer) == [
-        effects.SetTimer(TimerKind.TOTAL_TIMEOUT, T0 + timedelta(seconds=125))
+    assert world.effects(transition.SetTimer) == [
+        transition.SetTimer(TimerKind.TOTAL_TIMEOUT, T0 + timedelta(seconds=125))
     ]
     assert world.after(25).on(events.TotalTimeoutPassed()).phase is Phase.TIMED_OUT
 
@@ -368,7 +370,7 @@ def test_total_timeout_ends_what_waits_at_once_and_what_runs_after_the_grace() -
 def test_cancel_of_a_waiting_task_is_immediate_and_repeating_it_is_a_duplicate() -> None:
     world = World().on(events.CancelRequested(actor=USER))
     assert (world.phase, world.words) == (Phase.CANCELLED, ["task.cancelled"])
-    assert world.effects(effects.Dequeue)
+    assert world.effects(transition.Dequeue)
     assert world.on(events.CancelRequested(actor=USER)).last.duplicate
 
 
@@ -393,7 +395,7 @@ def test_run_cancelled_before_its_start_records_no_start() -> None:
 def test_a_failure_after_a_cancel_becomes_cancelled_without_a_retry() -> None:
     world = World(max_retries=3).running().on(events.CancelRequested(actor=USER)).fail()
     assert (world.phase, world.task.retry_count) == (Phase.CANCELLED, 0)
-    assert world.effects(effects.EndRun)[0].state is RunState.FAILED
+    assert world.effects(transition.EndRun)[0].state is RunState.FAILED
 
 
 @pytest.mark.parametrize("reason", list(ReleaseReason))
@@ -417,7 +419,7 @@ def test_a_shorter_grace_brings_the_forced_cancel_forward() -> None:
 def test_a_task_that_is_redistributed_is_not_claimable_after_a_cancel() -> None:
     world = World().running().lose().on(events.CancelRequested(actor=USER))
     assert world.phase is Phase.REDISTRIBUTING
-    assert world.effects(effects.Dequeue)
+    assert world.effects(transition.Dequeue)
     with pytest.raises(PhaseConflict):
         world.claim(lease_id=2)
 
@@ -436,7 +438,7 @@ def test_a_replaced_task_names_its_replacement() -> None:
     world = World(slot="lane").on(events.Replaced(actor=USER, by_task_id="t2"))
     assert world.phase is Phase.CANCELLED
     assert world.last.changes[0].details == {"reason": "replaced by t2"}
-    assert world.effects(effects.FreeSlot)
+    assert world.effects(transition.FreeSlot)
 
 
 # --- pause
@@ -455,7 +457,7 @@ def test_pause_of_a_running_task_takes_effect_when_its_holder_releases_it() -> N
     assert world.words == ["task.pause_requested"]
     world.report(events.Released, reason=ReleaseReason.PAUSED)
     assert (world.phase, world.task.retry_count, world.task.runner_loss_count) == (Phase.PAUSED, 0, 0)
-    assert world.effects(effects.EndRun)[0].state is RunState.RELEASED
+    assert world.effects(transition.EndRun)[0].state is RunState.RELEASED
 
 
 def test_a_pause_can_be_withdrawn_and_its_late_release_is_not_a_loss() -> None:
@@ -496,22 +498,22 @@ def test_a_lease_released_before_the_start_uses_no_budget(reason: ReleaseReason)
     world = World(max_runner_losses=0, slot="lane").claim().report(events.Released, reason=reason)
     assert (world.phase, world.task.runner_loss_count, world.task.attempt) == (Phase.PENDING, 0, 0)
     assert world.task.claimable
-    assert not world.effects(effects.FreeSlot), "it stays the head of its slot"
+    assert not world.effects(transition.FreeSlot), "it stays the head of its slot"
 
 
 def test_an_expired_lease_is_redistributed_and_the_next_claim_makes_a_lost_run_of_it() -> None:
     world = World().running().lose()
     assert (world.phase, world.task.generation, world.task.runner_loss_count) == (Phase.REDISTRIBUTING, 1, 1)
-    assert world.task.lease is not None and world.effects(effects.Enqueue)
+    assert world.task.lease is not None and world.effects(transition.Enqueue)
     world.claim(lease_id=2)
     assert world.task.generation == 2
-    assert world.effects(effects.EndRun)[0].state is RunState.LOST
+    assert world.effects(transition.EndRun)[0].state is RunState.LOST
 
 
 def test_a_late_outcome_is_salvaged_until_the_next_claim() -> None:
     world = World().running().lose().report(events.Succeeded, result=b"42")
     assert (world.phase, world.task.result, world.task.runner_loss_count) == (Phase.SUCCEEDED, b"42", 0)
-    assert world.effects(effects.Dequeue)
+    assert world.effects(transition.Dequeue)
 
 
 def test_the_old_holder_may_reconnect_when_overlap_is_allowed() -> None:
@@ -622,7 +624,7 @@ def test_an_edited_priority_is_a_new_place_in_the_queue() -> None:
     world = World()
     old = world.task.queue_key
     world.after(9).on(events.Edited(actor=USER, priority=500))
-    assert world.last.effects == (effects.Dequeue(old), effects.Enqueue(world.task.queue_key))  # type: ignore[arg-type]
+    assert world.last.effects == (transition.Dequeue(old), transition.Enqueue(world.task.queue_key))  # type: ignore[arg-type]
     assert (world.task.priority, world.task.ready_time) == (500, world.now)
 
 
@@ -645,13 +647,13 @@ def test_only_an_ended_task_can_be_deleted() -> None:
     with pytest.raises(PhaseConflict, match="cancel it first"):
         World().on(events.Deleted(actor=USER))
     world = World().on(events.CancelRequested(actor=USER)).on(events.Deleted(actor=USER))
-    assert world.effects(effects.DeleteTask)
+    assert world.effects(transition.DeleteTask)
 
 
 def test_an_ended_task_with_a_callback_calls_it_once() -> None:
     world = World(has_callback=True).running().report(events.Succeeded)
-    assert len(world.effects(effects.CallWebhook)) == 1
-    assert not world.on(events.Edited(actor=USER)).effects(effects.CallWebhook)
+    assert len(world.effects(transition.CallWebhook)) == 1
+    assert not world.on(events.Edited(actor=USER)).effects(transition.CallWebhook)
 
 
 # --- external tasks
@@ -695,8 +697,8 @@ def test_only_external_tasks_accept_reports_of_their_owners() -> None:
 def test_an_external_task_whose_owner_is_silent_times_out() -> None:
     world = external(report_timeout=timedelta(seconds=30))
     world.on(events.ExternalReported(actor=USER, phase=Phase.RUNNING))
-    assert world.effects(effects.SetTimer) == [
-        effects.SetTimer(TimerKind.REPORT_TIMEOUT, T0 + timedelta(seconds=30))
+    assert world.effects(transition.SetTimer) == [
+        transition.SetTimer(TimerKind.REPORT_TIMEOUT, T0 + timedelta(seconds=30))
     ]
     assert world.after(30).on(events.ReportTimeoutPassed()).phase is Phase.TIMED_OUT
 
@@ -706,13 +708,13 @@ def test_an_external_task_whose_owner_is_silent_times_out() -> None:
 
 def test_a_slot_is_kept_while_queued_or_leased_and_freed_for_backoff_and_pause() -> None:
     world = World(slot="lane")
-    assert world.effects(effects.TakeSlot)
-    assert not world.running().effects(effects.FreeSlot)
-    assert world.fail().effects(effects.FreeSlot)
+    assert world.effects(transition.TakeSlot)
+    assert not world.running().effects(transition.FreeSlot)
+    assert world.fail().effects(transition.FreeSlot)
     world.after(1).on(events.Due())
-    assert (world.task.pending_reason, world.effects(effects.WaitForSlot)) == (
+    assert (world.task.pending_reason, world.effects(transition.WaitForSlot)) == (
         PendingReason.SLOT_BUSY,
-        [effects.WaitForSlot("lane")],
+        [transition.WaitForSlot("lane")],
     )
     with pytest.raises(PhaseConflict):
         World().on(events.Promoted())

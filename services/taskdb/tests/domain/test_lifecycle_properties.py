@@ -17,11 +17,10 @@ from taskyard.errors import LeaseNotHeld
 from taskyard_taskdb.domain import event as events
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.draft import Draft
-from taskyard_taskdb.domain.effect import FreeSlot
 from taskyard_taskdb.domain.lifecycle import TABLE, apply
 from taskyard_taskdb.domain.row import Row
 from taskyard_taskdb.domain.task import LeaseState, TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import FreeSlot, Transition
 from taskyard_taskdb.domain.words import Action, Phase, Restart
 
 LIVES = 2000

@@ -9,9 +9,9 @@ import pytest
 
 from services.taskdb.tests.lifecycle_sequences import lives
 from taskyard_taskdb.domain import event as events
-from taskyard_taskdb.domain.effect import EndRun
 from taskyard_taskdb.domain.report import EndedRun, applied_before
 from taskyard_taskdb.domain.task import RunError
+from taskyard_taskdb.domain.transition import EndRun
 from taskyard_taskdb.domain.words import ReleaseReason, RunState
 
 HELD: dict[str, Any] = {"runner_id": "r1", "lease_id": 7, "generation": 2}

@@ -12,7 +12,7 @@ from services.taskdb.tests.conftest import RunningTaskDb, make_yard, run_taskdb
 from services.taskdb.tests.yard import Yard
 from taskyard.v1 import lease_service_pb2
 from taskyard_taskdb.storage.claim.lanes import LaneKey
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.notify.replicas import CHANNEL, EVICT_SECONDS, Peers, decode, encode
 from taskyard_taskdb.storage.tenant import api_keys
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskyard_taskdb.domain.effect import SetTimer
 from taskyard_taskdb.domain.task import TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import SetTimer, Transition
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.transition.task_updates import timed
 

@@ -14,11 +14,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
-from taskyard_taskdb.domain.effect import Enqueue, SetTimer, TakeSlot
 from taskyard_taskdb.domain.event import Created
 from taskyard_taskdb.domain.lifecycle import create
 from taskyard_taskdb.domain.task import Actor, TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import Enqueue, SetTimer, TakeSlot, Transition
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.change_log import append as change_log
 from taskyard_taskdb.storage.create import flush

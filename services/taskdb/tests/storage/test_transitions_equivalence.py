@@ -13,10 +13,9 @@ from services.taskdb.tests.effect_model import EffectModel
 from services.taskdb.tests.lifecycle_sequences import EPOCH, SCHEDULER, Life, draw_policy, live
 from services.taskdb.tests.storage.rows import insert_created
 from taskyard_taskdb.domain import event as events
-from taskyard_taskdb.domain.effect import DeleteTask
 from taskyard_taskdb.domain.lifecycle import apply, create
 from taskyard_taskdb.domain.task import RunError, TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import DeleteTask, Transition
 from taskyard_taskdb.domain.words import PendingReason, RunState, TimerKind
 from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.claimer import Claimer, claim_id

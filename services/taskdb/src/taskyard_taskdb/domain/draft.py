@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 
 from taskyard_taskdb.domain.change import Change, ChangeEvent
-from taskyard_taskdb.domain.effect import Effect, EndRun
 from taskyard_taskdb.domain.event import Event, HolderEvent
 from taskyard_taskdb.domain.task import LeaseState, RunError, TaskState, evolve
+from taskyard_taskdb.domain.transition import Effect, EndRun
 from taskyard_taskdb.domain.words import PendingReason, Phase, RunState
 
 

@@ -15,7 +15,7 @@ from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.doctor.checks import CHECKS, Check, Finding
 from taskyard_taskdb.storage.doctor.repairs import RepairContext
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs

@@ -22,8 +22,7 @@ from taskyard_taskdb.storage.claim.bounds import Bounds
 from taskyard_taskdb.storage.claim.lanes import Appended, LaneHead, LaneKey
 from taskyard_taskdb.storage.claim.shares import Share
 from taskyard_taskdb.storage.lease.lease import LeaseVerdict
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.runner.runners import RunnerRecord

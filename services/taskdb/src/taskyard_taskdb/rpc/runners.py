@@ -17,8 +17,7 @@ from taskyard_taskdb.rpc import access, pages
 from taskyard_taskdb.rpc.convert import fill_held, fill_runner, runner_filter_fields, shorten_runner
 from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.validate import check_text
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.storage.runner import runners

@@ -22,8 +22,7 @@ from taskyard_taskdb.storage.lease import renewals, sessions
 from taskyard_taskdb.storage.lease.lease import LeaseVerdict
 from taskyard_taskdb.storage.lease.renewals import Renewed, Return, SessionHeartbeat
 from taskyard_taskdb.storage.lease.sessions import Hello, Opened
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.report.reports import Report, ReportKind
 from taskyard_taskdb.storage.runner import runners

@@ -24,8 +24,7 @@ from taskyard_taskdb.rpc.webhooks import check_callback
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.create import request_ids
 from taskyard_taskdb.storage.create.request_ids import Method, Request
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.tenant import task_types
 from taskyard_taskdb.storage.tenant.task_types import TypeColumns, TypeKey, TypeRow

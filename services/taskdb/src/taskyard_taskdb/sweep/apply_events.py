@@ -9,7 +9,7 @@ from random import Random
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.transition import Transition
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.transition.load import Loaded
 from taskyard_taskdb.storage.transition.task_rows import Key
 

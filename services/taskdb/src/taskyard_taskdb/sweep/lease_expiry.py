@@ -26,7 +26,7 @@ from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL, OverdueLease
 from taskyard_taskdb.storage.lease.sessions import runner_change
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key

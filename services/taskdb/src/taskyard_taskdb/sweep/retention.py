@@ -14,7 +14,7 @@ from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.archive.archive import EndedTask
 from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition.load import load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key

@@ -10,7 +10,7 @@ from datetime import timedelta
 from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.housekeeping import overdue
 from taskyard_taskdb.storage.housekeeping.overdue import BEFORE_ALL
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.quarantine import quarantined_specs

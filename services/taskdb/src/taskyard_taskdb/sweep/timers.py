@@ -17,7 +17,7 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.words import TimerKind
 from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.housekeeping import overdue
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.transition import timers
 from taskyard_taskdb.storage.transition.load import load_for_update

@@ -2,11 +2,11 @@
 
 from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.draft import Draft
-from taskyard_taskdb.domain.effect import ClearTimer, SetTimer
 from taskyard_taskdb.domain.event import Event, ExternalReported, ReportTimeoutPassed
 from taskyard_taskdb.domain.row import Guard, Row, again
 from taskyard_taskdb.domain.rules.common import in_phases
 from taskyard_taskdb.domain.task import RunError
+from taskyard_taskdb.domain.transition import ClearTimer, SetTimer
 from taskyard_taskdb.domain.words import ErrorClass, PendingReason, Phase, TimerKind
 
 PENDING = in_phases(Phase.PENDING)

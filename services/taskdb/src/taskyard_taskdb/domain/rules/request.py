@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.draft import Draft
-from taskyard_taskdb.domain.effect import DeleteTask, DiscardCheckpoints
 from taskyard_taskdb.domain.event import (
     ActionDeadlinePassed,
     CancelRequested,
@@ -27,6 +26,7 @@ from taskyard_taskdb.domain.rules.common import (
     pin,
 )
 from taskyard_taskdb.domain.task import RequestedAction
+from taskyard_taskdb.domain.transition import DeleteTask, DiscardCheckpoints
 from taskyard_taskdb.domain.words import LIVE, TERMINAL, Action, PendingReason, Phase, RunState
 
 LEASED = in_phases(Phase.SCHEDULED, Phase.RUNNING)

@@ -4,7 +4,6 @@ from datetime import datetime
 
 from taskyard_taskdb.domain.change import ChangeEvent as Word
 from taskyard_taskdb.domain.draft import REPORT_SLACK, Draft
-from taskyard_taskdb.domain.effect import ClearTimer, SetTimer
 from taskyard_taskdb.domain.event import (
     Due,
     Event,
@@ -15,6 +14,7 @@ from taskyard_taskdb.domain.event import (
 from taskyard_taskdb.domain.row import Act, Row
 from taskyard_taskdb.domain.rules.common import both, cancel_requested, held_back, in_phases
 from taskyard_taskdb.domain.rules.outcome import timeout_error
+from taskyard_taskdb.domain.transition import ClearTimer, SetTimer
 from taskyard_taskdb.domain.words import LIVE, PendingReason, Phase, RunState, TimerKind
 
 DELAYS = (PendingReason.DELAYED, PendingReason.BACKOFF)

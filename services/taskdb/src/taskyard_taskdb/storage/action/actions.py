@@ -25,7 +25,7 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Admission
 from taskyard_taskdb.storage.create import request_ids, slot_admission
 from taskyard_taskdb.storage.create.request_ids import Method, Request
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.tenant import quota, task_types
 from taskyard_taskdb.storage.transition.load import Loaded, load_for_update

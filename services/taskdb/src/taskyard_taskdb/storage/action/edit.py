@@ -12,7 +12,7 @@ from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.action.actions import AfterCommit, expect, is_repeat
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.create.request_ids import Method, Request
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord

@@ -29,8 +29,7 @@ from taskyard_taskdb.storage.claim.bundles import Bundle, claim_bundles, waves
 from taskyard_taskdb.storage.claim.claims import ClaimedTask, ClaimResult, RunnerClaim, capped, within
 from taskyard_taskdb.storage.claim.lanes import LaneKey, lane_arrays
 from taskyard_taskdb.storage.claim.merge import Candidate, Merge, Page
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.quarantine import holds as quarantine_holds
 from taskyard_taskdb.storage.statements import statement

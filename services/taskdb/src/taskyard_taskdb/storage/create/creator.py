@@ -17,7 +17,7 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.create.flush import is_single, write
 from taskyard_taskdb.storage.create.new_task import Created, CreateResult, NewTask, Refused, Replayed
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx, overloaded
 from taskyard_taskdb.storage.statements import statement
 

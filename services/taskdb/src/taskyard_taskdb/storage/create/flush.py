@@ -26,7 +26,7 @@ from taskyard_taskdb.storage.create.new_task import (
 )
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.create.slot_admission import Occupancy
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot.slots import SlotKey
 from taskyard_taskdb.storage.statements import statement

@@ -13,7 +13,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.create.new_task import NewTask
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot import slots
 from taskyard_taskdb.storage.slot.slots import SlotKey

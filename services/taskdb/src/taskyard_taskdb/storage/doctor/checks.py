@@ -9,7 +9,7 @@ from enum import IntEnum
 
 from taskyard_taskdb.domain.names import task_name, tenant_name
 from taskyard_taskdb.storage.batch import isolate
-from taskyard_taskdb.storage.doctor import audit_damage, repairs
+from taskyard_taskdb.storage.doctor import repairs
 from taskyard_taskdb.storage.doctor.repairs import (
     Repair,
     RepairContext,
@@ -165,8 +165,8 @@ CHECKS = (
     ),
     Check(
         "seals", Severity.ERROR, "ranges of the change log that differ from their seals",
-        audit_damage.find, audit_damage.acknowledge, lambda key: f"changes {key[1]}",
-        acknowledged=audit_damage.acknowledged, only_by_name=True,
+        repairs.find, repairs.acknowledge, lambda key: f"changes {key[1]}",
+        acknowledged=repairs.acknowledged, only_by_name=True,
     ),
     Check(
         "partitions", Severity.WARNING, "months with rows in a default partition",

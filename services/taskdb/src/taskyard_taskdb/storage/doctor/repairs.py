@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from random import Random
 
 from taskyard_taskdb.domain import lifecycle
@@ -14,16 +15,17 @@ from taskyard_taskdb.domain.event import LeaseExpired
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import ActorType, Phase
 from taskyard_taskdb.storage import arrays
-from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
+from taskyard_taskdb.storage.audit import seals
+from taskyard_taskdb.storage.change_log.append import ChangeRow, append_change, insert_changes
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.housekeeping.partitions import COLUMNS, ensure_months, stray_months
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.slot import repair as slot_repair
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters
-from taskyard_taskdb.storage.transition.load import load_for_update
+from taskyard_taskdb.storage.transition.load import database_time, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key, key_of
 from taskyard_taskdb.storage.transition.write import change_row, write
 
@@ -228,3 +230,58 @@ async def _has_untried_webhooks(context: RepairContext, tries: Tries) -> bool:
     }
     async with context.pool.reading() as tx:
         return bool(await tx.fetch(statement("doctor_untried_webhooks"), params))
+
+
+# The newest ranges of the log are compared with their seals; `audit verify` compares all of them.
+NEWEST = 1000
+OWNER = "system"
+
+
+async def find(tx: Tx) -> list[Key]:
+    """Return the ranges that differ from their seals."""
+    found = await seals.verify_seals(tx, newest=NEWEST)
+    return list(dict.fromkeys((OWNER, f"{one.after_id + 1}-{one.last_id}") for one in found))
+
+
+async def acknowledged(tx: Tx, found: Sequence[Key]) -> set[Key]:
+    """Return the damaged ranges whose present state is acknowledged."""
+    if not found:
+        return set()
+    ranges = arrays.texts([key[1] for key in found])
+    event = int(ChangeEvent.AUDIT_DAMAGE_ACKNOWLEDGED)
+    rows = await tx.fetch(statement("doctor_acknowledgements"), {"ranges": ranges, "event": event})
+    acknowledged_now = {(row[0], row[1]) for row in rows}
+    return {key for key in found if (key[1], await _fingerprint(tx, *_limits(key))) in acknowledged_now}
+
+
+async def acknowledge(context: RepairContext, keys: Sequence[Key]) -> None:
+    """Append an acknowledgement of each damaged range to the log."""
+
+    async def work(tx: Tx) -> CommitNotice:
+        notice = CommitNotice()
+        for key in keys:
+            after, last = _limits(key)
+            messages = [one.message for one in await seals.verify_seals(tx, after, last)]
+            if messages:
+                details = {"found": messages, "fingerprint": await _fingerprint(tx, after, last)}
+                event, now = ChangeEvent.AUDIT_DAMAGE_ACKNOWLEDGED, await database_time(tx)
+                await append_change(tx, event, OWNER, key[1], context.actor, now, details=details)
+                notice.changed = True
+        return notice
+
+    context.on_commit(await context.pool.run(work))
+
+
+def _limits(key: Key) -> tuple[int, int]:
+    """Return the id before the range and its last id."""
+    first, _, last = key[1].partition("-")
+    return int(first) - 1, int(last)
+
+
+async def _fingerprint(tx: Tx, after: int, last: int) -> str:
+    """Return a hash of the present changes and seals of a range."""
+    params = {"after": after, "until": last}
+    rows = await tx.fetch_row(statement(f"digest_changes_{seals.FORM}"), params)
+    chain = await tx.fetch_row(statement("doctor_digest_seals"), params)
+    assert rows is not None and chain is not None
+    return sha256(bytes(rows[3]) + bytes(chain[0])).hexdigest()

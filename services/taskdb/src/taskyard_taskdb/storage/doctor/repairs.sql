@@ -83,3 +83,14 @@ LIMIT 1
 -- name: doctor_forget_loops
 -- Deletes the failures of loops, which were restarted; primary key of facts.
 DELETE FROM facts f USING unnest(%(ids)s::text[]) AS k (id) WHERE f.key = 'loop:' || k.id
+
+-- name: doctor_acknowledgements
+-- Locks nothing: the acknowledged ranges of the log, with the fingerprints they had then; changes_audit.
+SELECT resource_id, details ->> 'fingerprint' FROM changes
+WHERE tenant_id = 'system' AND event = %(event)s::smallint AND resource_id = ANY (%(ranges)s::text[])
+
+-- name: doctor_digest_seals
+-- Locks nothing; range scan of the primary key of seals.
+SELECT sha256(coalesce(string_agg(record_send(ROW(last_id, after_id, change_count, first_time, last_time, form,
+        previous_hash, hash)), ''::bytea ORDER BY last_id), ''::bytea))
+FROM seals WHERE last_id > %(after)s AND last_id <= %(until)s

@@ -15,7 +15,7 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Action, ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import load_for_update

@@ -23,7 +23,7 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import ActorType, ReleaseReason
 from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes, resource_change
 from taskyard_taskdb.storage.lease.lease import Lease, LeaseVerdict
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.runner.runners import Registration

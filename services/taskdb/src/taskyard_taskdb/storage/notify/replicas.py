@@ -18,8 +18,7 @@ import psycopg
 
 from taskyard.errors import TaskyardError
 from taskyard_taskdb.storage.claim.lanes import LaneKey
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, connect_arguments
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from taskyard_taskdb.domain.transition import Transition
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import append_change
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine.quarantined_specs import SYSTEM, Quarantine
 from taskyard_taskdb.storage.statements import statement

@@ -17,7 +17,7 @@ from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage.action.actions import AfterCommit, expect, is_repeat
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.create.request_ids import Method, Request
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.read.tasks import Key
 from taskyard_taskdb.storage.statements import statement

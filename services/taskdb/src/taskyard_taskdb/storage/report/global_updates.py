@@ -26,7 +26,7 @@ from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.action.actions import AfterCommit
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.change_log.append import ChangeRow, insert_changes
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.tasks import Key, TaskRecord

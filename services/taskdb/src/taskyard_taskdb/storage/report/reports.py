@@ -33,8 +33,7 @@ from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.batch import POISON, isolate
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
-from taskyard_taskdb.storage.notify.bus import Bus
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.runner import runners
 from taskyard_taskdb.storage.statements import statement

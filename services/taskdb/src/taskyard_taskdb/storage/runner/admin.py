@@ -18,7 +18,7 @@ from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import LEASED, ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import append_change, insert_changes, resource_change
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import database_time, load_for_update

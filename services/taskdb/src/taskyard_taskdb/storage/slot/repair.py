@@ -15,7 +15,7 @@ from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import PauseRequested, ResumeRequested
 from taskyard_taskdb.domain.task import SYSTEM
 from taskyard_taskdb.domain.transition import Transition
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.slot import slots
 from taskyard_taskdb.storage.slot.slots import Holder, SlotKey

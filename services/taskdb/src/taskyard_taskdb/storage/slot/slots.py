@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from taskyard_taskdb.domain.effect import FreeSlot, TakeSlot, WaitForSlot
 from taskyard_taskdb.domain.task import TaskState
+from taskyard_taskdb.domain.transition import FreeSlot, TakeSlot, WaitForSlot
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.statements import statement

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from psycopg import sql
 
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters, tenants

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from taskyard_taskdb.domain.effect import EndRun
 from taskyard_taskdb.domain.task import LeaseState, TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import EndRun, Transition
 from taskyard_taskdb.domain.words import ActorType, RunState
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx

@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from taskyard_taskdb.domain.change import Change
-from taskyard_taskdb.domain.effect import Effect
 from taskyard_taskdb.domain.policy import unpack
 from taskyard_taskdb.domain.task import Actor, LeaseState, RequestedAction, RunError, TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import Effect, Transition
 from taskyard_taskdb.domain.words import Action, ActorType, ErrorClass, Kind, PendingReason, Phase
 from taskyard_taskdb.storage.pool import Row
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from taskyard_taskdb.domain.effect import ClearTimer, ClearTimers, SetTimer
+from taskyard_taskdb.domain.transition import ClearTimer, ClearTimers, SetTimer
 from taskyard_taskdb.domain.words import TimerKind
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Tx

@@ -12,16 +12,22 @@ from random import Random
 
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import Change
-from taskyard_taskdb.domain.effect import CallWebhook, DeleteTask, DiscardCheckpoints, FreeSlot, TakeSlot
 from taskyard_taskdb.domain.event import Promoted
 from taskyard_taskdb.domain.rules.loss import QUARANTINED
 from taskyard_taskdb.domain.task import QueueKey, TaskState
-from taskyard_taskdb.domain.transition import Transition
+from taskyard_taskdb.domain.transition import (
+    CallWebhook,
+    DeleteTask,
+    DiscardCheckpoints,
+    FreeSlot,
+    TakeSlot,
+    Transition,
+)
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import TASK, ChangeRow, insert_changes
 from taskyard_taskdb.storage.claim.lanes import LaneKey
-from taskyard_taskdb.storage.notify.notice import CommitNotice
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.quarantine import quarantined_specs
 from taskyard_taskdb.storage.runner import runners
