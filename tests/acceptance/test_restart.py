@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,14 @@ def suite() -> Iterator[Suite]:
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Path:
-    """A file that does not exist yet; the task continues once it does."""
-    return tmp_path / "open"
+def gate() -> Iterator[Path]:
+    """A file that does not exist yet; the task continues once it does.
+
+    The task has a user of its own where the suite is root's, which pytest's private folders keep out.
+    """
+    with tempfile.TemporaryDirectory(prefix="taskyard-gate-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "open"
 
 
 def counting(gate: Path) -> tuple[str, ...]:

@@ -49,7 +49,6 @@ def run(*flags: str, key: str = KEY) -> subprocess.CompletedProcess[str]:
         (("--heartbeat-interval", "soon"), KEY, "duration"),
         (("--max-unacked-bytes", "1000"), KEY, "max_unacked_bytes"),
         (("--id", "no spaces"), KEY, "id"),
-        (("--taskdb", "one:1,two:2"), KEY, "ip:port"),
         (("--priority-order", "random"), KEY, "aged, strict"),
     ],
 )

@@ -255,7 +255,7 @@ def never(draft: Draft) -> bool:
         ("taskyard_taskdb.domain.rules.request.held_back", never),
         ("taskyard_taskdb.domain.rules.outcome.held_back", never),
         ("taskyard_taskdb.domain.rules.loss.count_loss", lambda draft: None),
-        ("taskyard_taskdb.domain.derive._slot", lambda before, after: ()),
+        ("taskyard_taskdb.domain.lifecycle._slot", lambda before, after: ()),
     ],
 )
 def test_a_broken_rule_is_caught(target: str, mutant: object, monkeypatch: pytest.MonkeyPatch) -> None:
