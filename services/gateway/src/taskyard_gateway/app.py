@@ -140,6 +140,7 @@ class Gateway:
         except (ClientGone, asyncio.CancelledError):
             raise
         except Exception:
+            # A defect of the gateway: the caller gets INTERNAL with an id, the log the detail.
             correlation_id = uuid.uuid4().hex
             log.exception("request_failed", rpc=exchange.named, correlation_id=correlation_id)
             answer = _plain(failed(Refusal.of(Internal(correlation_id)), connect=exchange.connect))

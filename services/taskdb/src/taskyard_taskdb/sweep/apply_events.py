@@ -30,6 +30,7 @@ def apply_events(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Tr
         try:
             transition = lifecycle.apply(tasks[key], event, loaded.now, rng)
         except Exception:
+            # One task that cannot be decided must not stop the sweep of the others.
             logger.exception("%s of task %s/%s cannot be applied", type(event).__name__, *key)
             continue
         tasks[key] = transition.task
