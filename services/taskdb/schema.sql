@@ -589,10 +589,14 @@ CREATE TABLE api_keys (
     create_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
     expire_time TIMESTAMP WITH TIME ZONE,
     revoke_time TIMESTAMP WITH TIME ZONE,
+    -- The key whose sign-in code was exchanged for this one.
+    parent_key_id TEXT COLLATE "C",
     PRIMARY KEY (key_id),
     CONSTRAINT tenant_key_has_tenant CHECK ((kind = 1) = (tenant_id IS NOT NULL)),
-    FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
+    FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE,
+    FOREIGN KEY(parent_key_id) REFERENCES api_keys (key_id) ON DELETE CASCADE
 );
+CREATE INDEX api_keys_by_parent ON api_keys (parent_key_id) WHERE parent_key_id IS NOT NULL;
 CREATE INDEX api_keys_by_tenant ON api_keys (tenant_id) WHERE tenant_id IS NOT NULL;
 
 -- One row per runner: the newest session. A heartbeat renews this row and nothing else.
@@ -669,6 +673,17 @@ CREATE TABLE webhook_secrets (
     PRIMARY KEY (tenant_id),
     FOREIGN KEY(tenant_id) REFERENCES tenants (tenant_id) ON DELETE CASCADE
 );
+
+-- Codes that sign one browser in with the rights of a key, once; only a hash is stored.
+CREATE TABLE sign_in_codes (
+    code_id TEXT COLLATE "C" NOT NULL,
+    secret_hash BYTEA NOT NULL,
+    key_id TEXT COLLATE "C" NOT NULL,
+    expire_time TIMESTAMP WITH TIME ZONE NOT NULL,
+    PRIMARY KEY (code_id),
+    FOREIGN KEY(key_id) REFERENCES api_keys (key_id) ON DELETE CASCADE
+);
+CREATE INDEX sign_in_codes_by_key ON sign_in_codes (key_id, expire_time);
 
 -- Every revision of each type: a run names the revision whose configuration it received.
 CREATE TABLE task_type_revisions (

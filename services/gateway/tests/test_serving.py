@@ -196,6 +196,28 @@ def test_a_key_is_exchanged_for_a_session_that_pages_of_others_cannot_use(
         second.stop()
 
 
+def test_a_sign_in_code_begins_one_session(plane: ControlPlane, tmp_path: Path) -> None:
+    servers = (plane.taskdbs[0].address, plane.schedulers[0].address)
+    gateway = gateway_service(*servers, tmp_path, "--session-secret", SECRET)
+    gateway.start()
+    try:
+        made = call(gateway, "POST", "/v1/signInCodes", {}, key=plane.keys["tenant"])
+        code = {"code": made.json["code"]}
+        answer = call(gateway, "POST", "/session", code)
+        cookie = answer.headers["set-cookie"]
+        assert answer.status == 200 and "HttpOnly" in cookie and made.json["code"] not in cookie
+        session = {"Cookie": cookie.partition(";")[0]}
+        assert call(gateway, "GET", "/v1/tenants/default/tasks", headers=session).status == 200
+        again = call(gateway, "POST", "/session", code)
+        assert (again.status, again.json["details"][0]["reason"]) == (401, "SIGN_IN_CODE_INVALID")
+        assert "set-cookie" not in again.headers
+        for body in ({}, {"key": "a", "code": "b"}, {"code": 7}, [code]):
+            assert call(gateway, "POST", "/session", body).status == 400, body
+        assert made.json["code"] not in gateway.log_text()
+    finally:
+        gateway.stop()
+
+
 def assert_only_its_origin_writes(gateway: GatewayService, path: str, session: dict[str, str]) -> None:
     body: dict[str, Any] = {"spec": {"execution": {"external": {}}}}
     own = {"Origin": f"http://127.0.0.1:{gateway.port}"}

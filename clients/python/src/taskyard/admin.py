@@ -101,6 +101,12 @@ class Admin:
         request = api_key_service_pb2.ListApiKeysRequest(page_size=PAGE_SIZE)
         return Stream(pages(self._channels, lambda: self._keys.ListApiKeys, request, "api_keys", _identity))
 
+    async def create_sign_in_code(self) -> tuple[str, datetime]:
+        """A code that signs one browser in, once, with the rights of the key; and when it expires."""
+        request = api_key_service_pb2.CreateSignInCodeRequest()
+        made = await self._channels.call(self._keys.CreateSignInCode, request)
+        return made.code, made.expire_time.ToDatetime(UTC)
+
     async def revoke_key(self, key: str) -> api_key_pb2.ApiKey:
         """Revokes a key permanently. Repeating it is safe."""
         request = api_key_service_pb2.RevokeApiKeyRequest(name=f"apiKeys/{key.removeprefix('apiKeys/')}")

@@ -12,6 +12,7 @@
     │   ├── FieldImmutable                 update_mask names a field that cannot change (now)
     │   └── TooLarge                       payload, checkpoint or script above its limit
     ├── Unauthenticated                UNAUTHENTICATED: no key, or an invalid one
+    │   └── SignInCodeInvalid              the code is unknown, used or expired
     ├── PermissionDenied               PERMISSION_DENIED: this principal may not call the method
     ├── Unimplemented                  UNIMPLEMENTED: not in this version
     ├── NotFound                       NOT_FOUND: missing, or another tenant's
@@ -249,6 +250,12 @@ class Unauthenticated(TaskyardError):
     reason = "UNAUTHENTICATED"
     problem: str = "no key was sent"
     sentence = "{problem}; send `authorization: Bearer ty_<id>_<secret>` with a key that is in force"
+
+
+class SignInCodeInvalid(Unauthenticated):
+    reason = "SIGN_IN_CODE_INVALID"
+    problem: str = "the sign-in code is unknown, used or expired"
+    sentence = "{problem}; make another with `taskyard open`"
 
 
 class PermissionDenied(TaskyardError):

@@ -98,6 +98,7 @@ class SyncAdmin(_Waiting[Admin]):
     tenant_usage = _waiting(Admin.tenant_usage)
     create_key = _waiting(Admin.create_key)
     keys = _iterating(Admin.keys)
+    create_sign_in_code = _waiting(Admin.create_sign_in_code)
     revoke_key = _waiting(Admin.revoke_key)
     get_type = _waiting(Admin.get_type)
     types = _iterating(Admin.types)

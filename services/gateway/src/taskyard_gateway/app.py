@@ -38,6 +38,7 @@ _OPEN = instrument(OPEN_STREAMS)
 _REFUSED = instrument(REFUSED)
 CLIENT_GONE = 499
 _CHECK_FENCE = "/taskyard.v1.TaskService/CheckFence"
+_REDEEM = "/taskyard.v1.ApiKeyService/RedeemSignInCode"
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
@@ -234,7 +235,7 @@ class Gateway:
         return stream
 
     async def _session(self, incoming: Incoming) -> Answer:
-        """POST exchanges a key for a session, DELETE ends it."""
+        """POST exchanges a key or a sign-in code for a session, DELETE ends it."""
         if incoming.method == "DELETE":
             return _plain(self._sessions.ended())
         if incoming.method != "POST":
@@ -242,8 +243,13 @@ class Gateway:
             allow = {"allow": "POST, DELETE"}
             raise refuse(405, Code.UNIMPLEMENTED, "METHOD_NOT_ALLOWED", message, allow)
         incoming.check_body_type(lenient=False)
-        key = sessions.read_key(await self._body(incoming))
-        await sessions.check_key(self._upstream, self._by_path[_CHECK_FENCE], incoming, key)
+        credential = sessions.read_credential(await self._body(incoming))
+        if credential.is_code:
+            rpc, duration = self._by_path[_REDEEM], self._settings.session_duration
+            key = await sessions.redeem(self._upstream, rpc, incoming, credential.text, duration)
+        else:
+            key = credential.text
+            await sessions.check_key(self._upstream, self._by_path[_CHECK_FENCE], incoming, key)
         return _plain(self._sessions.begun(key))
 
     async def _connect_call(self, exchange: Exchange, rpc: Rpc) -> Answer:

@@ -1,7 +1,8 @@
 """Sessions of browsers, whose EventSource sends no header: a key is exchanged for a cookie that seals it.
 
-The seal is AES-256-GCM with a key that all replicas share; nothing is stored. A session ends with its cookie,
-with its time, or with the API key, which taskdb checks at every call as ever.
+Instead of a key a browser may send a sign-in code, which taskdb exchanges once for a key of the session.
+The seal is AES-256-GCM with a key that all replicas share; nothing is stored here. A session ends with its
+cookie, with its time, or with the API key, which taskdb checks at every call as ever.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import hashlib
 import json
 import os
 import time
+from dataclasses import dataclass, field
+from datetime import timedelta
 from http.cookies import CookieError, SimpleCookie
 
 from cryptography.exceptions import InvalidTag
@@ -19,7 +22,7 @@ from starlette.responses import Response
 
 from taskyard.errors import Code, FieldInvalid, NotFound, Unauthenticated
 from taskyard.status import from_status
-from taskyard.v1 import task_service_pb2
+from taskyard.v1 import api_key_service_pb2, task_service_pb2
 from taskyard_gateway.answers import JSON, Refusal, refuse
 from taskyard_gateway.calls import unary
 from taskyard_gateway.contract import Rpc
@@ -33,6 +36,8 @@ _SAFE = frozenset({"GET", "HEAD"})
 # A call that any key may make, which says who may not call at all.
 _PROBE = task_service_pb2.CheckFenceRequest(name="tenants/default/tasks/session", fencing_token="0.0")
 _PROBE_SECONDS = 10.0
+# taskdb gives no key for longer; a session that is meant to last longer needs the key itself.
+_LONGEST = timedelta(hours=24)
 
 
 class Sessions:
@@ -94,16 +99,35 @@ class Sessions:
         return response
 
 
-def read_key(body: bytes) -> str:
-    """The key of a request for a session. Raises FieldInvalid."""
+@dataclass(frozen=True)
+class Credential:
+    """What a browser signs in with: an API key, or a sign-in code."""
+
+    text: str = field(repr=False)
+    is_code: bool
+
+
+def read_credential(body: bytes) -> Credential:
+    """The key or the code of a request for a session. Raises FieldInvalid."""
     try:
         members = json.loads(body)
     except (ValueError, RecursionError):
-        raise FieldInvalid.of("body", 'must be JSON like {"key": "ty_…"}') from None
-    key = members.get("key") if isinstance(members, dict) else None
-    if not isinstance(key, str) or not key.isascii() or not key.isprintable():
-        raise FieldInvalid.of("key", "must be an API key, ty_<id>_<secret>")
-    return key
+        members = None
+    if not isinstance(members, dict) or len(members.keys() & {"key", "code"}) != 1:
+        raise FieldInvalid.of("body", 'must be JSON like {"key": "ty_…"} or {"code": "ty_…"}')
+    name = "code" if "code" in members else "key"
+    text = members[name]
+    if not isinstance(text, str) or not text.isascii() or not text.isprintable():
+        raise FieldInvalid.of(name, "must have the form ty_<id>_<secret>")
+    return Credential(text, name == "code")
+
+
+async def redeem(upstream: Upstream, rpc: Rpc, incoming: Incoming, code: str, valid_for: timedelta) -> str:
+    """The key that taskdb gives for a sign-in code. Raises Refusal."""
+    request = api_key_service_pb2.RedeemSignInCodeRequest(code=code)
+    request.valid_for.FromTimedelta(min(valid_for, _LONGEST))
+    answer = await unary(upstream, rpc, request, [], incoming, _PROBE_SECONDS)
+    return str(answer.secret)
 
 
 async def check_key(upstream: Upstream, probe: Rpc, incoming: Incoming, key: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from taskyard_kit.auth import Kind, Policy, allow
+from taskyard_kit.auth import OPEN, Kind, Policy, allow
 
 WRITE = "write"
 _USERS = (Kind.TENANT, Kind.ADMIN)
@@ -85,7 +85,14 @@ POLICIES: Mapping[str, Policy] = {
     ),
     **_table(
         "taskyard.v1.ApiKeyService",
-        {"CreateApiKey": _WRITE, "ListApiKeys": _READ, "RevokeApiKey": _WRITE},
+        {
+            "CreateApiKey": _WRITE,
+            "ListApiKeys": _READ,
+            "RevokeApiKey": _WRITE,
+            "CreateSignInCode": _READ,
+            # The code is the credential.
+            "RedeemSignInCode": OPEN,
+        },
     ),
     **_table(
         "taskyard.v1.RunnerService",

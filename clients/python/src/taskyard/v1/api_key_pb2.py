@@ -28,7 +28,7 @@ from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19taskyard/v1/api_key.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\x04\n\x06\x41piKey\x12\x18\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x08R\x04name\x12:\n\x04kind\x18\x02 \x01(\x0e\x32\x1a.taskyard.v1.PrincipalKindB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00R\x04kind\x12\x32\n\x06tenant\x18\x03 \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[A-Za-z0-9._-]*$R\x06tenant\x12\x1b\n\tread_only\x18\x04 \x01(\x08R\x08readOnly\x12;\n\x0crunner_scope\x18\x05 \x01(\x0b\x32\x18.taskyard.v1.RunnerScopeR\x0brunnerScope\x12*\n\x0b\x64\x65scription\x18\x06 \x01(\tB\x08\xbaH\x05r\x03(\x80\x08R\x0b\x64\x65scription\x12\x41\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03R\ncreateTime\x12;\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x41\n\x0brevoke_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03R\nrevokeTime:8\xea\x41\x35\n\x0ftaskyard/ApiKey\x12\x11\x61piKeys/{api_key}*\x07\x61piKeys2\x06\x61piKey\"\xf5\x01\n\x0bRunnerScope\x12<\n\trunner_id\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a\x18\x80\x01\x32\x15^[A-Za-z0-9._-]*[*]?$R\x08runnerId\x12%\n\x07tenants\x18\x02 \x03(\tB\x0b\xbaH\x08\x92\x01\x05\x10\xe8\x07\x18\x01R\x07tenants\x12\x46\n\x06labels\x18\x03 \x03(\x0b\x32$.taskyard.v1.RunnerScope.LabelsEntryB\x08\xbaH\x05\x9a\x01\x02\x10@R\x06labels\x1a\x39\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01*\x9d\x01\n\rPrincipalKind\x12\x1e\n\x1aPRINCIPAL_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15PRINCIPAL_KIND_TENANT\x10\x01\x12\x18\n\x14PRINCIPAL_KIND_ADMIN\x10\x02\x12\x1c\n\x18PRINCIPAL_KIND_SCHEDULER\x10\x03\x12\x19\n\x15PRINCIPAL_KIND_RUNNER\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19taskyard/v1/api_key.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb3\x04\n\x06\x41piKey\x12\x18\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x08R\x04name\x12:\n\x04kind\x18\x02 \x01(\x0e\x32\x1a.taskyard.v1.PrincipalKindB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00R\x04kind\x12\x32\n\x06tenant\x18\x03 \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[A-Za-z0-9._-]*$R\x06tenant\x12\x1b\n\tread_only\x18\x04 \x01(\x08R\x08readOnly\x12;\n\x0crunner_scope\x18\x05 \x01(\x0b\x32\x18.taskyard.v1.RunnerScopeR\x0brunnerScope\x12*\n\x0b\x64\x65scription\x18\x06 \x01(\tB\x08\xbaH\x05r\x03(\x80\x08R\x0b\x64\x65scription\x12\x41\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03R\ncreateTime\x12;\n\x0b\x65xpire_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12\x41\n\x0brevoke_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03R\nrevokeTime\x12\x1c\n\x06parent\x18\n \x01(\tB\x04\xe2\x41\x01\x03R\x06parent:8\xea\x41\x35\n\x0ftaskyard/ApiKey\x12\x11\x61piKeys/{api_key}*\x07\x61piKeys2\x06\x61piKey\"\xf5\x01\n\x0bRunnerScope\x12<\n\trunner_id\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a\x18\x80\x01\x32\x15^[A-Za-z0-9._-]*[*]?$R\x08runnerId\x12%\n\x07tenants\x18\x02 \x03(\tB\x0b\xbaH\x08\x92\x01\x05\x10\xe8\x07\x18\x01R\x07tenants\x12\x46\n\x06labels\x18\x03 \x03(\x0b\x32$.taskyard.v1.RunnerScope.LabelsEntryB\x08\xbaH\x05\x9a\x01\x02\x10@R\x06labels\x1a\x39\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01*\x9d\x01\n\rPrincipalKind\x12\x1e\n\x1aPRINCIPAL_KIND_UNSPECIFIED\x10\x00\x12\x19\n\x15PRINCIPAL_KIND_TENANT\x10\x01\x12\x18\n\x14PRINCIPAL_KIND_ADMIN\x10\x02\x12\x1c\n\x18PRINCIPAL_KIND_SCHEDULER\x10\x03\x12\x19\n\x15PRINCIPAL_KIND_RUNNER\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,6 +47,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APIKEY'].fields_by_name['create_time']._serialized_options = b'\342A\001\003'
   _globals['_APIKEY'].fields_by_name['revoke_time']._loaded_options = None
   _globals['_APIKEY'].fields_by_name['revoke_time']._serialized_options = b'\342A\001\003'
+  _globals['_APIKEY'].fields_by_name['parent']._loaded_options = None
+  _globals['_APIKEY'].fields_by_name['parent']._serialized_options = b'\342A\001\003'
   _globals['_APIKEY']._loaded_options = None
   _globals['_APIKEY']._serialized_options = b'\352A5\n\017taskyard/ApiKey\022\021apiKeys/{api_key}*\007apiKeys2\006apiKey'
   _globals['_RUNNERSCOPE_LABELSENTRY']._loaded_options = None
@@ -57,12 +59,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNNERSCOPE'].fields_by_name['tenants']._serialized_options = b'\272H\010\222\001\005\020\350\007\030\001'
   _globals['_RUNNERSCOPE'].fields_by_name['labels']._loaded_options = None
   _globals['_RUNNERSCOPE'].fields_by_name['labels']._serialized_options = b'\272H\005\232\001\002\020@'
-  _globals['_PRINCIPALKIND']._serialized_start=949
-  _globals['_PRINCIPALKIND']._serialized_end=1106
+  _globals['_PRINCIPALKIND']._serialized_start=979
+  _globals['_PRINCIPALKIND']._serialized_end=1136
   _globals['_APIKEY']._serialized_start=165
-  _globals['_APIKEY']._serialized_end=698
-  _globals['_RUNNERSCOPE']._serialized_start=701
-  _globals['_RUNNERSCOPE']._serialized_end=946
-  _globals['_RUNNERSCOPE_LABELSENTRY']._serialized_start=889
-  _globals['_RUNNERSCOPE_LABELSENTRY']._serialized_end=946
+  _globals['_APIKEY']._serialized_end=728
+  _globals['_RUNNERSCOPE']._serialized_start=731
+  _globals['_RUNNERSCOPE']._serialized_end=976
+  _globals['_RUNNERSCOPE_LABELSENTRY']._serialized_start=919
+  _globals['_RUNNERSCOPE_LABELSENTRY']._serialized_end=976
 # @@protoc_insertion_point(module_scope)

@@ -67,6 +67,7 @@ class ApiKey(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
     REVOKE_TIME_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """apiKeys/{api_key}"""
     kind: Global___PrincipalKind.ValueType
@@ -77,6 +78,10 @@ class ApiKey(_message.Message):
     """For TENANT: may only read."""
     description: _builtins.str
     """For people."""
+    parent: _builtins.str
+    """For a key that a sign-in code was exchanged for: apiKeys/{api_key} of the key that made
+    the code, which ends this one when it is revoked.
+    """
     @_builtins.property
     def runner_scope(self) -> Global___RunnerScope:
         """For RUNNER: what it may be and claim."""
@@ -105,10 +110,11 @@ class ApiKey(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
         revoke_time: _timestamp_pb2.Timestamp | None = ...,
+        parent: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "expire_time", b"expire_time", "revoke_time", b"revoke_time", "runner_scope", b"runner_scope"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "description", b"description", "expire_time", b"expire_time", "kind", b"kind", "name", b"name", "read_only", b"read_only", "revoke_time", b"revoke_time", "runner_scope", b"runner_scope", "tenant", b"tenant"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "description", b"description", "expire_time", b"expire_time", "kind", b"kind", "name", b"name", "parent", b"parent", "read_only", b"read_only", "revoke_time", b"revoke_time", "runner_scope", b"runner_scope", "tenant", b"tenant"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,10 +25,12 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from taskyard.v1 import api_key_pb2 as taskyard_dot_v1_dot_api__key__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/api_key_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19taskyard/v1/api_key.proto\"\x87\x01\n\x13\x43reateApiKeyRequest\x12\x36\n\napi_key_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x18@2\x0f^[A-Za-z0-9-]*$R\x08\x61piKeyId\x12\x38\n\x07\x61pi_key\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06\x61piKey\"\\\n\x14\x43reateApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret\"c\n\x12ListApiKeysRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"m\n\x13ListApiKeysResponse\x12.\n\x08\x61pi_keys\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.ApiKeyR\x07\x61piKeys\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"N\n\x13RevokeApiKeyRequest\x12\x37\n\x04name\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^apiKeys/[A-Za-z0-9-]{1,64}$R\x04name\"D\n\x14RevokeApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey2\xe0\x02\n\rApiKeyService\x12k\n\x0c\x43reateApiKey\x12 .taskyard.v1.CreateApiKeyRequest\x1a!.taskyard.v1.CreateApiKeyResponse\"\x16\x82\xd3\xe4\x93\x02\x10\"\x0b/v1/apiKeys:\x01*\x12\x65\n\x0bListApiKeys\x12\x1f.taskyard.v1.ListApiKeysRequest\x1a .taskyard.v1.ListApiKeysResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/apiKeys\x12{\n\x0cRevokeApiKey\x12 .taskyard.v1.RevokeApiKeyRequest\x1a!.taskyard.v1.RevokeApiKeyResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1/{name=apiKeys/*}:revoke:\x01*b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/api_key_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19taskyard/v1/api_key.proto\"\x87\x01\n\x13\x43reateApiKeyRequest\x12\x36\n\napi_key_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x18@2\x0f^[A-Za-z0-9-]*$R\x08\x61piKeyId\x12\x38\n\x07\x61pi_key\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06\x61piKey\"\\\n\x14\x43reateApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret\"c\n\x12ListApiKeysRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"m\n\x13ListApiKeysResponse\x12.\n\x08\x61pi_keys\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.ApiKeyR\x07\x61piKeys\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"N\n\x13RevokeApiKeyRequest\x12\x37\n\x04name\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^apiKeys/[A-Za-z0-9-]{1,64}$R\x04name\"D\n\x14RevokeApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\"b\n\x17\x43reateSignInCodeRequest\x12G\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x84\x07\x32\x02\x08\x01R\x08validFor\"k\n\x18\x43reateSignInCodeResponse\x12\x12\n\x04\x63ode\x18\x01 \x01(\tR\x04\x63ode\x12;\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\"\x83\x01\n\x17RedeemSignInCodeRequest\x12\x1e\n\x04\x63ode\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x04\x63ode\x12H\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n\"\x04\x08\x80\xa3\x05\x32\x02\x08\x01R\x08validFor\"`\n\x18RedeemSignInCodeResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret2\xc0\x04\n\rApiKeyService\x12k\n\x0c\x43reateApiKey\x12 .taskyard.v1.CreateApiKeyRequest\x1a!.taskyard.v1.CreateApiKeyResponse\"\x16\x82\xd3\xe4\x93\x02\x10\"\x0b/v1/apiKeys:\x01*\x12\x65\n\x0bListApiKeys\x12\x1f.taskyard.v1.ListApiKeysRequest\x1a .taskyard.v1.ListApiKeysResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/apiKeys\x12{\n\x0cRevokeApiKey\x12 .taskyard.v1.RevokeApiKeyRequest\x1a!.taskyard.v1.RevokeApiKeyResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1/{name=apiKeys/*}:revoke:\x01*\x12{\n\x10\x43reateSignInCode\x12$.taskyard.v1.CreateSignInCodeRequest\x1a%.taskyard.v1.CreateSignInCodeResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\"\x0f/v1/signInCodes:\x01*\x12\x61\n\x10RedeemSignInCode\x12$.taskyard.v1.RedeemSignInCodeRequest\x1a%.taskyard.v1.RedeemSignInCodeResponse\"\x00\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,24 +47,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTAPIKEYSREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\020'
   _globals['_REVOKEAPIKEYREQUEST'].fields_by_name['name']._loaded_options = None
   _globals['_REVOKEAPIKEYREQUEST'].fields_by_name['name']._serialized_options = b'\272H r\0362\034^apiKeys/[A-Za-z0-9-]{1,64}$'
+  _globals['_CREATESIGNINCODEREQUEST'].fields_by_name['valid_for']._loaded_options = None
+  _globals['_CREATESIGNINCODEREQUEST'].fields_by_name['valid_for']._serialized_options = b'\272H\014\252\001\t\"\003\010\204\0072\002\010\001'
+  _globals['_REDEEMSIGNINCODEREQUEST'].fields_by_name['code']._loaded_options = None
+  _globals['_REDEEMSIGNINCODEREQUEST'].fields_by_name['code']._serialized_options = b'\272H\007r\005\020\001\030\200\002'
+  _globals['_REDEEMSIGNINCODEREQUEST'].fields_by_name['valid_for']._loaded_options = None
+  _globals['_REDEEMSIGNINCODEREQUEST'].fields_by_name['valid_for']._serialized_options = b'\272H\r\252\001\n\"\004\010\200\243\0052\002\010\001'
   _globals['_APIKEYSERVICE'].methods_by_name['CreateApiKey']._loaded_options = None
   _globals['_APIKEYSERVICE'].methods_by_name['CreateApiKey']._serialized_options = b'\202\323\344\223\002\020\"\013/v1/apiKeys:\001*'
   _globals['_APIKEYSERVICE'].methods_by_name['ListApiKeys']._loaded_options = None
   _globals['_APIKEYSERVICE'].methods_by_name['ListApiKeys']._serialized_options = b'\202\323\344\223\002\r\022\013/v1/apiKeys'
   _globals['_APIKEYSERVICE'].methods_by_name['RevokeApiKey']._loaded_options = None
   _globals['_APIKEYSERVICE'].methods_by_name['RevokeApiKey']._serialized_options = b'\202\323\344\223\002 \"\033/v1/{name=apiKeys/*}:revoke:\001*'
-  _globals['_CREATEAPIKEYREQUEST']._serialized_start=170
-  _globals['_CREATEAPIKEYREQUEST']._serialized_end=305
-  _globals['_CREATEAPIKEYRESPONSE']._serialized_start=307
-  _globals['_CREATEAPIKEYRESPONSE']._serialized_end=399
-  _globals['_LISTAPIKEYSREQUEST']._serialized_start=401
-  _globals['_LISTAPIKEYSREQUEST']._serialized_end=500
-  _globals['_LISTAPIKEYSRESPONSE']._serialized_start=502
-  _globals['_LISTAPIKEYSRESPONSE']._serialized_end=611
-  _globals['_REVOKEAPIKEYREQUEST']._serialized_start=613
-  _globals['_REVOKEAPIKEYREQUEST']._serialized_end=691
-  _globals['_REVOKEAPIKEYRESPONSE']._serialized_start=693
-  _globals['_REVOKEAPIKEYRESPONSE']._serialized_end=761
-  _globals['_APIKEYSERVICE']._serialized_start=764
-  _globals['_APIKEYSERVICE']._serialized_end=1116
+  _globals['_APIKEYSERVICE'].methods_by_name['CreateSignInCode']._loaded_options = None
+  _globals['_APIKEYSERVICE'].methods_by_name['CreateSignInCode']._serialized_options = b'\202\323\344\223\002\024\"\017/v1/signInCodes:\001*'
+  _globals['_CREATEAPIKEYREQUEST']._serialized_start=235
+  _globals['_CREATEAPIKEYREQUEST']._serialized_end=370
+  _globals['_CREATEAPIKEYRESPONSE']._serialized_start=372
+  _globals['_CREATEAPIKEYRESPONSE']._serialized_end=464
+  _globals['_LISTAPIKEYSREQUEST']._serialized_start=466
+  _globals['_LISTAPIKEYSREQUEST']._serialized_end=565
+  _globals['_LISTAPIKEYSRESPONSE']._serialized_start=567
+  _globals['_LISTAPIKEYSRESPONSE']._serialized_end=676
+  _globals['_REVOKEAPIKEYREQUEST']._serialized_start=678
+  _globals['_REVOKEAPIKEYREQUEST']._serialized_end=756
+  _globals['_REVOKEAPIKEYRESPONSE']._serialized_start=758
+  _globals['_REVOKEAPIKEYRESPONSE']._serialized_end=826
+  _globals['_CREATESIGNINCODEREQUEST']._serialized_start=828
+  _globals['_CREATESIGNINCODEREQUEST']._serialized_end=926
+  _globals['_CREATESIGNINCODERESPONSE']._serialized_start=928
+  _globals['_CREATESIGNINCODERESPONSE']._serialized_end=1035
+  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_start=1038
+  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_end=1169
+  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_start=1171
+  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_end=1267
+  _globals['_APIKEYSERVICE']._serialized_start=1270
+  _globals['_APIKEYSERVICE']._serialized_end=1846
 # @@protoc_insertion_point(module_scope)

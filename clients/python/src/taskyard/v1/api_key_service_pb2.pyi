@@ -5,7 +5,9 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from taskyard.v1 import api_key_pb2 as _api_key_pb2
 import builtins as _builtins
@@ -174,3 +176,113 @@ class RevokeApiKeyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RevokeApiKeyResponse: _TypeAlias = RevokeApiKeyResponse  # noqa: Y015
+
+@_typing.final
+class CreateSignInCodeRequest(_message.Message):
+    """Request of CreateSignInCode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALID_FOR_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def valid_for(self) -> _duration_pb2.Duration:
+        """How long the code is valid, 1 s to 15 min; unset: 5 min."""
+
+    def __init__(
+        self,
+        *,
+        valid_for: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["valid_for", b"valid_for"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["valid_for", b"valid_for"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateSignInCodeRequest: _TypeAlias = CreateSignInCodeRequest  # noqa: Y015
+
+@_typing.final
+class CreateSignInCodeResponse(_message.Message):
+    """Response of CreateSignInCode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """The code.  Shown once, stored hashed."""
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """Not valid from then on."""
+
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "expire_time", b"expire_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateSignInCodeResponse: _TypeAlias = CreateSignInCodeResponse  # noqa: Y015
+
+@_typing.final
+class RedeemSignInCodeRequest(_message.Message):
+    """Request of RedeemSignInCode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    VALID_FOR_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """From CreateSignInCode."""
+    @_builtins.property
+    def valid_for(self) -> _duration_pb2.Duration:
+        """How long the new key is valid, at most 24 h and no longer than the key that made the
+        code; unset: 12 h.
+        """
+
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        valid_for: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["valid_for", b"valid_for"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "valid_for", b"valid_for"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RedeemSignInCodeRequest: _TypeAlias = RedeemSignInCodeRequest  # noqa: Y015
+
+@_typing.final
+class RedeemSignInCodeResponse(_message.Message):
+    """Response of RedeemSignInCode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    API_KEY_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    secret: _builtins.str
+    """What its holder presents: authorization: Bearer {secret}.  Shown once."""
+    @_builtins.property
+    def api_key(self) -> _api_key_pb2.ApiKey:
+        """The new key."""
+
+    def __init__(
+        self,
+        *,
+        api_key: _api_key_pb2.ApiKey | None = ...,
+        secret: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["api_key", b"api_key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_key", b"api_key", "secret", b"secret"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RedeemSignInCodeResponse: _TypeAlias = RedeemSignInCodeResponse  # noqa: Y015

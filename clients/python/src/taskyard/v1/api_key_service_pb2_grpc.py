@@ -50,6 +50,16 @@ class ApiKeyServiceStub:
                 request_serializer=taskyard_dot_v1_dot_api__key__service__pb2.RevokeApiKeyRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.RevokeApiKeyResponse.FromString,
                 _registered_method=True)
+        self.CreateSignInCode = channel.unary_unary(
+                '/taskyard.v1.ApiKeyService/CreateSignInCode',
+                request_serializer=taskyard_dot_v1_dot_api__key__service__pb2.CreateSignInCodeRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.CreateSignInCodeResponse.FromString,
+                _registered_method=True)
+        self.RedeemSignInCode = channel.unary_unary(
+                '/taskyard.v1.ApiKeyService/RedeemSignInCode',
+                request_serializer=taskyard_dot_v1_dot_api__key__service__pb2.RedeemSignInCodeRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.RedeemSignInCodeResponse.FromString,
+                _registered_method=True)
 
 
 class ApiKeyServiceServicer:
@@ -75,9 +85,28 @@ class ApiKeyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevokeApiKey(self, request, context):
-        """Revokes a key permanently: at once on the replica that answers, everywhere else
-        within 10 s; open streams end within 40 s.  Idempotent.
+        """Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+        that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
         Errors: NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateSignInCode(self, request, context):
+        """Makes a code that signs one browser in with the rights of the caller's key.  The code is
+        in this answer only, is valid once and for a few minutes; a repeat makes another code.
+        A key has at most 10 codes: a new one replaces the oldest.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RedeemSignInCode(self, request, context):
+        """Exchanges a sign-in code for a key that has the rights of the key that made the code and
+        ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+        used up, and after a lost answer another one has to be made.
+        Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -100,6 +129,16 @@ def add_ApiKeyServiceServicer_to_server(servicer, server):
                     servicer.RevokeApiKey,
                     request_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.RevokeApiKeyRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_api__key__service__pb2.RevokeApiKeyResponse.SerializeToString,
+            ),
+            'CreateSignInCode': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateSignInCode,
+                    request_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.CreateSignInCodeRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_api__key__service__pb2.CreateSignInCodeResponse.SerializeToString,
+            ),
+            'RedeemSignInCode': grpc.unary_unary_rpc_method_handler(
+                    servicer.RedeemSignInCode,
+                    request_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.RedeemSignInCodeRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_api__key__service__pb2.RedeemSignInCodeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -184,6 +223,60 @@ class ApiKeyService:
             '/taskyard.v1.ApiKeyService/RevokeApiKey',
             taskyard_dot_v1_dot_api__key__service__pb2.RevokeApiKeyRequest.SerializeToString,
             taskyard_dot_v1_dot_api__key__service__pb2.RevokeApiKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateSignInCode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.ApiKeyService/CreateSignInCode',
+            taskyard_dot_v1_dot_api__key__service__pb2.CreateSignInCodeRequest.SerializeToString,
+            taskyard_dot_v1_dot_api__key__service__pb2.CreateSignInCodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RedeemSignInCode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.ApiKeyService/RedeemSignInCode',
+            taskyard_dot_v1_dot_api__key__service__pb2.RedeemSignInCodeRequest.SerializeToString,
+            taskyard_dot_v1_dot_api__key__service__pb2.RedeemSignInCodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

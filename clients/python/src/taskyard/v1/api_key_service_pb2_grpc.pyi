@@ -44,9 +44,20 @@ class ApiKeyServiceStub:
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     RevokeApiKey: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]
-    """Revokes a key permanently: at once on the replica that answers, everywhere else
-    within 10 s; open streams end within 40 s.  Idempotent.
+    """Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+    that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
     Errors: NOT_FOUND.
+    """
+    CreateSignInCode: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.CreateSignInCodeRequest, _api_key_service_pb2.CreateSignInCodeResponse]
+    """Makes a code that signs one browser in with the rights of the caller's key.  The code is
+    in this answer only, is valid once and for a few minutes; a repeat makes another code.
+    A key has at most 10 codes: a new one replaces the oldest.
+    """
+    RedeemSignInCode: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.RedeemSignInCodeRequest, _api_key_service_pb2.RedeemSignInCodeResponse]
+    """Exchanges a sign-in code for a key that has the rights of the key that made the code and
+    ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+    used up, and after a lost answer another one has to be made.
+    Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
     """
 
 @_typing.type_check_only
@@ -65,9 +76,20 @@ class ApiKeyServiceAsyncStub(ApiKeyServiceStub):
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
     RevokeApiKey: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]  # type: ignore[assignment]
-    """Revokes a key permanently: at once on the replica that answers, everywhere else
-    within 10 s; open streams end within 40 s.  Idempotent.
+    """Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+    that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
     Errors: NOT_FOUND.
+    """
+    CreateSignInCode: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.CreateSignInCodeRequest, _api_key_service_pb2.CreateSignInCodeResponse]  # type: ignore[assignment]
+    """Makes a code that signs one browser in with the rights of the caller's key.  The code is
+    in this answer only, is valid once and for a few minutes; a repeat makes another code.
+    A key has at most 10 codes: a new one replaces the oldest.
+    """
+    RedeemSignInCode: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.RedeemSignInCodeRequest, _api_key_service_pb2.RedeemSignInCodeResponse]  # type: ignore[assignment]
+    """Exchanges a sign-in code for a key that has the rights of the key that made the code and
+    ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+    used up, and after a lost answer another one has to be made.
+    Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
     """
 
 class ApiKeyServiceServicer:
@@ -98,9 +120,30 @@ class ApiKeyServiceServicer:
         request: _api_key_service_pb2.RevokeApiKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_api_key_service_pb2.RevokeApiKeyResponse, _abc.Awaitable[_api_key_service_pb2.RevokeApiKeyResponse]]:
-        """Revokes a key permanently: at once on the replica that answers, everywhere else
-        within 10 s; open streams end within 40 s.  Idempotent.
+        """Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
+        that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
         Errors: NOT_FOUND.
+        """
+
+    def CreateSignInCode(
+        self,
+        request: _api_key_service_pb2.CreateSignInCodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_api_key_service_pb2.CreateSignInCodeResponse, _abc.Awaitable[_api_key_service_pb2.CreateSignInCodeResponse]]:
+        """Makes a code that signs one browser in with the rights of the caller's key.  The code is
+        in this answer only, is valid once and for a few minutes; a repeat makes another code.
+        A key has at most 10 codes: a new one replaces the oldest.
+        """
+
+    def RedeemSignInCode(
+        self,
+        request: _api_key_service_pb2.RedeemSignInCodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_api_key_service_pb2.RedeemSignInCodeResponse, _abc.Awaitable[_api_key_service_pb2.RedeemSignInCodeResponse]]:
+        """Exchanges a sign-in code for a key that has the rights of the key that made the code and
+        ends with it.  Needs no key: the code is the credential.  Not safe to repeat: the code is
+        used up, and after a lost answer another one has to be made.
+        Errors: UNAUTHENTICATED (SIGN_IN_CODE_INVALID).
         """
 
 def add_ApiKeyServiceServicer_to_server(servicer: ApiKeyServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

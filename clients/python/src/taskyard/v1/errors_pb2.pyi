@@ -65,6 +65,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """INVALID_ARGUMENT: payload, checkpoint or script above its limit."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 15
     """UNAUTHENTICATED: no key, or a key that is unknown, expired or revoked."""
+    ERROR_REASON_SIGN_IN_CODE_INVALID: _ErrorReason.ValueType  # 14
+    """UNAUTHENTICATED: the sign-in code is unknown, used or expired."""
     ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 16
     """PERMISSION_DENIED: the principal may not call this method."""
     ERROR_REASON_UNIMPLEMENTED: _ErrorReason.ValueType  # 17
@@ -167,6 +169,8 @@ ERROR_REASON_TOO_LARGE: ErrorReason.ValueType  # 9
 """INVALID_ARGUMENT: payload, checkpoint or script above its limit."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 15
 """UNAUTHENTICATED: no key, or a key that is unknown, expired or revoked."""
+ERROR_REASON_SIGN_IN_CODE_INVALID: ErrorReason.ValueType  # 14
+"""UNAUTHENTICATED: the sign-in code is unknown, used or expired."""
 ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 16
 """PERMISSION_DENIED: the principal may not call this method."""
 ERROR_REASON_UNIMPLEMENTED: ErrorReason.ValueType  # 17

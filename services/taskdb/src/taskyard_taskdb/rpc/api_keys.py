@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from taskyard.errors import FieldInvalid, NotFound, PermissionDenied
+from taskyard.errors import FieldInvalid, NotFound, PermissionDenied, SignInCodeInvalid, Unauthenticated
 from taskyard.v1 import api_key_pb2, api_key_service_pb2
 from taskyard_kit.auth import Kind, Principal, current_principal
 from taskyard_kit.keys import ApiKey
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.names import check_id
 from taskyard_taskdb.domain.task import Actor
+from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc import access
 from taskyard_taskdb.rpc.pages import read_page
 from taskyard_taskdb.rpc.times import set_time, to_datetime
 from taskyard_taskdb.rpc.validate import check_text
 from taskyard_taskdb.storage.change_log.append import append_change
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.tenant import api_keys
+from taskyard_taskdb.storage.tenant import api_keys, sign_in_codes
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope, StoredKey
+from taskyard_taskdb.storage.transition.load import database_time
 
 _ID = re.compile(r"[a-z0-9]{4,32}")
 # The tenant whose audit records keys that belong to no tenant.
 _SYSTEM = "system"
 _CREATE = "/taskyard.v1.ApiKeyService/CreateApiKey"
+_CODE_VALID_FOR = timedelta(minutes=5)
+_SIGN_IN_VALID_FOR = timedelta(hours=12)
 
 _KIND_NAMES = {
     api_keys.ADMIN: "ADMIN",
@@ -96,21 +100,70 @@ class ApiKeyHandler:
         principal = current_principal()
         actor = access.caller()
 
-        async def work(tx: Tx) -> StoredKey:
+        async def work(tx: Tx) -> tuple[StoredKey, list[str]]:
             found = await api_keys.lock_key(tx, key_id)
             if found is None or not _manages(principal, found):
                 raise NotFound("API key", request.name)
             if found.revoke_time is not None:
-                return found
-            revoked = await api_keys.revoke_key(tx, found)
+                return found, []
+            revoked, sign_ins = await api_keys.revoke_key(tx, found)
             assert revoked.revoke_time is not None
             await _log(tx, ChangeEvent.API_KEY_REVOKED, revoked, actor, revoked.revoke_time)
-            return revoked
+            return revoked, sign_ins
 
-        revoked = await self._pool.run(work)
-        self._forget(key_id)
+        revoked, sign_ins = await self._pool.run(work)
+        for revoked_id in (key_id, *sign_ins):
+            self._forget(revoked_id)
         response = api_key_service_pb2.RevokeApiKeyResponse()
         fill_key(response.api_key, revoked)
+        return response
+
+    async def CreateSignInCode(
+        self, request: api_key_service_pb2.CreateSignInCodeRequest, context: Any
+    ) -> api_key_service_pb2.CreateSignInCodeResponse:
+        key_id = current_principal().id
+        actor = access.caller()
+        code = ApiKey.make()
+        valid_for = request.valid_for.ToTimedelta() if request.HasField("valid_for") else _CODE_VALID_FOR
+
+        async def work(tx: Tx) -> datetime:
+            key = await api_keys.lock_key(tx, key_id)
+            if key is None or key.revoke_time is not None:
+                raise Unauthenticated("the key is unknown, expired or revoked")
+            expire_time = await sign_in_codes.insert_code(tx, key, code, valid_for)
+            details = {"expire_time": expire_time.isoformat()}
+            await _log(
+                tx, ChangeEvent.API_KEY_SIGN_IN_CODE_CREATED, key, actor, await database_time(tx), details
+            )
+            return expire_time
+
+        expire_time = await self._pool.run(work)
+        response = api_key_service_pb2.CreateSignInCodeResponse(code=code.text)
+        set_time(response.expire_time, expire_time)
+        return response
+
+    async def RedeemSignInCode(
+        self, request: api_key_service_pb2.RedeemSignInCodeRequest, context: Any
+    ) -> api_key_service_pb2.RedeemSignInCodeResponse:
+        try:
+            code = ApiKey.parse(request.code)
+        except ValueError:
+            raise SignInCodeInvalid() from None
+        made = ApiKey.make()
+        valid_for = request.valid_for.ToTimedelta() if request.HasField("valid_for") else _SIGN_IN_VALID_FOR
+
+        async def work(tx: Tx) -> StoredKey:
+            expire_time = await database_time(tx) + valid_for
+            key = await sign_in_codes.exchange_code(tx, code, made, expire_time)
+            if key is None or key.create_time is None:
+                raise SignInCodeInvalid()
+            actor = Actor(ActorType.USER, str(key.parent_key_id))
+            await _log(tx, ChangeEvent.API_KEY_CREATED, key, actor, key.create_time)
+            return key
+
+        key = await self._pool.run(work)
+        response = api_key_service_pb2.RedeemSignInCodeResponse(secret=made.text)
+        fill_key(response.api_key, key)
         return response
 
 
@@ -167,10 +220,20 @@ def _manages(principal: Principal, key: StoredKey) -> bool:
     )
 
 
-async def _log(tx: Tx, event: ChangeEvent, key: StoredKey, actor: Actor, time: datetime) -> None:
+async def _log(
+    tx: Tx,
+    event: ChangeEvent,
+    key: StoredKey,
+    actor: Actor,
+    time: datetime,
+    more: Mapping[str, str] | None = None,
+) -> None:
     details: dict[str, object] = {"kind": _KIND_NAMES[key.kind], "read_only": key.read_only}
     if key.expire_time is not None:
         details["expire_time"] = key.expire_time.isoformat()
+    if key.parent_key_id is not None:
+        details["parent"] = f"apiKeys/{key.parent_key_id}"
+    details.update(more or {})
     await append_change(tx, event, key.tenant_id or _SYSTEM, key.key_id, actor, time, details=details)
 
 
@@ -192,3 +255,5 @@ def fill_key(message: api_key_pb2.ApiKey, key: api_keys.StoredKey) -> None:
         set_time(message.expire_time, key.expire_time)
     if key.revoke_time is not None:
         set_time(message.revoke_time, key.revoke_time)
+    if key.parent_key_id is not None:
+        message.parent = f"apiKeys/{key.parent_key_id}"

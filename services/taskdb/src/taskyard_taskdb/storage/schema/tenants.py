@@ -67,10 +67,28 @@ api_keys = table(
     required("create_time", instant, default="now()"),
     optional("expire_time", instant),
     optional("revoke_time", instant),
+    optional(
+        "parent_key_id",
+        key,
+        ForeignKey("api_keys.key_id", ondelete="CASCADE"),
+        doc="The key whose sign-in code was exchanged for this one.",
+    ),
     CheckConstraint("(kind = 1) = (tenant_id IS NOT NULL)", name="tenant_key_has_tenant"),
 )
 
 index("api_keys_by_tenant", api_keys.c.tenant_id, where="tenant_id IS NOT NULL")
+index("api_keys_by_parent", api_keys.c.parent_key_id, where="parent_key_id IS NOT NULL")
+
+sign_in_codes = table(
+    "sign_in_codes",
+    "Codes that sign one browser in with the rights of a key, once; only a hash is stored.",
+    required("code_id", key, primary_key=True),
+    required("secret_hash", LargeBinary),
+    required("key_id", key, ForeignKey("api_keys.key_id", ondelete="CASCADE")),
+    required("expire_time", instant),
+)
+
+index("sign_in_codes_by_key", sign_in_codes.c.key_id, sign_in_codes.c.expire_time)
 
 task_types = table(
     "task_types",

@@ -53,6 +53,7 @@ class StoredKey:
     create_time: datetime | None = None
     expire_time: datetime | None = None
     revoke_time: datetime | None = None
+    parent_key_id: str | None = None
 
 
 async def insert_key(tx: Tx, key: StoredKey) -> datetime:
@@ -67,6 +68,7 @@ async def insert_key(tx: Tx, key: StoredKey) -> datetime:
         scope,
         key.description,
         key.expire_time,
+        key.parent_key_id,
     )
     try:
         row = await tx.fetch_row(statement("insert_api_key"), values)
@@ -96,15 +98,27 @@ async def list_keys(tx: Tx, tenant_id: str | None, after: str, size: int) -> lis
     return [_read(row) for row in await tx.fetch(statement("list_api_keys"), params)]
 
 
-async def revoke_key(tx: Tx, key: StoredKey) -> StoredKey:
-    """A locked key, revoked from now on."""
-    row = await tx.fetch_row(statement("revoke_api_key"), (key.key_id,))
-    assert row is not None, "the key is locked"
-    return replace(key, revoke_time=row[0])
+async def revoke_key(tx: Tx, key: StoredKey) -> tuple[StoredKey, list[str]]:
+    """Revoke a locked key, and with it those of its sign-ins; the key, and the ids of the others."""
+    revoked: dict[str, datetime] = dict(await tx.fetch(statement("revoke_api_key"), {"key_id": key.key_id}))
+    revoke_time = revoked.pop(key.key_id)
+    return replace(key, revoke_time=revoke_time), list(revoked)
 
 
 def _read(row: Row) -> StoredKey:
-    found_id, kind, secret_hash, tenant_id, read_only, scope, description, created, expires, revoked = row
+    (
+        found_id,
+        kind,
+        secret_hash,
+        tenant_id,
+        read_only,
+        scope,
+        description,
+        created,
+        expires,
+        revoked,
+        parent,
+    ) = row
     return StoredKey(
         found_id,
         kind,
@@ -116,4 +130,5 @@ def _read(row: Row) -> StoredKey:
         created,
         expires,
         revoked,
+        parent,
     )
