@@ -112,6 +112,7 @@ def test_the_list_of_the_document_is_by_type_and_status(run: Run) -> None:
     assert run(LIST) == {"tasks": []}
     wanted = run(CREATE.replace("example_task_type", "vdag_creation"))["task_id"]
     run(CREATE)
+    run(CREATE.replace("example_task_type", "vdag_creation").replace("pending", "in_progress"))
     listed = run(LIST)
     assert list(listed) == ["tasks"] and [task["task_id"] for task in listed["tasks"]] == [wanted]
     assert listed["tasks"][0] == run(GET, wanted)

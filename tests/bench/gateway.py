@@ -1,19 +1,19 @@
-"""What HTTP costs: the same reads by gRPC (h2load) and through the gateway (wrk); pushed global updates."""
+"""What HTTP costs: the same reads by gRPC (ghz) and through the gateway (wrk); pushed global updates."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shutil
-import struct
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import psycopg
 
-from taskyard.v1 import task_service_pb2
 from taskyard_taskdb.storage.migrate import upgrade
 from tests.bench.measure import Figure, Report, median
 from tests.harness.control_plane import ControlPlane, control_plane
@@ -39,11 +39,10 @@ COMMAND = {"spec": {"execution": {"command": {"program": "true"}}}}
 
 async def run(server: PostgresServer, directory: Path, report: Report, *, quick: bool) -> None:
     """Rate at 16 connections, and the median time of a call on one connection alone."""
-    missing = [name for name in ("wrk", "h2load") if shutil.which(name) is None]
+    missing = [name for name in ("wrk", "ghz") if _program(name) is None]
     if missing:
-        print(
-            f"gateway: {' and '.join(missing)} are not installed (apt install wrk nghttp2-client); left out"
-        )
+        install = "apt install wrk; go install github.com/bojand/ghz/cmd/ghz@latest"
+        print(f"gateway: {' and '.join(missing)} not found ({install}); left out")
         return
     with (
         migrated_template(server, upgrade) as template,
@@ -98,23 +97,28 @@ def _measure(plane: ControlPlane, gateway: GatewayService, report: Report, folde
     )
 
 
+def _program(name: str) -> str | None:
+    """A program of the PATH, or one that `go install` has made."""
+    return shutil.which(name) or shutil.which(str(Path.home() / "go" / "bin" / name))
+
+
 def _grpc(address: str, key: str, folder: Path, connections: int, seconds: int) -> tuple[float, float]:
     """Calls per second, and the median time in milliseconds."""
-    message = task_service_pb2.GetTaskRequest(name=NAME).SerializeToString()
-    body, log = folder / "request", folder / "times"
-    body.write_bytes(struct.pack(">BI", 0, len(message)) + message)
-    log.unlink(missing_ok=True)
-    headers = {"content-type": "application/grpc", "te": "trailers", "authorization": f"Bearer {key}"}
-    flags = [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
-    url = f"http://{address}/taskyard.v1.TaskService/GetTask"
-    limits = ["-c", str(connections), "-m", "1", "-t", "1", "-D", str(seconds), f"--log-file={log}"]
-    printed = subprocess.run(
-        ["h2load", *limits, *flags, "-d", str(body), url], capture_output=True, text=True, check=True
-    ).stdout
-    found = re.search(r"finished in [\d.]+s, ([\d.]+) req/s", printed)
-    assert found is not None and " 0 errored" in printed, printed
-    microseconds = [float(line.split("\t")[2]) for line in log.read_text().splitlines()]
-    return float(found[1]), median(microseconds) / 1000
+    contract = folder / "contract.binpb"
+    if not contract.exists():
+        build = [str(Path(sys.executable).with_name("buf")), "build", "protos", "-o", str(contract)]
+        subprocess.run(build, check=True)
+    ghz = _program("ghz")
+    assert ghz is not None
+    load = ["-c", str(connections), "--connections", str(connections), "-z", f"{seconds}s"]
+    call = ["--call", "taskyard.v1.TaskService.GetTask", "-d", json.dumps({"name": NAME})]
+    caller = ["-m", json.dumps({"authorization": f"Bearer {key}"})]
+    ended = ["--duration-stop", "wait", "--format", "json"]
+    command = [ghz, "--insecure", "--protoset", str(contract), *call, *caller, *load, *ended, address]
+    printed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert set(printed["statusCodeDistribution"]) == {"OK"}, printed["statusCodeDistribution"]
+    (half,) = [each["latency"] for each in printed["latencyDistribution"] if each["percentage"] == 50]
+    return float(printed["rps"]), half / 1e6
 
 
 def _http(gateway: GatewayService, key: str, connections: int, seconds: int) -> tuple[float, float]:

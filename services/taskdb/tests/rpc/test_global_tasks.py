@@ -139,16 +139,27 @@ async def test_a_task_begins_as_it_was_given(tasks: Global, status: str) -> None
     assert found["task_status"] == status
 
 
-@pytest.mark.seed("S3.3", "S3.8-9", "S3.14")
+@pytest.mark.seed("S3.8-9")
+async def test_an_update_sets_its_time_and_leaves_that_of_the_creation(
+    tasks: Global, taskdb: RunningTaskDb
+) -> None:
+    task_id = await tasks.create()
+    hour = "create_time - interval '1 h'"
+    await taskdb.execute(f"UPDATE tasks SET create_time = {hour}, update_time = {hour}")
+    first = await tasks.get(task_id)
+    assert first["task_update_timestamp"] == first["task_create_timestamp"] <= time.time() - 3500
+    changed = await tasks.put(task_id, task_status="in_progress")
+    assert changed["task_create_timestamp"] == first["task_create_timestamp"]
+    assert changed["task_update_timestamp"] >= first["task_update_timestamp"] + 3500
+
+
+@pytest.mark.seed("S3.3", "S3.14")
 async def test_an_update_replaces_the_members_it_has_and_leaves_the_others(tasks: Global) -> None:
     task_id = await tasks.create(task_data={"key": "value"}, task_type="t", task_status_data={"a": 1})
-    first = await tasks.get(task_id)
     changed = await tasks.put(task_id, task_data={"updated_key": "updated_value"}, task_status="in_progress")
     assert changed == await tasks.get(task_id)
     assert changed["task_data"] == {"updated_key": "updated_value"}
     assert (changed["task_status"], changed["task_status_data"]) == ("in_progress", {"a": 1})
-    assert changed["task_create_timestamp"] == first["task_create_timestamp"]
-    assert changed["task_update_timestamp"] >= first["task_update_timestamp"]
     assert (await tasks.put(task_id, task_status_data={"b": 2}))["task_status_data"] == {"b": 2}
     assert (await tasks.put(task_id, task_status_data={}))["task_status_data"] == {}
     done = await tasks.put(task_id, task_status="completed", task_status_data={"output": 42})
