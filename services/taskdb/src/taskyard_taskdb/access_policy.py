@@ -85,7 +85,7 @@ POLICIES: Mapping[str, Policy] = {
     ),
     **_table(
         "taskyard.v1.ApiKeyService",
-        {"CreateApiKey": _WRITE, "ListApiKeys": _READ, "RevokeApiKey": _WRITE},
+        {"CreateApiKey": _WRITE, "ListApiKeys": _READ, "RevokeApiKey": _WRITE, "WhoAmI": allow(*Kind)},
     ),
     **_table(
         "taskyard.v1.RunnerService",
@@ -105,6 +105,7 @@ POLICIES: Mapping[str, Policy] = {
             "ListQuarantines": _ADMIN,
             "ReleaseQuarantine": _ADMIN,
             "GetWebhookSecret": _WRITE,
+            "ListWebhookDeliveries": _READ,
         },
     ),
     **_table(

@@ -28,7 +28,7 @@ from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior_
 from taskyard.v1 import api_key_pb2 as taskyard_dot_v1_dot_api__key__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/api_key_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19taskyard/v1/api_key.proto\"\x87\x01\n\x13\x43reateApiKeyRequest\x12\x36\n\napi_key_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x18@2\x0f^[A-Za-z0-9-]*$R\x08\x61piKeyId\x12\x38\n\x07\x61pi_key\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06\x61piKey\"\\\n\x14\x43reateApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret\"c\n\x12ListApiKeysRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"m\n\x13ListApiKeysResponse\x12.\n\x08\x61pi_keys\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.ApiKeyR\x07\x61piKeys\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"N\n\x13RevokeApiKeyRequest\x12\x37\n\x04name\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^apiKeys/[A-Za-z0-9-]{1,64}$R\x04name\"D\n\x14RevokeApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey2\xe0\x02\n\rApiKeyService\x12k\n\x0c\x43reateApiKey\x12 .taskyard.v1.CreateApiKeyRequest\x1a!.taskyard.v1.CreateApiKeyResponse\"\x16\x82\xd3\xe4\x93\x02\x10\"\x0b/v1/apiKeys:\x01*\x12\x65\n\x0bListApiKeys\x12\x1f.taskyard.v1.ListApiKeysRequest\x1a .taskyard.v1.ListApiKeysResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/apiKeys\x12{\n\x0cRevokeApiKey\x12 .taskyard.v1.RevokeApiKeyRequest\x1a!.taskyard.v1.RevokeApiKeyResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1/{name=apiKeys/*}:revoke:\x01*b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/api_key_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19taskyard/v1/api_key.proto\"\x87\x01\n\x13\x43reateApiKeyRequest\x12\x36\n\napi_key_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x18@2\x0f^[A-Za-z0-9-]*$R\x08\x61piKeyId\x12\x38\n\x07\x61pi_key\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06\x61piKey\"\\\n\x14\x43reateApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret\"c\n\x12ListApiKeysRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"m\n\x13ListApiKeysResponse\x12.\n\x08\x61pi_keys\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.ApiKeyR\x07\x61piKeys\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x0f\n\rWhoAmIRequest\"e\n\x0eWhoAmIResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12%\n\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\"N\n\x13RevokeApiKeyRequest\x12\x37\n\x04name\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^apiKeys/[A-Za-z0-9-]{1,64}$R\x04name\"D\n\x14RevokeApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey2\xb7\x03\n\rApiKeyService\x12k\n\x0c\x43reateApiKey\x12 .taskyard.v1.CreateApiKeyRequest\x1a!.taskyard.v1.CreateApiKeyResponse\"\x16\x82\xd3\xe4\x93\x02\x10\"\x0b/v1/apiKeys:\x01*\x12\x65\n\x0bListApiKeys\x12\x1f.taskyard.v1.ListApiKeysRequest\x1a .taskyard.v1.ListApiKeysResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/apiKeys\x12U\n\x06WhoAmI\x12\x1a.taskyard.v1.WhoAmIRequest\x1a\x1b.taskyard.v1.WhoAmIResponse\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/whoami\x12{\n\x0cRevokeApiKey\x12 .taskyard.v1.RevokeApiKeyRequest\x1a!.taskyard.v1.RevokeApiKeyResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1/{name=apiKeys/*}:revoke:\x01*b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,6 +49,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APIKEYSERVICE'].methods_by_name['CreateApiKey']._serialized_options = b'\202\323\344\223\002\020\"\013/v1/apiKeys:\001*'
   _globals['_APIKEYSERVICE'].methods_by_name['ListApiKeys']._loaded_options = None
   _globals['_APIKEYSERVICE'].methods_by_name['ListApiKeys']._serialized_options = b'\202\323\344\223\002\r\022\013/v1/apiKeys'
+  _globals['_APIKEYSERVICE'].methods_by_name['WhoAmI']._loaded_options = None
+  _globals['_APIKEYSERVICE'].methods_by_name['WhoAmI']._serialized_options = b'\202\323\344\223\002\014\022\n/v1/whoami'
   _globals['_APIKEYSERVICE'].methods_by_name['RevokeApiKey']._loaded_options = None
   _globals['_APIKEYSERVICE'].methods_by_name['RevokeApiKey']._serialized_options = b'\202\323\344\223\002 \"\033/v1/{name=apiKeys/*}:revoke:\001*'
   _globals['_CREATEAPIKEYREQUEST']._serialized_start=170
@@ -59,10 +61,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTAPIKEYSREQUEST']._serialized_end=500
   _globals['_LISTAPIKEYSRESPONSE']._serialized_start=502
   _globals['_LISTAPIKEYSRESPONSE']._serialized_end=611
-  _globals['_REVOKEAPIKEYREQUEST']._serialized_start=613
-  _globals['_REVOKEAPIKEYREQUEST']._serialized_end=691
-  _globals['_REVOKEAPIKEYRESPONSE']._serialized_start=693
-  _globals['_REVOKEAPIKEYRESPONSE']._serialized_end=761
-  _globals['_APIKEYSERVICE']._serialized_start=764
-  _globals['_APIKEYSERVICE']._serialized_end=1116
+  _globals['_WHOAMIREQUEST']._serialized_start=613
+  _globals['_WHOAMIREQUEST']._serialized_end=628
+  _globals['_WHOAMIRESPONSE']._serialized_start=630
+  _globals['_WHOAMIRESPONSE']._serialized_end=731
+  _globals['_REVOKEAPIKEYREQUEST']._serialized_start=733
+  _globals['_REVOKEAPIKEYREQUEST']._serialized_end=811
+  _globals['_REVOKEAPIKEYRESPONSE']._serialized_start=813
+  _globals['_REVOKEAPIKEYRESPONSE']._serialized_end=881
+  _globals['_APIKEYSERVICE']._serialized_start=884
+  _globals['_APIKEYSERVICE']._serialized_end=1323
 # @@protoc_insertion_point(module_scope)
