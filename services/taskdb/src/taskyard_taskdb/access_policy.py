@@ -89,6 +89,7 @@ POLICIES: Mapping[str, Policy] = {
             "CreateApiKey": _WRITE,
             "ListApiKeys": _READ,
             "RevokeApiKey": _WRITE,
+            "WhoAmI": allow(*Kind),
             "CreateSignInCode": _READ,
             # The code is the credential.
             "RedeemSignInCode": OPEN,
@@ -112,6 +113,7 @@ POLICIES: Mapping[str, Policy] = {
             "ListQuarantines": _ADMIN,
             "ReleaseQuarantine": _ADMIN,
             "GetWebhookSecret": _WRITE,
+            "ListWebhookDeliveries": _READ,
         },
     ),
     **_table(

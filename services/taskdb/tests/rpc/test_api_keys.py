@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -234,3 +235,19 @@ async def test_keys_are_in_the_audit_of_their_tenant(admin: Caller, taskdb: Runn
         (81, "default", "mykey1", True),
         (80, "system", "mykey2", True),
     ]
+
+
+@pytest.mark.covers("WhoAmI", "UNAUTHENTICATED")
+async def test_a_key_of_any_kind_learns_whose_it_is(admin: Caller, taskdb: RunningTaskDb) -> None:
+    await taskdb.add_tenant("acme2")
+    for fields in (
+        {"kind": TENANT, "tenant": "acme2", "read_only": True},
+        {"kind": ADMIN},
+        {"kind": RUNNER, "runner_scope": api_key_pb2.RunnerScope(runner_id="w-*")},
+    ):
+        made = await make(admin, **fields)
+        found = await holder(taskdb, made.secret).api_keys.WhoAmI(Service.WhoAmIRequest())
+        assert found.api_key == made.api_key
+        assert re.fullmatch(r"\d+\.\d+\.\d+.*", found.server_version)
+    with pytest.raises(errors.Unauthenticated):
+        await holder(taskdb, f"{made.secret}x").api_keys.WhoAmI(Service.WhoAmIRequest())

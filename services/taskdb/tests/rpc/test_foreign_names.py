@@ -100,10 +100,11 @@ REQUESTS: dict[str, Callable[[], Message]] = {
     "GetTenantUsage": lambda: T.GetTenantUsageRequest(name=OWN),
     "CreateApiKey": create_key,
     "ListApiKeys": lambda: keys_pb2.ListApiKeysRequest(),
+    "WhoAmI": lambda: keys_pb2.WhoAmIRequest(),
     "RevokeApiKey": lambda: keys_pb2.RevokeApiKeyRequest(name="apiKeys/otherkey"),
 }
 # Their requests name nothing: what they list is the caller's by its key.
-NAMELESS = {"ListApiKeys"}
+NAMELESS = {"ListApiKeys", "WhoAmI"}
 MAPS = ("labels", "headers")
 SERVICES = {
     "taskyard.v1.TaskService": "tasks",

@@ -76,6 +76,15 @@ async def test_an_outcome_that_contradicts_the_stored_one_is_rejected(yard: Yard
     assert (await yard.task(name)).status.phase == task_pb2.TASK_PHASE_SUCCEEDED
 
 
+async def test_an_ended_task_shows_the_runner_that_ran_it(yard: Yard) -> None:
+    name, runner, assignment = await claimed(yard)
+    held = (await yard.task(name)).status
+    assert held.runner == held.last_runner == f"runners/{runner.id}"
+    await yard.report(runner, started(assignment), succeeded(assignment))
+    ended = (await yard.task(name)).status
+    assert (ended.runner, ended.last_runner) == ("", f"runners/{runner.id}")
+
+
 async def test_a_repeated_call_is_acknowledged_whole(yard: Yard) -> None:
     name, runner, assignment = await claimed(yard)
     progress = lease_pb2.RunReport(lease=assignment.lease, progress=common_pb2.Progress(percent=50))

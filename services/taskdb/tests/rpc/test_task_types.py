@@ -237,3 +237,15 @@ async def test_types_end_with_their_tenant(database_url: str) -> None:
         connection.execute("INSERT INTO task_types (tenant_id, task_type, definition) VALUES ('a', 't', '')")
         connection.execute("DELETE FROM tenants WHERE tenant_id = 'a'")
         assert connection.execute("SELECT count(*) FROM task_types").fetchone() == (0,)
+
+
+async def test_a_validated_type_is_neither_created_nor_changed(tenant: Caller, taskdb: RunningTaskDb) -> None:
+    tables = "SELECT (SELECT array_agg(t.*)::text FROM task_types t), (SELECT count(*) FROM changes)"
+    wanted = TaskType(name=f"{PARENT}/taskTypes/encode", description="one")
+    request = Service.UpdateTaskTypeRequest(task_type=wanted, allow_missing=True, validate_only=True)
+    before = await taskdb.rows(tables)
+    assert (await tenant.task_types.UpdateTaskType(request)).task_type.description == "one"
+    assert await taskdb.rows(tables) == before
+    request.task_type.payload_schema = b'{"type": "wrong"}'
+    with pytest.raises(errors.FieldInvalid):
+        await tenant.task_types.UpdateTaskType(request)

@@ -242,3 +242,15 @@ async def test_payload_above_its_limit_is_too_large(taskdb: Any, tenant: Any) ->
     with pytest.raises(errors.TooLarge):
         await update(tenant, task.name, "spec.payload", payload=large)
     assert await stored(taskdb) == before
+
+
+async def test_a_validated_change_is_not_made(taskdb: Any, tenant: Any) -> None:
+    task = await tenant.create()
+    before = await stored(taskdb)
+    changed = task_pb2.Task(name=task.name, spec=task_pb2.TaskSpec(priority=50))
+    request = task_service_pb2.UpdateTaskRequest(task=changed, request_id="r1", validate_only=True)
+    assert (await tenant.tasks.UpdateTask(request)).task.spec.priority == task.spec.priority
+    assert await stored(taskdb) == before
+    request.task.spec.slot = "another"
+    with pytest.raises(errors.FieldImmutable):
+        await tenant.tasks.UpdateTask(request)

@@ -295,3 +295,25 @@ async def test_usage_counts_pending_and_leased_tasks(
     await tenant.tasks.CreateTask(new_task())
     free = await admin.tenants.GetTenantUsage(Service.GetTenantUsageRequest(name="tenants/default"))
     assert (free.active_tasks, free.queued_tasks, free.rate_tokens) == (0, 1, -1)
+
+
+async def test_a_validated_tenant_is_neither_created_nor_changed(
+    admin: Caller, taskdb: RunningTaskDb
+) -> None:
+    tables = "SELECT (SELECT array_agg(t.*)::text FROM tenants t), (SELECT count(*) FROM changes)"
+    acme = tenant_pb2.Tenant(display_name="Acme", tier=FREE)
+    create_request = Service.CreateTenantRequest(tenant_id="acme", tenant=acme, validate_only=True)
+    before = await taskdb.rows(tables)
+    assert (await admin.tenants.CreateTenant(create_request)).tenant.display_name == "Acme"
+    assert await taskdb.rows(tables) == before
+    made = await create(admin)
+    with pytest.raises(errors.AlreadyExists):
+        await admin.tenants.CreateTenant(create_request)
+    before = await taskdb.rows(tables)
+    changed = tenant_pb2.Tenant(name=made.name, tier=PREMIUM)
+    update_request = Service.UpdateTenantRequest(tenant=changed, validate_only=True)
+    assert (await admin.tenants.UpdateTenant(update_request)).tenant.tier == PREMIUM
+    assert await taskdb.rows(tables) == before
+    update_request.tenant.resource_version = 77
+    with pytest.raises(errors.ResourceVersionMismatch):
+        await admin.tenants.UpdateTenant(update_request)

@@ -18,6 +18,7 @@ from google.protobuf.struct_pb2 import Struct
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, run_taskdb
 from services.taskdb.tests.sweep.receiver import Receiver, receiving
+from taskyard import errors
 from taskyard.v1 import admin_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.event import RetryRequested
@@ -123,6 +124,28 @@ async def test_both_secrets_sign_after_a_rotation(
     assert receiver.requests[0].headers["webhook-signature"].count("v1,") == 2
 
 
+async def shows_three_deliveries(quiet: RunningTaskDb, caller: Caller, task: str, port: int) -> None:
+    """Check what a tenant is shown of the calls of its task, page by page."""
+    request = admin_service_pb2.ListWebhookDeliveriesRequest(parent="tenants/default", page_size=2)
+    page = await caller.admin.ListWebhookDeliveries(request)
+    shown = page.deliveries[0]
+    assert (shown.task, shown.url, shown.attempt_count) == (task, f"http://127.0.0.1:{port}/", 3)
+    assert "Connect" in shown.last_error and shown.next_attempt_time.seconds and shown.create_time.seconds
+    request.page_token = page.next_page_token
+    rest = await caller.admin.ListWebhookDeliveries(request)
+    assert len(page.deliveries) == 2 and len(rest.deliveries) == 1 and not rest.next_page_token
+    request.page_token = "nonsense"
+    with pytest.raises(errors.PageTokenInvalid):
+        await caller.admin.ListWebhookDeliveries(request)
+    await quiet.add_tenant("other")
+    with pytest.raises(errors.NotFound):
+        await caller.admin.ListWebhookDeliveries(
+            admin_service_pb2.ListWebhookDeliveriesRequest(parent="tenants/other")
+        )
+
+
+@pytest.mark.covers("ListWebhookDeliveries", "NOT_FOUND")
+@pytest.mark.covers("ListWebhookDeliveries", "PAGE_TOKEN_INVALID")
 async def test_a_receiver_that_was_down_gets_all_webhooks_in_order_per_task(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender
 ) -> None:
@@ -141,6 +164,7 @@ async def test_a_receiver_that_was_down_gets_all_webhooks_in_order_per_task(
         "SELECT count(*), max(attempt), max(last_error) FROM webhooks"
     )
     assert (count, attempts) == (3, 3) and "Connect" in error
+    await shows_three_deliveries(quiet, caller, task.name, port)
     async with receiving(Receiver(port=port)) as receiver:
         while await quiet.rows("SELECT FROM webhooks"):
             await make_due(quiet)

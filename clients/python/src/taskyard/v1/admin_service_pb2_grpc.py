@@ -55,6 +55,11 @@ class AdminServiceStub:
                 request_serializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretResponse.FromString,
                 _registered_method=True)
+        self.ListWebhookDeliveries = channel.unary_unary(
+                '/taskyard.v1.AdminService/ListWebhookDeliveries',
+                request_serializer=taskyard_dot_v1_dot_admin__service__pb2.ListWebhookDeliveriesRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_admin__service__pb2.ListWebhookDeliveriesResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -96,6 +101,15 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListWebhookDeliveries(self, request, context):
+        """Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+        removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+        Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -118,6 +132,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetWebhookSecret,
                     request_deserializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretResponse.SerializeToString,
+            ),
+            'ListWebhookDeliveries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWebhookDeliveries,
+                    request_deserializer=taskyard_dot_v1_dot_admin__service__pb2.ListWebhookDeliveriesRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_admin__service__pb2.ListWebhookDeliveriesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -229,6 +248,33 @@ class AdminService:
             '/taskyard.v1.AdminService/GetWebhookSecret',
             taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretRequest.SerializeToString,
             taskyard_dot_v1_dot_admin__service__pb2.GetWebhookSecretResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWebhookDeliveries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.AdminService/ListWebhookDeliveries',
+            taskyard_dot_v1_dot_admin__service__pb2.ListWebhookDeliveriesRequest.SerializeToString,
+            taskyard_dot_v1_dot_admin__service__pb2.ListWebhookDeliveriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

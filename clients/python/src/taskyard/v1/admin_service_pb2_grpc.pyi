@@ -52,6 +52,11 @@ class AdminServiceStub:
     `rotate` safe to repeat.
     Errors: NOT_FOUND.
     """
+    ListWebhookDeliveries: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListWebhookDeliveriesRequest, _admin_service_pb2.ListWebhookDeliveriesResponse]
+    """Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+    removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+    Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+    """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -76,6 +81,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     when it is first requested.  Also for the tenant's own keys that may write.  Without
     `rotate` safe to repeat.
     Errors: NOT_FOUND.
+    """
+    ListWebhookDeliveries: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListWebhookDeliveriesRequest, _admin_service_pb2.ListWebhookDeliveriesResponse]  # type: ignore[assignment]
+    """Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+    removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+    Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
 
 class AdminServiceServicer:
@@ -118,6 +128,16 @@ class AdminServiceServicer:
         when it is first requested.  Also for the tenant's own keys that may write.  Without
         `rotate` safe to repeat.
         Errors: NOT_FOUND.
+        """
+
+    def ListWebhookDeliveries(
+        self,
+        request: _admin_service_pb2.ListWebhookDeliveriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.ListWebhookDeliveriesResponse, _abc.Awaitable[_admin_service_pb2.ListWebhookDeliveriesResponse]]:
+        """Lists the webhook calls that are not delivered yet, oldest first.  A delivered call is
+        removed; one that was given up is an audit event (webhook.given_up).  Also for a tenant's keys.
+        Errors: NOT_FOUND; INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -30,7 +30,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from taskyard.v1 import api_key_pb2 as taskyard_dot_v1_dot_api__key__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/api_key_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19taskyard/v1/api_key.proto\"\x87\x01\n\x13\x43reateApiKeyRequest\x12\x36\n\napi_key_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x18@2\x0f^[A-Za-z0-9-]*$R\x08\x61piKeyId\x12\x38\n\x07\x61pi_key\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06\x61piKey\"\\\n\x14\x43reateApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret\"c\n\x12ListApiKeysRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"m\n\x13ListApiKeysResponse\x12.\n\x08\x61pi_keys\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.ApiKeyR\x07\x61piKeys\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"N\n\x13RevokeApiKeyRequest\x12\x37\n\x04name\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^apiKeys/[A-Za-z0-9-]{1,64}$R\x04name\"D\n\x14RevokeApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\"b\n\x17\x43reateSignInCodeRequest\x12G\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x84\x07\x32\x02\x08\x01R\x08validFor\"k\n\x18\x43reateSignInCodeResponse\x12\x12\n\x04\x63ode\x18\x01 \x01(\tR\x04\x63ode\x12;\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\"\x83\x01\n\x17RedeemSignInCodeRequest\x12\x1e\n\x04\x63ode\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x04\x63ode\x12H\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n\"\x04\x08\x80\xa3\x05\x32\x02\x08\x01R\x08validFor\"`\n\x18RedeemSignInCodeResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret2\xc0\x04\n\rApiKeyService\x12k\n\x0c\x43reateApiKey\x12 .taskyard.v1.CreateApiKeyRequest\x1a!.taskyard.v1.CreateApiKeyResponse\"\x16\x82\xd3\xe4\x93\x02\x10\"\x0b/v1/apiKeys:\x01*\x12\x65\n\x0bListApiKeys\x12\x1f.taskyard.v1.ListApiKeysRequest\x1a .taskyard.v1.ListApiKeysResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/apiKeys\x12{\n\x0cRevokeApiKey\x12 .taskyard.v1.RevokeApiKeyRequest\x1a!.taskyard.v1.RevokeApiKeyResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1/{name=apiKeys/*}:revoke:\x01*\x12{\n\x10\x43reateSignInCode\x12$.taskyard.v1.CreateSignInCodeRequest\x1a%.taskyard.v1.CreateSignInCodeResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\"\x0f/v1/signInCodes:\x01*\x12\x61\n\x10RedeemSignInCode\x12$.taskyard.v1.RedeemSignInCodeRequest\x1a%.taskyard.v1.RedeemSignInCodeResponse\"\x00\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!taskyard/v1/api_key_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19taskyard/v1/api_key.proto\"\x87\x01\n\x13\x43reateApiKeyRequest\x12\x36\n\napi_key_id\x18\x01 \x01(\tB\x18\xbaH\x15r\x13\x18@2\x0f^[A-Za-z0-9-]*$R\x08\x61piKeyId\x12\x38\n\x07\x61pi_key\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06\x61piKey\"\\\n\x14\x43reateApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret\"c\n\x12ListApiKeysRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"m\n\x13ListApiKeysResponse\x12.\n\x08\x61pi_keys\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.ApiKeyR\x07\x61piKeys\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x0f\n\rWhoAmIRequest\"e\n\x0eWhoAmIResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12%\n\x0eserver_version\x18\x02 \x01(\tR\rserverVersion\"N\n\x13RevokeApiKeyRequest\x12\x37\n\x04name\x18\x01 \x01(\tB#\xbaH r\x1e\x32\x1c^apiKeys/[A-Za-z0-9-]{1,64}$R\x04name\"D\n\x14RevokeApiKeyResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\"b\n\x17\x43reateSignInCodeRequest\x12G\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x03\x08\x84\x07\x32\x02\x08\x01R\x08validFor\"k\n\x18\x43reateSignInCodeResponse\x12\x12\n\x04\x63ode\x18\x01 \x01(\tR\x04\x63ode\x12;\n\x0b\x65xpire_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\"\x83\x01\n\x17RedeemSignInCodeRequest\x12\x1e\n\x04\x63ode\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02R\x04\x63ode\x12H\n\tvalid_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n\"\x04\x08\x80\xa3\x05\x32\x02\x08\x01R\x08validFor\"`\n\x18RedeemSignInCodeResponse\x12,\n\x07\x61pi_key\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.ApiKeyR\x06\x61piKey\x12\x16\n\x06secret\x18\x02 \x01(\tR\x06secret2\x97\x05\n\rApiKeyService\x12k\n\x0c\x43reateApiKey\x12 .taskyard.v1.CreateApiKeyRequest\x1a!.taskyard.v1.CreateApiKeyResponse\"\x16\x82\xd3\xe4\x93\x02\x10\"\x0b/v1/apiKeys:\x01*\x12\x65\n\x0bListApiKeys\x12\x1f.taskyard.v1.ListApiKeysRequest\x1a .taskyard.v1.ListApiKeysResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/apiKeys\x12U\n\x06WhoAmI\x12\x1a.taskyard.v1.WhoAmIRequest\x1a\x1b.taskyard.v1.WhoAmIResponse\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/whoami\x12{\n\x0cRevokeApiKey\x12 .taskyard.v1.RevokeApiKeyRequest\x1a!.taskyard.v1.RevokeApiKeyResponse\"&\x82\xd3\xe4\x93\x02 \"\x1b/v1/{name=apiKeys/*}:revoke:\x01*\x12{\n\x10\x43reateSignInCode\x12$.taskyard.v1.CreateSignInCodeRequest\x1a%.taskyard.v1.CreateSignInCodeResponse\"\x1a\x82\xd3\xe4\x93\x02\x14\"\x0f/v1/signInCodes:\x01*\x12\x61\n\x10RedeemSignInCode\x12$.taskyard.v1.RedeemSignInCodeRequest\x1a%.taskyard.v1.RedeemSignInCodeResponse\"\x00\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -57,6 +57,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APIKEYSERVICE'].methods_by_name['CreateApiKey']._serialized_options = b'\202\323\344\223\002\020\"\013/v1/apiKeys:\001*'
   _globals['_APIKEYSERVICE'].methods_by_name['ListApiKeys']._loaded_options = None
   _globals['_APIKEYSERVICE'].methods_by_name['ListApiKeys']._serialized_options = b'\202\323\344\223\002\r\022\013/v1/apiKeys'
+  _globals['_APIKEYSERVICE'].methods_by_name['WhoAmI']._loaded_options = None
+  _globals['_APIKEYSERVICE'].methods_by_name['WhoAmI']._serialized_options = b'\202\323\344\223\002\014\022\n/v1/whoami'
   _globals['_APIKEYSERVICE'].methods_by_name['RevokeApiKey']._loaded_options = None
   _globals['_APIKEYSERVICE'].methods_by_name['RevokeApiKey']._serialized_options = b'\202\323\344\223\002 \"\033/v1/{name=apiKeys/*}:revoke:\001*'
   _globals['_APIKEYSERVICE'].methods_by_name['CreateSignInCode']._loaded_options = None
@@ -69,18 +71,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTAPIKEYSREQUEST']._serialized_end=565
   _globals['_LISTAPIKEYSRESPONSE']._serialized_start=567
   _globals['_LISTAPIKEYSRESPONSE']._serialized_end=676
-  _globals['_REVOKEAPIKEYREQUEST']._serialized_start=678
-  _globals['_REVOKEAPIKEYREQUEST']._serialized_end=756
-  _globals['_REVOKEAPIKEYRESPONSE']._serialized_start=758
-  _globals['_REVOKEAPIKEYRESPONSE']._serialized_end=826
-  _globals['_CREATESIGNINCODEREQUEST']._serialized_start=828
-  _globals['_CREATESIGNINCODEREQUEST']._serialized_end=926
-  _globals['_CREATESIGNINCODERESPONSE']._serialized_start=928
-  _globals['_CREATESIGNINCODERESPONSE']._serialized_end=1035
-  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_start=1038
-  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_end=1169
-  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_start=1171
-  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_end=1267
-  _globals['_APIKEYSERVICE']._serialized_start=1270
-  _globals['_APIKEYSERVICE']._serialized_end=1846
+  _globals['_WHOAMIREQUEST']._serialized_start=678
+  _globals['_WHOAMIREQUEST']._serialized_end=693
+  _globals['_WHOAMIRESPONSE']._serialized_start=695
+  _globals['_WHOAMIRESPONSE']._serialized_end=796
+  _globals['_REVOKEAPIKEYREQUEST']._serialized_start=798
+  _globals['_REVOKEAPIKEYREQUEST']._serialized_end=876
+  _globals['_REVOKEAPIKEYRESPONSE']._serialized_start=878
+  _globals['_REVOKEAPIKEYRESPONSE']._serialized_end=946
+  _globals['_CREATESIGNINCODEREQUEST']._serialized_start=948
+  _globals['_CREATESIGNINCODEREQUEST']._serialized_end=1046
+  _globals['_CREATESIGNINCODERESPONSE']._serialized_start=1048
+  _globals['_CREATESIGNINCODERESPONSE']._serialized_end=1155
+  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_start=1158
+  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_end=1289
+  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_start=1291
+  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_end=1387
+  _globals['_APIKEYSERVICE']._serialized_start=1390
+  _globals['_APIKEYSERVICE']._serialized_end=2053
 # @@protoc_insertion_point(module_scope)

@@ -132,6 +132,51 @@ class ListApiKeysResponse(_message.Message):
 Global___ListApiKeysResponse: _TypeAlias = ListApiKeysResponse  # noqa: Y015
 
 @_typing.final
+class WhoAmIRequest(_message.Message):
+    """Request of WhoAmI."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhoAmIRequest: _TypeAlias = WhoAmIRequest  # noqa: Y015
+
+@_typing.final
+class WhoAmIResponse(_message.Message):
+    """Response of WhoAmI."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    API_KEY_FIELD_NUMBER: _builtins.int
+    SERVER_VERSION_FIELD_NUMBER: _builtins.int
+    server_version: _builtins.str
+    """Version of the taskdb that answered."""
+    @_builtins.property
+    def api_key(self) -> _api_key_pb2.ApiKey:
+        """The key, without its secret."""
+
+    def __init__(
+        self,
+        *,
+        api_key: _api_key_pb2.ApiKey | None = ...,
+        server_version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["api_key", b"api_key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_key", b"api_key", "server_version", b"server_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WhoAmIResponse: _TypeAlias = WhoAmIResponse  # noqa: Y015
+
+@_typing.final
 class RevokeApiKeyRequest(_message.Message):
     """Request of RevokeApiKey."""
 

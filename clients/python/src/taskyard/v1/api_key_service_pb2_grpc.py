@@ -45,6 +45,11 @@ class ApiKeyServiceStub:
                 request_serializer=taskyard_dot_v1_dot_api__key__service__pb2.ListApiKeysRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.ListApiKeysResponse.FromString,
                 _registered_method=True)
+        self.WhoAmI = channel.unary_unary(
+                '/taskyard.v1.ApiKeyService/WhoAmI',
+                request_serializer=taskyard_dot_v1_dot_api__key__service__pb2.WhoAmIRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.WhoAmIResponse.FromString,
+                _registered_method=True)
         self.RevokeApiKey = channel.unary_unary(
                 '/taskyard.v1.ApiKeyService/RevokeApiKey',
                 request_serializer=taskyard_dot_v1_dot_api__key__service__pb2.RevokeApiKeyRequest.SerializeToString,
@@ -79,6 +84,14 @@ class ApiKeyServiceServicer:
     def ListApiKeys(self, request, context):
         """Lists keys without their secrets.
         Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WhoAmI(self, request, context):
+        """Returns the key that the call was made with, of any kind.  Safe to repeat.
+        Errors: UNAUTHENTICATED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -124,6 +137,11 @@ def add_ApiKeyServiceServicer_to_server(servicer, server):
                     servicer.ListApiKeys,
                     request_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.ListApiKeysRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_api__key__service__pb2.ListApiKeysResponse.SerializeToString,
+            ),
+            'WhoAmI': grpc.unary_unary_rpc_method_handler(
+                    servicer.WhoAmI,
+                    request_deserializer=taskyard_dot_v1_dot_api__key__service__pb2.WhoAmIRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_api__key__service__pb2.WhoAmIResponse.SerializeToString,
             ),
             'RevokeApiKey': grpc.unary_unary_rpc_method_handler(
                     servicer.RevokeApiKey,
@@ -196,6 +214,33 @@ class ApiKeyService:
             '/taskyard.v1.ApiKeyService/ListApiKeys',
             taskyard_dot_v1_dot_api__key__service__pb2.ListApiKeysRequest.SerializeToString,
             taskyard_dot_v1_dot_api__key__service__pb2.ListApiKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WhoAmI(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.ApiKeyService/WhoAmI',
+            taskyard_dot_v1_dot_api__key__service__pb2.WhoAmIRequest.SerializeToString,
+            taskyard_dot_v1_dot_api__key__service__pb2.WhoAmIResponse.FromString,
             options,
             channel_credentials,
             insecure,

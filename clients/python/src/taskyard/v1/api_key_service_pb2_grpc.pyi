@@ -43,6 +43,10 @@ class ApiKeyServiceStub:
     """Lists keys without their secrets.
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
     """
+    WhoAmI: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.WhoAmIRequest, _api_key_service_pb2.WhoAmIResponse]
+    """Returns the key that the call was made with, of any kind.  Safe to repeat.
+    Errors: UNAUTHENTICATED.
+    """
     RevokeApiKey: _grpc.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]
     """Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
     that answers, everywhere else within 10 s; open streams end within 40 s.  Idempotent.
@@ -74,6 +78,10 @@ class ApiKeyServiceAsyncStub(ApiKeyServiceStub):
     ListApiKeys: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.ListApiKeysRequest, _api_key_service_pb2.ListApiKeysResponse]  # type: ignore[assignment]
     """Lists keys without their secrets.
     Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+    """
+    WhoAmI: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.WhoAmIRequest, _api_key_service_pb2.WhoAmIResponse]  # type: ignore[assignment]
+    """Returns the key that the call was made with, of any kind.  Safe to repeat.
+    Errors: UNAUTHENTICATED.
     """
     RevokeApiKey: _aio.UnaryUnaryMultiCallable[_api_key_service_pb2.RevokeApiKeyRequest, _api_key_service_pb2.RevokeApiKeyResponse]  # type: ignore[assignment]
     """Revokes a key permanently, and with it the keys of its sign-ins: at once on the replica
@@ -113,6 +121,15 @@ class ApiKeyServiceServicer:
     ) -> _typing.Union[_api_key_service_pb2.ListApiKeysResponse, _abc.Awaitable[_api_key_service_pb2.ListApiKeysResponse]]:
         """Lists keys without their secrets.
         Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).
+        """
+
+    def WhoAmI(
+        self,
+        request: _api_key_service_pb2.WhoAmIRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_api_key_service_pb2.WhoAmIResponse, _abc.Awaitable[_api_key_service_pb2.WhoAmIResponse]]:
+        """Returns the key that the call was made with, of any kind.  Safe to repeat.
+        Errors: UNAUTHENTICATED.
         """
 
     def RevokeApiKey(

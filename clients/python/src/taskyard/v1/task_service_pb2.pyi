@@ -561,8 +561,11 @@ class UpdateTaskRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """See IDEMPOTENCY."""
+    validate_only: _builtins.bool
+    """Check everything, change nothing."""
     @_builtins.property
     def task(self) -> _task_pb2.Task:
         """task.name selects the task; metadata.resource_version > 0 is a precondition."""
@@ -577,10 +580,11 @@ class UpdateTaskRequest(_message.Message):
         task: _task_pb2.Task | None = ...,
         update_mask: _field_mask_pb2.FieldMask | None = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "task", b"task", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "task", b"task", "update_mask", b"update_mask", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -595,7 +599,7 @@ class UpdateTaskResponse(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def task(self) -> _task_pb2.Task:
-        """After the change."""
+        """After the change; with validate_only before it."""
 
     def __init__(
         self,

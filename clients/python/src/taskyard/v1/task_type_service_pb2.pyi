@@ -199,8 +199,11 @@ class UpdateTaskTypeRequest(_message.Message):
     TASK_TYPE_FIELD_NUMBER: _builtins.int
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     allow_missing: _builtins.bool
     """Create it if missing (for registries that declare their types at start-up)."""
+    validate_only: _builtins.bool
+    """Check everything, change nothing."""
     @_builtins.property
     def task_type(self) -> _task_type_pb2.TaskType:
         """task_type.name selects the type; resource_version > 0 is a precondition."""
@@ -215,10 +218,11 @@ class UpdateTaskTypeRequest(_message.Message):
         task_type: _task_type_pb2.TaskType | None = ...,
         update_mask: _field_mask_pb2.FieldMask | None = ...,
         allow_missing: _builtins.bool = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["task_type", b"task_type", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_missing", b"allow_missing", "task_type", b"task_type", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_missing", b"allow_missing", "task_type", b"task_type", "update_mask", b"update_mask", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

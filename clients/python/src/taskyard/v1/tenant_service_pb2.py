@@ -29,7 +29,7 @@ from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mas
 from taskyard.v1 import tenant_pb2 as taskyard_dot_v1_dot_tenant__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n taskyard/v1/tenant_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x18taskyard/v1/tenant.proto\"\xbd\x01\n\x13\x43reateTenantRequest\x12\x45\n\ttenant_id\x18\x01 \x01(\tB(\xe2\x41\x01\x02\xbaH!r\x1f\x18@2\x11^[A-Za-z0-9._-]+$Z\x01.Z\x02..Z\x01-R\x08tenantId\x12\x37\n\x06tenant\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.TenantB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06tenant\x12&\n\nrequest_id\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@R\trequestId\"C\n\x14\x43reateTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantR\x06tenant\"M\n\x10GetTenantRequest\x12\x39\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x04name\"@\n\x11GetTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantR\x06tenant\"\x85\x01\n\x12ListTenantsRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12 \n\x06\x66ilter\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 R\x06\x66ilter\"l\n\x13ListTenantsResponse\x12-\n\x07tenants\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.TenantR\x07tenants\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n\x13UpdateTenantRequest\x12\x37\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06tenant\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\"C\n\x14UpdateTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantR\x06tenant\"\x9a\x01\n\x13\x44\x65leteTenantRequest\x12\x39\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x04name\x12\x14\n\x05\x66orce\x18\x02 \x01(\x08R\x05\x66orce\x12\x32\n\x10resource_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00R\x0fresourceVersion\"\x16\n\x14\x44\x65leteTenantResponse\"R\n\x15GetTenantUsageRequest\x12\x39\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x04name\"\xc2\x01\n\x16GetTenantUsageResponse\x12\x41\n\x0f\x65\x66\x66\x65\x63tive_quota\x18\x01 \x01(\x0b\x32\x18.taskyard.v1.TenantQuotaR\x0e\x65\x66\x66\x65\x63tiveQuota\x12!\n\x0c\x61\x63tive_tasks\x18\x02 \x01(\x05R\x0b\x61\x63tiveTasks\x12!\n\x0cqueued_tasks\x18\x03 \x01(\x05R\x0bqueuedTasks\x12\x1f\n\x0brate_tokens\x18\x04 \x01(\x05R\nrateTokens2\xc7\x05\n\rTenantService\x12p\n\x0c\x43reateTenant\x12 .taskyard.v1.CreateTenantRequest\x1a!.taskyard.v1.CreateTenantResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\"\x0b/v1/tenants:\x06tenant\x12h\n\tGetTenant\x12\x1d.taskyard.v1.GetTenantRequest\x1a\x1e.taskyard.v1.GetTenantResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/{name=tenants/*}\x12\x65\n\x0bListTenants\x12\x1f.taskyard.v1.ListTenantsRequest\x1a .taskyard.v1.ListTenantsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/tenants\x12\x80\x01\n\x0cUpdateTenant\x12 .taskyard.v1.UpdateTenantRequest\x1a!.taskyard.v1.UpdateTenantResponse\"+\x82\xd3\xe4\x93\x02%2\x1b/v1/{tenant.name=tenants/*}:\x06tenant\x12q\n\x0c\x44\x65leteTenant\x12 .taskyard.v1.DeleteTenantRequest\x1a!.taskyard.v1.DeleteTenantResponse\"\x1c\x82\xd3\xe4\x93\x02\x16*\x14/v1/{name=tenants/*}\x12}\n\x0eGetTenantUsage\x12\".taskyard.v1.GetTenantUsageRequest\x1a#.taskyard.v1.GetTenantUsageResponse\"\"\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/{name=tenants/*}:usageb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n taskyard/v1/tenant_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a\x18taskyard/v1/tenant.proto\"\xe2\x01\n\x13\x43reateTenantRequest\x12\x45\n\ttenant_id\x18\x01 \x01(\tB(\xe2\x41\x01\x02\xbaH!r\x1f\x18@2\x11^[A-Za-z0-9._-]+$Z\x01.Z\x02..Z\x01-R\x08tenantId\x12\x37\n\x06tenant\x18\x02 \x01(\x0b\x32\x13.taskyard.v1.TenantB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06tenant\x12&\n\nrequest_id\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@R\trequestId\x12#\n\rvalidate_only\x18\x04 \x01(\x08R\x0cvalidateOnly\"C\n\x14\x43reateTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantR\x06tenant\"M\n\x10GetTenantRequest\x12\x39\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x04name\"@\n\x11GetTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantR\x06tenant\"\x85\x01\n\x12ListTenantsRequest\x12$\n\tpage_size\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12 \n\x06\x66ilter\x18\x03 \x01(\tB\x08\xbaH\x05r\x03(\x80 R\x06\x66ilter\"l\n\x13ListTenantsResponse\x12-\n\x07tenants\x18\x01 \x03(\x0b\x32\x13.taskyard.v1.TenantR\x07tenants\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb0\x01\n\x13UpdateTenantRequest\x12\x37\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantB\n\xe2\x41\x01\x02\xbaH\x03\xc8\x01\x01R\x06tenant\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12#\n\rvalidate_only\x18\x03 \x01(\x08R\x0cvalidateOnly\"C\n\x14UpdateTenantResponse\x12+\n\x06tenant\x18\x01 \x01(\x0b\x32\x13.taskyard.v1.TenantR\x06tenant\"\x9a\x01\n\x13\x44\x65leteTenantRequest\x12\x39\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x04name\x12\x14\n\x05\x66orce\x18\x02 \x01(\x08R\x05\x66orce\x12\x32\n\x10resource_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00R\x0fresourceVersion\"\x16\n\x14\x44\x65leteTenantResponse\"R\n\x15GetTenantUsageRequest\x12\x39\n\x04name\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x04name\"\xc2\x01\n\x16GetTenantUsageResponse\x12\x41\n\x0f\x65\x66\x66\x65\x63tive_quota\x18\x01 \x01(\x0b\x32\x18.taskyard.v1.TenantQuotaR\x0e\x65\x66\x66\x65\x63tiveQuota\x12!\n\x0c\x61\x63tive_tasks\x18\x02 \x01(\x05R\x0b\x61\x63tiveTasks\x12!\n\x0cqueued_tasks\x18\x03 \x01(\x05R\x0bqueuedTasks\x12\x1f\n\x0brate_tokens\x18\x04 \x01(\x05R\nrateTokens2\xc7\x05\n\rTenantService\x12p\n\x0c\x43reateTenant\x12 .taskyard.v1.CreateTenantRequest\x1a!.taskyard.v1.CreateTenantResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\"\x0b/v1/tenants:\x06tenant\x12h\n\tGetTenant\x12\x1d.taskyard.v1.GetTenantRequest\x1a\x1e.taskyard.v1.GetTenantResponse\"\x1c\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/{name=tenants/*}\x12\x65\n\x0bListTenants\x12\x1f.taskyard.v1.ListTenantsRequest\x1a .taskyard.v1.ListTenantsResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\x0b/v1/tenants\x12\x80\x01\n\x0cUpdateTenant\x12 .taskyard.v1.UpdateTenantRequest\x1a!.taskyard.v1.UpdateTenantResponse\"+\x82\xd3\xe4\x93\x02%2\x1b/v1/{tenant.name=tenants/*}:\x06tenant\x12q\n\x0c\x44\x65leteTenant\x12 .taskyard.v1.DeleteTenantRequest\x1a!.taskyard.v1.DeleteTenantResponse\"\x1c\x82\xd3\xe4\x93\x02\x16*\x14/v1/{name=tenants/*}\x12}\n\x0eGetTenantUsage\x12\".taskyard.v1.GetTenantUsageRequest\x1a#.taskyard.v1.GetTenantUsageResponse\"\"\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/{name=tenants/*}:usageb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -71,29 +71,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TENANTSERVICE'].methods_by_name['GetTenantUsage']._loaded_options = None
   _globals['_TENANTSERVICE'].methods_by_name['GetTenantUsage']._serialized_options = b'\202\323\344\223\002\034\022\032/v1/{name=tenants/*}:usage'
   _globals['_CREATETENANTREQUEST']._serialized_start=202
-  _globals['_CREATETENANTREQUEST']._serialized_end=391
-  _globals['_CREATETENANTRESPONSE']._serialized_start=393
-  _globals['_CREATETENANTRESPONSE']._serialized_end=460
-  _globals['_GETTENANTREQUEST']._serialized_start=462
-  _globals['_GETTENANTREQUEST']._serialized_end=539
-  _globals['_GETTENANTRESPONSE']._serialized_start=541
-  _globals['_GETTENANTRESPONSE']._serialized_end=605
-  _globals['_LISTTENANTSREQUEST']._serialized_start=608
-  _globals['_LISTTENANTSREQUEST']._serialized_end=741
-  _globals['_LISTTENANTSRESPONSE']._serialized_start=743
-  _globals['_LISTTENANTSRESPONSE']._serialized_end=851
-  _globals['_UPDATETENANTREQUEST']._serialized_start=854
-  _globals['_UPDATETENANTREQUEST']._serialized_end=993
-  _globals['_UPDATETENANTRESPONSE']._serialized_start=995
-  _globals['_UPDATETENANTRESPONSE']._serialized_end=1062
-  _globals['_DELETETENANTREQUEST']._serialized_start=1065
-  _globals['_DELETETENANTREQUEST']._serialized_end=1219
-  _globals['_DELETETENANTRESPONSE']._serialized_start=1221
-  _globals['_DELETETENANTRESPONSE']._serialized_end=1243
-  _globals['_GETTENANTUSAGEREQUEST']._serialized_start=1245
-  _globals['_GETTENANTUSAGEREQUEST']._serialized_end=1327
-  _globals['_GETTENANTUSAGERESPONSE']._serialized_start=1330
-  _globals['_GETTENANTUSAGERESPONSE']._serialized_end=1524
-  _globals['_TENANTSERVICE']._serialized_start=1527
-  _globals['_TENANTSERVICE']._serialized_end=2238
+  _globals['_CREATETENANTREQUEST']._serialized_end=428
+  _globals['_CREATETENANTRESPONSE']._serialized_start=430
+  _globals['_CREATETENANTRESPONSE']._serialized_end=497
+  _globals['_GETTENANTREQUEST']._serialized_start=499
+  _globals['_GETTENANTREQUEST']._serialized_end=576
+  _globals['_GETTENANTRESPONSE']._serialized_start=578
+  _globals['_GETTENANTRESPONSE']._serialized_end=642
+  _globals['_LISTTENANTSREQUEST']._serialized_start=645
+  _globals['_LISTTENANTSREQUEST']._serialized_end=778
+  _globals['_LISTTENANTSRESPONSE']._serialized_start=780
+  _globals['_LISTTENANTSRESPONSE']._serialized_end=888
+  _globals['_UPDATETENANTREQUEST']._serialized_start=891
+  _globals['_UPDATETENANTREQUEST']._serialized_end=1067
+  _globals['_UPDATETENANTRESPONSE']._serialized_start=1069
+  _globals['_UPDATETENANTRESPONSE']._serialized_end=1136
+  _globals['_DELETETENANTREQUEST']._serialized_start=1139
+  _globals['_DELETETENANTREQUEST']._serialized_end=1293
+  _globals['_DELETETENANTRESPONSE']._serialized_start=1295
+  _globals['_DELETETENANTRESPONSE']._serialized_end=1317
+  _globals['_GETTENANTUSAGEREQUEST']._serialized_start=1319
+  _globals['_GETTENANTUSAGEREQUEST']._serialized_end=1401
+  _globals['_GETTENANTUSAGERESPONSE']._serialized_start=1404
+  _globals['_GETTENANTUSAGERESPONSE']._serialized_end=1598
+  _globals['_TENANTSERVICE']._serialized_start=1601
+  _globals['_TENANTSERVICE']._serialized_end=2312
 # @@protoc_insertion_point(module_scope)

@@ -29,10 +29,13 @@ class CreateTenantRequest(_message.Message):
     TENANT_ID_FIELD_NUMBER: _builtins.int
     TENANT_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     tenant_id: _builtins.str
     """Id, e.g. "cust_abc123".  Seed limit 64.  "system" exists from the start."""
     request_id: _builtins.str
     """As in TaskService."""
+    validate_only: _builtins.bool
+    """Check everything, create nothing."""
     @_builtins.property
     def tenant(self) -> _tenant_pb2.Tenant:
         """The tenant; display_name and tier are required."""
@@ -43,10 +46,11 @@ class CreateTenantRequest(_message.Message):
         tenant_id: _builtins.str = ...,
         tenant: _tenant_pb2.Tenant | None = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["tenant", b"tenant"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "tenant", b"tenant", "tenant_id", b"tenant_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "tenant", b"tenant", "tenant_id", b"tenant_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -188,6 +192,9 @@ class UpdateTenantRequest(_message.Message):
 
     TENANT_FIELD_NUMBER: _builtins.int
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    validate_only: _builtins.bool
+    """Check everything, change nothing."""
     @_builtins.property
     def tenant(self) -> _tenant_pb2.Tenant:
         """tenant.name selects the tenant; resource_version > 0 is a precondition."""
@@ -201,10 +208,11 @@ class UpdateTenantRequest(_message.Message):
         *,
         tenant: _tenant_pb2.Tenant | None = ...,
         update_mask: _field_mask_pb2.FieldMask | None = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["tenant", b"tenant", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["tenant", b"tenant", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tenant", b"tenant", "update_mask", b"update_mask", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from taskyard.errors import FieldInvalid
-from taskyard.v1 import admin_service_pb2
+from taskyard.v1 import admin_service_pb2, task_pb2
 from taskyard_taskdb.domain import page
-from taskyard_taskdb.domain.names import parse_tenant_name
+from taskyard_taskdb.domain.names import parse_tenant_name, task_name
 from taskyard_taskdb.domain.webhook import show_secret
 from taskyard_taskdb.rpc import access, pages
 from taskyard_taskdb.rpc.times import set_time
@@ -94,6 +94,28 @@ class AdminHandler:
         )
         response = admin_service_pb2.GetWebhookSecretResponse(secret=show_secret(found.values[0]))
         set_time(response.rotate_time, found.rotate_time)
+        return response
+
+    async def ListWebhookDeliveries(
+        self, request: admin_service_pb2.ListWebhookDeliveriesRequest, context: Any
+    ) -> admin_service_pb2.ListWebhookDeliveriesResponse:
+        tenant_id = access.visible_scope(request.parent)
+        bound, size = pages.binding("webhooks", tenant_id or "-"), page.page_size(request.page_size)
+        (after,) = pages.decode(request.page_token, bound, int) or (0,)
+        async with self._pool.reading(planned=True) as tx:
+            found = await webhook_outbox.list_deliveries(tx, tenant_id, after, size + 1)
+        response = admin_service_pb2.ListWebhookDeliveriesResponse()
+        for delivery in found[:size]:
+            message = response.deliveries.add(
+                task=task_name(delivery.tenant_id, delivery.task_id),
+                url=task_pb2.Callback.FromString(delivery.callback).url,
+                attempt_count=delivery.attempt,
+                last_error=delivery.last_error,
+            )
+            set_time(message.create_time, delivery.create_time)
+            set_time(message.next_attempt_time, delivery.due_time)
+        if len(found) > size:
+            response.next_page_token = pages.encode((found[size - 1].id,), bound)
         return response
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from typing import Any
 
 from taskyard.errors import FieldInvalid, NotFound, PermissionDenied, SignInCodeInvalid, Unauthenticated
@@ -91,6 +92,17 @@ class ApiKeyHandler:
         response = api_key_service_pb2.ListApiKeysResponse(next_page_token=token)
         for key in found:
             fill_key(response.api_keys.add(), key)
+        return response
+
+    async def WhoAmI(
+        self, request: api_key_service_pb2.WhoAmIRequest, context: Any
+    ) -> api_key_service_pb2.WhoAmIResponse:
+        async with self._pool.reading() as tx:
+            found = await api_keys.find_key(tx, current_principal().id)
+        if found is None:
+            raise Unauthenticated("the key is expired or revoked")
+        response = api_key_service_pb2.WhoAmIResponse(server_version=version("taskyard-taskdb"))
+        fill_key(response.api_key, found)
         return response
 
     async def RevokeApiKey(

@@ -150,6 +150,8 @@ def _fill_status(status: task_pb2.TaskStatus, record: TaskRecord) -> None:
     if record.runner_id is not None:
         status.runner = f"runners/{record.runner_id}"
         set_time(status.lease_expire_time, record.expire_time)
+    if record.last_runner_id is not None:
+        status.last_runner = f"runners/{record.last_runner_id}"
     if record.action_deadline is not None:
         _fill_action(status.requested_action, record)
     if record.exit_code is not None:

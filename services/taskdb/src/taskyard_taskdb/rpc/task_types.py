@@ -122,6 +122,9 @@ class TaskTypeHandler:
             await _log(tx, ChangeEvent.TASK_TYPE_UPDATED, stored, actor)
             return stored
 
+        if request.validate_only:
+            stored = await self._pool.rehearse(work)
+            return Service.UpdateTaskTypeResponse(task_type=type_message(stored))
         stored = await self._pool.run(work)
         self._bus.publish(CommitNotice.of_settings(key[0]))
         return Service.UpdateTaskTypeResponse(task_type=type_message(stored))

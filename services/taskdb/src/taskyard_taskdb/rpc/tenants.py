@@ -81,6 +81,9 @@ class TenantHandler:
             )
             return made
 
+        if request.validate_only:
+            made = await self._pool.rehearse(work)
+            return tenant_service_pb2.CreateTenantResponse(tenant=tenant_message(made))
         made = await self._pool.run(work)
         self._bus.publish(CommitNotice.of_settings(made.tenant_id))
         return tenant_service_pb2.CreateTenantResponse(tenant=tenant_message(made))
@@ -142,6 +145,9 @@ class TenantHandler:
             )
             return stored
 
+        if request.validate_only:
+            stored = await self._pool.rehearse(work)
+            return tenant_service_pb2.UpdateTenantResponse(tenant=tenant_message(stored))
         stored = await self._pool.run(work)
         self._bus.publish(CommitNotice.of_settings(tenant_id))
         return tenant_service_pb2.UpdateTenantResponse(tenant=tenant_message(stored))

@@ -56,7 +56,13 @@ class UpdateHandler:
 
         repeatable = repeatable_request(request, request.request_id, key)
         try:
-            await self._editor.edit(key, request.task.metadata.resource_version, decide, repeatable)
+            await self._editor.edit(
+                key,
+                request.task.metadata.resource_version,
+                decide,
+                repeatable,
+                validate_only=request.validate_only,
+            )
         except TaskTerminal as error:
             raise PhaseConflict(error.subject, error.phase, "a task that has not ended") from None
         return task_service_pb2.UpdateTaskResponse(task=await read_current(self._pool, key, convert.FULL))

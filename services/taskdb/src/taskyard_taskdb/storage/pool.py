@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -84,6 +85,10 @@ class Tx:
         """The first row, or None."""
         await self._cursor.execute(sql, params, prepare=prepare and self._prepares)
         return await self._cursor.fetchone()
+
+
+class _RolledBack(Exception):
+    """Ends a transaction that must leave nothing behind."""
 
 
 class Pool:
@@ -198,6 +203,18 @@ class Pool:
         was not to be had.
         """
         return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts, single)))
+
+    async def rehearse(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """The result of `work` in a transaction that is rolled back. Raises what `run` raises."""
+        result: list[T] = []
+
+        async def work_then_roll_back(tx: Tx) -> None:
+            result[:] = [await work(tx)]
+            raise _RolledBack
+
+        with contextlib.suppress(_RolledBack):
+            await self.run(work_then_roll_back)
+        return result[0]
 
     async def _run(self, work: Callable[[Tx], Awaitable[T]], reserve: bool, attempts: int, single: bool) -> T:
         try:

@@ -48,8 +48,16 @@ class Editor:
         self._classes = classes
         self._after_commit = after_commit
 
-    async def edit(self, key: Key, resource_version: int, decide: Decide, request: Request | None) -> None:
-        """Changes a task as `decide` says. Raises NotFound, ResourceVersionMismatch, RequestIdReused, what
+    async def edit(
+        self,
+        key: Key,
+        resource_version: int,
+        decide: Decide,
+        request: Request | None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Changes a task as `decide` says, or only checks it. Raises NotFound, ResourceVersionMismatch, RequestIdReused, what
         `decide` raises and what the lifecycle refuses with."""
 
         async def work(tx: Tx) -> CommitNotice:
@@ -72,4 +80,7 @@ class Editor:
             )
             return notice
 
-        self._after_commit(await self._pool.run(work))
+        if validate_only:
+            await self._pool.rehearse(work)
+        else:
+            self._after_commit(await self._pool.run(work))

@@ -69,20 +69,16 @@ class TaskCreator:
     async def check(self, task: NewTask) -> CreateResult:
         """What creating the task would answer, or raise; nothing is stored."""
 
-        async def rehearse(tx: Tx) -> None:
+        async def write_one(tx: Tx) -> CreateResult:
             results, _ = await write(tx, [task])
-            # Rolls back what was written.
-            raise _Rehearsed(results[0])
+            return results[0]
 
         try:
-            await self._pool.run(rehearse)
-        except _Rehearsed as rehearsed:
-            return rehearsed.result
+            return await self._pool.rehearse(write_one)
         except Refused as refused:
             raise refused.errors[0] from None
         except pg.UniqueViolation:
             raise AlreadyExists("task", task.name) from None
-        raise AssertionError("a rehearsal ends with its exception")
 
     async def _settle(
         self, tasks: Sequence[NewTask], indices: Sequence[int], results: dict[int, Result]
@@ -169,12 +165,6 @@ class TaskCreator:
             for position, task in enumerate(tasks)
             if task.key in taken
         }
-
-
-class _Rehearsed(Exception):
-    def __init__(self, result: CreateResult) -> None:
-        super().__init__()
-        self.result = result
 
 
 def _elect(tasks: Sequence[NewTask], indices: Iterable[int]) -> tuple[list[int], list[tuple[int, int]]]:

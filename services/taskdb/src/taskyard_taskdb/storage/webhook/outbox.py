@@ -35,6 +35,20 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """A call that is not delivered yet; `callback` is the serialised message of the task."""
+
+    id: int
+    tenant_id: str
+    task_id: str
+    callback: bytes
+    attempt: int
+    last_error: str
+    create_time: datetime
+    due_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Secrets:
     """The secrets that sign a tenant's calls, newest first."""
 
@@ -79,6 +93,13 @@ async def backlog(tx: Tx) -> tuple[int, float]:
     """Return the number of undelivered calls, and the age of the oldest in seconds."""
     row = await tx.fetch_row(statement("webhook_backlog"))
     return (row[0], row[1] or 0.0) if row else (0, 0.0)
+
+
+async def list_deliveries(tx: Tx, tenant_id: str | None, after: int, size: int) -> list[Delivery]:
+    """Return undelivered calls of one tenant or of all, in the order in which they were stored."""
+    rows = await tx.fetch(statement("list_webhooks"), {"tenant": tenant_id, "after": after, "size": size})
+    # In a JSON document a bytea is text: \\x and hexadecimal digits.
+    return [Delivery(*row[:3], bytes.fromhex(row[3].removeprefix("\\x")), *row[4:]) for row in rows]
 
 
 async def delete_call(tx: Tx, call: Call) -> bool:

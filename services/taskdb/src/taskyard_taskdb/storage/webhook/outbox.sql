@@ -32,6 +32,14 @@ SELECT extract(epoch FROM min(due_time) - statement_timestamp())::float8 FROM we
 -- Locks nothing; the table holds only undelivered calls.
 SELECT count(*), extract(epoch FROM statement_timestamp() - min(create_time))::float8 FROM webhooks
 
+-- name: list_webhooks
+-- Locks nothing; primary key, or webhooks_by_task for one tenant. The table holds only undelivered calls.
+SELECT id, tenant_id, task_id, task->>'callback', attempt, coalesce(last_error, ''), create_time, due_time
+FROM webhooks
+WHERE id > %(after)s AND (%(tenant)s::text IS NULL OR tenant_id = %(tenant)s)
+ORDER BY id
+LIMIT %(size)s
+
 -- name: make_webhook_secret
 -- Inserts the secret of a tenant that has none; primary key.
 INSERT INTO webhook_secrets (tenant_id, secret)
