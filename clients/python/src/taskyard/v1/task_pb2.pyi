@@ -1109,6 +1109,7 @@ class TaskStatus(_message.Message):
     END_TIME_FIELD_NUMBER: _builtins.int
     CHECKPOINT_SEQUENCE_FIELD_NUMBER: _builtins.int
     TASK_TYPE_NAME_FIELD_NUMBER: _builtins.int
+    LAST_RUNNER_FIELD_NUMBER: _builtins.int
     phase: Global___TaskPhase.ValueType
     """Phase."""
     pending_reason: Global___PendingReason.ValueType
@@ -1129,6 +1130,8 @@ class TaskStatus(_message.Message):
     """Newest stored checkpoint; 0 = none."""
     task_type_name: _builtins.str
     """Resolved tenants/{tenant}/taskTypes/{task_type}; empty for a mere classification."""
+    last_runner: _builtins.str
+    """runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed."""
     @_builtins.property
     def requested_action(self) -> Global___RequestedAction:
         """Cancel or pause that was requested and has not taken effect yet."""
@@ -1197,10 +1200,11 @@ class TaskStatus(_message.Message):
         end_time: _timestamp_pb2.Timestamp | None = ...,
         checkpoint_sequence: _builtins.int = ...,
         task_type_name: _builtins.str = ...,
+        last_runner: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "details", b"details", "end_time", b"end_time", "error", b"error", "exit_code", b"exit_code", "lease_expire_time", b"lease_expire_time", "next_attempt_time", b"next_attempt_time", "progress", b"progress", "ready_time", b"ready_time", "requested_action", b"requested_action", "result", b"result", "schedule_time", b"schedule_time", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint_sequence", b"checkpoint_sequence", "details", b"details", "end_time", b"end_time", "error", b"error", "exit_code", b"exit_code", "generation", b"generation", "lease_expire_time", b"lease_expire_time", "next_attempt_time", b"next_attempt_time", "pending_reason", b"pending_reason", "phase", b"phase", "progress", b"progress", "ready_time", b"ready_time", "requested_action", b"requested_action", "result", b"result", "retry_count", b"retry_count", "runner", b"runner", "runner_loss_count", b"runner_loss_count", "schedule_time", b"schedule_time", "start_time", b"start_time", "task_type_name", b"task_type_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "attempt", b"attempt", "checkpoint_sequence", b"checkpoint_sequence", "details", b"details", "end_time", b"end_time", "error", b"error", "exit_code", b"exit_code", "generation", b"generation", "last_runner", b"last_runner", "lease_expire_time", b"lease_expire_time", "next_attempt_time", b"next_attempt_time", "pending_reason", b"pending_reason", "phase", b"phase", "progress", b"progress", "ready_time", b"ready_time", "requested_action", b"requested_action", "result", b"result", "retry_count", b"retry_count", "runner", b"runner", "runner_loss_count", b"runner_loss_count", "schedule_time", b"schedule_time", "start_time", b"start_time", "task_type_name", b"task_type_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015

@@ -150,6 +150,8 @@ def _fill_status(status: task_pb2.TaskStatus, record: TaskRecord) -> None:
     if record.runner_id is not None:
         status.runner = f"runners/{record.runner_id}"
         set_time(status.lease_expire_time, record.expire_time)
+    if record.last_runner_id is not None:
+        status.last_runner = f"runners/{record.last_runner_id}"
     if record.action_deadline is not None:
         _fill_action(status.requested_action, record)
     if record.exit_code is not None:
@@ -279,7 +281,7 @@ def _fill_session(message: runner_pb2.Runner, runner: RunnerRecord) -> None:
 
 def _state(runner: RunnerRecord) -> runner_pb2.RunnerState.ValueType:
     if not runner.alive:
-        return runner_pb2.RUNNER_STATE_DEAD
+        return runner_pb2.RUNNER_STATE_STOPPED if runner.stopped else runner_pb2.RUNNER_STATE_DEAD
     if runner.draining or runner.drain is not None:
         return runner_pb2.RUNNER_STATE_DRAINING
     return runner_pb2.RUNNER_STATE_HEALTHY
