@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ("tests.harness.allowed_skips", "tests.harness.executor_table", "tests.harness.guard")
+pytest_plugins = (
+    "tests.harness.allowed_skips",
+    "tests.harness.executor_table",
+    "tests.harness.guard",
+    "tests.harness.json_log",
+)
 
 
 @pytest.fixture(scope="session")

@@ -614,6 +614,8 @@ CREATE TABLE sessions (
     runner_id TEXT COLLATE "C" NOT NULL,
     scheduler_id TEXT COLLATE "C" NOT NULL,
     free_resources BYTEA,
+    -- The agent closed the session itself.
+    stopped BOOLEAN DEFAULT false NOT NULL,
     PRIMARY KEY (runner_id),
     FOREIGN KEY(runner_id) REFERENCES runners (runner_id) ON DELETE CASCADE
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);

@@ -175,8 +175,8 @@ class Task:
 
     @property
     def runner(self) -> str:
-        """The id of the runner that holds the task; empty if none does."""
-        return last_segment(self.proto.status.runner)
+        """The id of the runner that holds the task, or held it last; empty if none ever did."""
+        return last_segment(self.proto.status.runner or self.proto.status.last_runner)
 
     @property
     def create_time(self) -> datetime | None:

@@ -36,6 +36,8 @@ Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 _DURATION = instrument(REQUEST_DURATION)
 _OPEN = instrument(OPEN_STREAMS)
 _REFUSED = instrument(REFUSED)
+# The pages about health, and whether each asks for readiness (else liveness).
+_HEALTH_PAGES = {"/healthz": True, "/ready": True, "/livez": False, "/live": False}
 CLIENT_GONE = 499
 _CHECK_FENCE = "/taskyard.v1.TaskService/CheckFence"
 _REDEEM = "/taskyard.v1.ApiKeyService/RedeemSignInCode"
@@ -276,8 +278,8 @@ class Gateway:
         """The gateway's own pages: health and documentation."""
         if incoming.method != "GET":
             return None
-        if incoming.path in ("/healthz", "/livez"):
-            return self._health(incoming.path == "/healthz")
+        if incoming.path in _HEALTH_PAGES:
+            return self._health(_HEALTH_PAGES[incoming.path])
         return pages.find(incoming.path)
 
     async def _health(self, ready: bool) -> Response:

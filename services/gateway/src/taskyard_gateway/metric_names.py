@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard_kit.metric_names import Metric
+from taskyard_kit.metric_names import CALL_BUCKETS, Metric
 
 REQUEST_DURATION = Metric(
     "taskyard.gateway.request_duration",
@@ -10,6 +10,7 @@ REQUEST_DURATION = Metric(
     "s",
     ("rpc", "status"),
     "Time from the headers of a request to the end of its answer, streams included.",
+    CALL_BUCKETS,
 )
 OPEN_STREAMS = Metric(
     "taskyard.gateway.open_streams", "updown", "{stream}", ("rpc",), "Event streams that are open now."

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TextIO
 
 from taskyard import tracing
+from taskyard.errors import StorageUnavailable
 
 Format = Literal["auto", "json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -38,6 +39,15 @@ class Log:
 
     def error(self, event: str, **fields: Any) -> None:
         self._emit(logging.ERROR, event, fields)
+
+    def failure(self, event: str, error: BaseException, **fields: Any) -> None:
+        """A warning with an error, for work that is repeated later.
+
+        A database that is unavailable fails all work at once and is logged by its owner, so here it is a
+        debug event.
+        """
+        level = logging.DEBUG if isinstance(error, StorageUnavailable) else logging.WARNING
+        self._emit(level, event, {**fields, "error": str(error)})
 
     def exception(self, event: str, **fields: Any) -> None:
         """An error with the exception that is being handled."""
@@ -77,9 +87,13 @@ def configure(
     root.setLevel(level.upper())
 
 
+# What every record has; anything else is a field, whichever logger it came through.
+_RECORD = frozenset(logging.makeLogRecord({}).__dict__) | {"fields", "message", "asctime"}
+
+
 def _fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    fields: dict[str, Any] = getattr(record, "fields", {})
-    return fields
+    extra = {name: value for name, value in record.__dict__.items() if name not in _RECORD}
+    return {**extra, **getattr(record, "fields", {})}
 
 
 class _JsonFormatter(logging.Formatter):
@@ -94,8 +108,9 @@ class _JsonFormatter(logging.Formatter):
             "service": self._service,
             "logger": record.name,
             "event": record.getMessage(),
-            **_fields_of(record),
         }
+        for name, value in _fields_of(record).items():
+            line[f"{name}_" if name in line else name] = value
         if traceparent := tracing.current_traceparent():
             line["trace_id"] = traceparent.split("-")[1]
         if record.exc_info and record.exc_info[1] is not None:

@@ -34,12 +34,17 @@ class Instrument:
         return self._record is not None
 
     def _bind(self, meter: Any) -> None:
-        made = {
-            "counter": meter.create_counter,
-            "updown": meter.create_up_down_counter,
-            "histogram": meter.create_histogram,
-        }[self.metric.kind](self.metric.name, unit=self.metric.unit, description=self.metric.about)
-        self._record = made.record if self.metric.kind == "histogram" else made.add
+        metric = self.metric
+        if metric.kind == "histogram":
+            self._record = meter.create_histogram(
+                metric.name,
+                unit=metric.unit,
+                description=metric.about,
+                explicit_bucket_boundaries_advisory=metric.buckets,
+            ).record
+            return
+        create = meter.create_counter if metric.kind == "counter" else meter.create_up_down_counter
+        self._record = create(metric.name, unit=metric.unit, description=metric.about).add
 
 
 def instrument(metric: Metric) -> Instrument:
@@ -56,6 +61,11 @@ def observe(metric: Metric, read: Callable[[], Iterable[tuple[float, Labels]]]) 
     _gauges.append((metric, read))
     if _meter is not None:
         _bind_gauge(metric, read)
+
+
+def enabled() -> bool:
+    """Whether anything reads the metrics of this process."""
+    return _meter is not None
 
 
 def enable(meter: Any) -> None:

@@ -15,7 +15,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from taskyard_kit import validation
+from taskyard_kit import health_state, validation
 from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
 from taskyard_kit.collector import spare_collector
 from taskyard_kit.interceptors import Guard
@@ -27,6 +27,10 @@ from taskyard_kit.shutdown import Shutdown
 from taskyard_kit.startup import StartupError
 
 log = get_log(__name__)
+
+# The health service answers SERVING for this name as long as the process runs, also while it drains or its
+# database is away; a supervisor that restarts what does not live checks this one.
+LIVENESS = "liveness"
 
 DrainHook = Callable[[], Awaitable[None]]
 
@@ -67,6 +71,7 @@ class Server:
             options=server_options(settings.max_message_bytes, reuse_port=settings.reuse_port)
         )
         self._health = health.aio.HealthServicer()
+        self._serving = True
         self._methods: list[str] = []
         self._services: list[str] = []
         self._own_services: tuple[str, ...] = ()
@@ -97,7 +102,8 @@ class Server:
         await self._server.start()
         self._own_services = own
         self._checking = asyncio.create_task(self._check_keys())
-        await self.set_health(serving=True)
+        await self._health.set(LIVENESS, health_pb2.HealthCheckResponse.SERVING)
+        await self.set_health(serving=self._serving)
         log.info("serving", address=self.address, services=list(own))
 
     @property
@@ -123,9 +129,15 @@ class Server:
         hurry.cancel()
 
     async def set_health(self, *, serving: bool) -> None:
-        """Set the health status, overall and of each service; a drain overrides it."""
+        """Set the health status, overall and of each service; before `start`, the one to start with.
+
+        A drain overrides it.
+        """
+        self._serving = serving
         responses = health_pb2.HealthCheckResponse
-        status = responses.SERVING if serving else responses.NOT_SERVING
+        able = serving and not self.draining.is_set()
+        status = responses.SERVING if able else responses.NOT_SERVING
+        health_state.set_ready(able)
         for name in ("", *self._own_services):
             await self._health.set(name, status)
 
@@ -133,7 +145,7 @@ class Server:
         """Report NOT_SERVING, run the drain hooks, wait lame_duck, then finish calls within drain_timeout."""
         log.info("draining", streams=len(self._guard.streams))
         self.draining.set()
-        await self._health.enter_graceful_shutdown()
+        await self.set_health(serving=False)
         limit = self._settings.drain_timeout.total_seconds()
         deadline = asyncio.get_running_loop().time() + limit
         hooks = asyncio.create_task(self._run_drain_hooks(limit))

@@ -110,11 +110,12 @@ def _configure_metrics(settings: TelemetrySettings, resource: Any) -> None:
 
 def _serve_prometheus(listen: str) -> Any:
     from opentelemetry.exporter.prometheus import PrometheusMetricReader
-    from prometheus_client import start_http_server
+
+    from taskyard_kit import metrics_endpoint
 
     host = listen.rpartition(":")[0].strip("[]") or "127.0.0.1"
     try:
-        server, _ = start_http_server(int(_port(listen)), host)
+        server = metrics_endpoint.start(host, int(_port(listen)))
     except OSError as error:
         message = f"cannot serve metrics on {listen}: {error.strerror}; set another --metrics-listen"
         raise StartupError(message) from None

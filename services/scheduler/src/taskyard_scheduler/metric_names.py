@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskyard_kit.metric_names import Metric
+from taskyard_kit.metric_names import CALL_BUCKETS, Metric
 
 SESSIONS = Metric("taskyard.scheduler.sessions", "gauge", "{session}", (), "Runners connected here.")
 CAPACITY = Metric(
@@ -29,6 +29,7 @@ CLAIM_DURATION = Metric(
     "s",
     (),
     "Time that one claim for all runners took in taskdb.",
+    CALL_BUCKETS,
 )
 REPORTS_REJECTED = Metric(
     "taskyard.scheduler.reports_rejected",

@@ -84,6 +84,11 @@ class Scheduler:
         total = sum(session.capacity.capacity for session in sessions)
         return [(used, {"state": "used"}), (max(0, total - used), {"state": "free"})]
 
+    @property
+    def watching(self) -> bool:
+        """Whether the queue of taskdb is watched, without which no task is claimed."""
+        return self.dispatcher.available
+
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:

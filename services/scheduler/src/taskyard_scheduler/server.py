@@ -10,6 +10,7 @@ from taskyard.channel import client_channel_options, open_channel
 from taskyard.v1.explain_service_pb2_grpc import add_ExplainServiceServicer_to_server
 from taskyard.v1.runner_link_service_pb2_grpc import add_RunnerLinkServiceServicer_to_server
 from taskyard.v1.work_service_pb2_grpc import add_WorkServiceServicer_to_server
+from taskyard_kit.readiness import Readiness
 from taskyard_kit.serve import Server
 from taskyard_kit.startup import StartupError
 from taskyard_scheduler.keys import TaskdbKeys
@@ -62,19 +63,37 @@ async def serve(settings: SchedulerSettings) -> None:
     async with connect(settings) as channel:
         scheduler = make_scheduler(settings, Taskdb(channel))
         server = make_server(settings, scheduler)
+        # It serves once it has reached taskdb.
+        await server.set_health(serving=False)
         working = asyncio.create_task(scheduler.run())
         serving = asyncio.create_task(server.serve())
+        checking = asyncio.create_task(_readiness(scheduler, server).run())
         try:
             await asyncio.wait((working, serving), return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
                 await scheduler.settle()
         finally:
+            checking.cancel()
             working.cancel()
         if not serving.done():
             # A part of the scheduler failed: stop the whole process instead of serving without it.
             await server.stop_now()
             await _raise_first(working)
         await serving
+
+
+def _readiness(scheduler: Scheduler, server: Server) -> Readiness:
+    async def find_problem() -> str:
+        if not await scheduler.taskdb.serves():
+            return "taskdb does not serve; see its log, or check --taskdb"
+        return (
+            "" if scheduler.watching else "the queue of taskdb cannot be watched; see watch_lost in the log"
+        )
+
+    async def set_health(serving: bool) -> None:
+        await server.set_health(serving=serving)
+
+    return Readiness(find_problem, set_health)
 
 
 async def _raise_first(working: asyncio.Task[None]) -> None:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from taskyard import errors
 from taskyard.status import from_rpc_error
@@ -20,6 +22,7 @@ T = TypeVar("T")
 
 # Long enough for a working database, short enough to detect an outage.
 CALL_TIMEOUT = 10.0
+HEALTH_TIMEOUT = 2.0
 BULK_TIMEOUT = 60.0
 # A claim may return many tasks with payloads of up to 1 MiB each.
 MAX_RECEIVE_BYTES = 1024 * 1024 * 1024
@@ -31,6 +34,15 @@ class Taskdb:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._leases: Any = LeaseServiceStub(channel)
         self._sessions: Any = SessionServiceStub(channel)
+        self._health: Any = HealthStub(channel)
+
+    async def serves(self) -> bool:
+        """Whether taskdb answers and reports that it can do its work."""
+        try:
+            found = await self._health.Check(health_pb2.HealthCheckRequest(), timeout=HEALTH_TIMEOUT)
+        except grpc.RpcError:
+            return False
+        return bool(found.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def claim_for_runners(
         self, request: leases.ClaimForRunnersRequest

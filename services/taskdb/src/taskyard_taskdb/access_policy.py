@@ -109,6 +109,7 @@ POLICIES: Mapping[str, Policy] = {
     **_table(
         "taskyard.v1.AdminService",
         {
+            "GetSystemStatus": _ADMIN,
             "RunDoctor": allow(Kind.ADMIN, deadline=timedelta(minutes=30)),
             "ListQuarantines": _ADMIN,
             "ReleaseQuarantine": _ADMIN,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from taskyard_kit.logs import get_log
 from taskyard_kit.shutdown import end_tasks
 from taskyard_taskdb.domain.schedule import Nightly
 from taskyard_taskdb.metrics import HousekeepingMetrics
@@ -17,6 +17,7 @@ from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.notify.replicas import Bridge
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
+from taskyard_taskdb.suite_metrics import SuiteMetrics
 from taskyard_taskdb.sweep.apply_events import OnCommit
 from taskyard_taskdb.sweep.jobs import Job, JobSweep, no_guard, run_job
 from taskyard_taskdb.sweep.leader_election import Leadership
@@ -45,7 +46,7 @@ from taskyard_taskdb.sweep.sweeper import Sweeper, keep_running, repeat
 from taskyard_taskdb.sweep.timers import TimerSweep
 from taskyard_taskdb.sweep.webhook_sender import WebhookSender
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 BOUNDS_SECONDS = 3.0
 USAGE_SECONDS = 2.0
@@ -89,6 +90,7 @@ class Housekeeping:
         apply_reports: Callable[[], Awaitable[int]],
         webhooks: WebhookSender,
         metrics: HousekeepingMetrics,
+        suite_metrics: SuiteMetrics,
         *,
         grace: timedelta,
         options: JobOptions,
@@ -102,6 +104,7 @@ class Housekeeping:
         self._bridge = Bridge(url, pool, bus)
         self._webhooks = webhooks
         self._metrics = metrics
+        self._suite_metrics = suite_metrics
         self.leadership = Leadership(pool, grace)
         sweeps = (
             TimerSweep(pool, on_commit),
@@ -113,7 +116,7 @@ class Housekeeping:
             QuarantineSweep(pool, on_commit),
             SealSweep(pool),
             UsageSweep(pool),
-            StatsSweep(pool),
+            StatsSweep(pool, suite_metrics.folded),
         )
         self.sweeper = Sweeper(self.leadership, sweeps)
         self.jobs = make_jobs(pool, on_commit, options, metrics.check_ran)
@@ -161,7 +164,7 @@ class Housekeeping:
                 try:
                     await run_job(self._pool, job, no_guard, self._metrics.job_ran)
                 except Exception as error:
-                    logger.warning("requested job %s failed: %s", name, error)
+                    log.failure("requested_job_failed", error, job=name)
 
     async def repair_bounds(self) -> int:
         """Correct the lane bounds of this process that are above a queued task."""
@@ -180,6 +183,8 @@ class Housekeeping:
         """Refresh the gauges; only the leader reports them, since all replicas would report the same."""
         if not self.leadership.held:
             self._metrics.clear()
+            self._suite_metrics.clear()
             return
-        async with self._pool.reading() as tx:
+        async with self._pool.reading(planned=True) as tx:
             await self._metrics.read(tx)
+            await self._suite_metrics.read(tx)

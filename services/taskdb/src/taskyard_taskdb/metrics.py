@@ -1,67 +1,25 @@
-"""taskdb's metrics of housekeeping: their definitions, instruments and gauges."""
+"""taskdb's metrics of housekeeping: their instruments and gauges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from taskyard_kit import metrics
-from taskyard_kit.metric_names import Metric
 from taskyard_kit.metrics import Labels
+from taskyard_taskdb.metric_names import (
+    DOCTOR_FINDINGS,
+    DOCTOR_REPAIRED,
+    JOB_AGE,
+    JOB_DURATION,
+    JOB_ITEMS,
+    JOB_RUNS,
+    WEBHOOK_CALLS,
+    WEBHOOK_OLDEST,
+    WEBHOOK_PENDING,
+)
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.pool import Tx
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
-
-JOB_RUNS = Metric(
-    "taskyard.taskdb.job.runs",
-    "counter",
-    "{run}",
-    ("job", "outcome"),
-    "Runs of a maintenance job by this replica: done or failed.",
-)
-JOB_ITEMS = Metric(
-    "taskyard.taskdb.job.items",
-    "counter",
-    "{item}",
-    ("job",),
-    "Items that a maintenance job has moved, deleted or made.",
-)
-JOB_DURATION = Metric(
-    "taskyard.taskdb.job.duration", "histogram", "s", ("job",), "How long a maintenance job ran."
-)
-JOB_AGE = Metric(
-    "taskyard.taskdb.job.age",
-    "gauge",
-    "s",
-    ("job",),
-    "Time since a job last succeeded, reported by the leader; alert on a few of its periods.",
-)
-WEBHOOK_CALLS = Metric(
-    "taskyard.taskdb.webhook.calls",
-    "counter",
-    "{call}",
-    ("outcome",),
-    "Webhook calls: delivered, failed (and repeated later) or given_up.",
-)
-WEBHOOK_PENDING = Metric(
-    "taskyard.taskdb.webhook.pending", "gauge", "{call}", (), "Webhooks that are not delivered yet."
-)
-WEBHOOK_OLDEST = Metric(
-    "taskyard.taskdb.webhook.oldest", "gauge", "s", (), "Age of the oldest webhook that is not delivered."
-)
-DOCTOR_FINDINGS = Metric(
-    "taskyard.taskdb.doctor.findings",
-    "gauge",
-    "{finding}",
-    ("check",),
-    "Findings that each check of the last RunDoctor of this replica left unrepaired; 0 is healthy.",
-)
-DOCTOR_REPAIRED = Metric(
-    "taskyard.taskdb.doctor.repaired",
-    "counter",
-    "{finding}",
-    ("check",),
-    "Findings that RunDoctor has repaired.",
-)
 
 
 class HousekeepingMetrics:

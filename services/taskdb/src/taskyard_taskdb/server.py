@@ -15,6 +15,7 @@ from taskyard.v1 import (
     task_type_service_pb2_grpc,
     tenant_service_pb2_grpc,
 )
+from taskyard_kit.readiness import Readiness
 from taskyard_kit.serve import Server
 from taskyard_kit.shutdown import end_tasks
 from taskyard_kit.startup import StartupError
@@ -49,6 +50,7 @@ from taskyard_taskdb.rpc.service import compose
 from taskyard_taskdb.rpc.sessions import SessionHandler
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.stats import StatsHandler
+from taskyard_taskdb.rpc.system_status import SystemStatusHandler
 from taskyard_taskdb.rpc.task_events import TaskEvents
 from taskyard_taskdb.rpc.task_types import TaskTypeHandler
 from taskyard_taskdb.rpc.tenants import TenantHandler
@@ -67,11 +69,13 @@ from taskyard_taskdb.storage.create.placement_classes import ClassCache
 from taskyard_taskdb.storage.housekeeping import token_key
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice, invalidation
 from taskyard_taskdb.storage.pool import Pool
+from taskyard_taskdb.storage.probe import Probe
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
 from taskyard_taskdb.storage.report.global_updates import UpdateWriter
 from taskyard_taskdb.storage.report.reports import ReportWriter
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
+from taskyard_taskdb.suite_metrics import SuiteMetrics
 from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
 from taskyard_taskdb.watch.followers import LogFollowers
 from taskyard_taskdb.watch.hub import Hub
@@ -84,6 +88,7 @@ class TaskDb:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self.pool = Pool(settings.database_url, settings.pool_options())
+        self.probe = Probe(settings.database_url, settings.pool_options())
         self.bus = Bus()
         self.bounds = Bounds()
         self.usage = UsageLedger()
@@ -92,6 +97,7 @@ class TaskDb:
         self.hub = Hub(self.pool)
         self.followers = LogFollowers(self.pool, self.hub)
         self.metrics = HousekeepingMetrics()
+        self.suite_metrics = SuiteMetrics(self.pool, self.probe)
         self.inbox = ReportInbox(self.pool, read_external_report, self._after_commit)
         self._specs = SpecReader(settings.egress())
         self._classes = ClassCache(self.pool)
@@ -122,6 +128,8 @@ class TaskDb:
         self._add_administration(self.server)
         self._add_global_tasks(self.server)
         self.housekeeping.start()
+        readiness = Readiness(self._find_problem, self._set_health)
+        self._background.append(asyncio.create_task(readiness.run()))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -132,7 +140,20 @@ class TaskDb:
         await self.create.close()
         await self.reports.close()
         await end_tasks(self._background)
+        await self.probe.close()
         await self.pool.close()
+
+    async def _find_problem(self) -> str:
+        """What keeps this replica from serving: its database, tried by a write."""
+        problem = (await self.probe.check()).problem
+        if problem:
+            self.pool.availability.lost(self.probe, problem)
+        else:
+            self.pool.availability.restored(self.probe)
+        return problem
+
+    async def _set_health(self, serving: bool) -> None:
+        await self.server.set_health(serving=serving)
 
     def _make_shared_parts(self) -> None:
         """The parts that more than one service uses, or that are closed at the end."""
@@ -153,6 +174,7 @@ class TaskDb:
             self.updates.apply_all,
             self._webhook_sender(),
             self.metrics,
+            self.suite_metrics,
             grace=self._settings.reap_grace,
             options=self._settings.job_options(),
             leads=self._settings.housekeeping,
@@ -174,7 +196,7 @@ class TaskDb:
             LogReadHandler(self.pool, self.hub, self.followers),
             CheckpointReadHandler(self.pool),
             AuditHandler(self.pool),
-            StatsHandler(self.pool),
+            StatsHandler(self.pool, self.suite_metrics.folded),
         )
         server.add(task_service_pb2_grpc.add_TaskServiceServicer_to_server, servicer)
 
@@ -234,6 +256,7 @@ class TaskDb:
         admin = compose(
             admin_service_pb2_grpc.AdminServiceServicer,
             AdminHandler(self.pool, self._after_commit, self.metrics.check_ran, self.housekeeping.run_job),
+            SystemStatusHandler(self.pool, self.probe, lambda: self.housekeeping.leadership.held),
         )
         server.add(admin_service_pb2_grpc.add_AdminServiceServicer_to_server, admin)
 

@@ -16,7 +16,7 @@ from services.taskdb.tests.sweep.test_webhooks import ended
 from services.taskdb.tests.yard import Yard, started, succeeded
 from taskyard.v1 import admin_service_pb2, task_pb2, task_service_pb2
 from taskyard_kit import metrics
-from taskyard_taskdb.metrics import DOCTOR_FINDINGS
+from taskyard_taskdb.metric_names import DOCTOR_FINDINGS
 from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.sweep.leader_election import Leadership

@@ -1,6 +1,5 @@
 """Seals of the change log: the leader makes them, and they reveal edits, deletions and truncations."""
 
-import logging
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from taskyard_taskdb.storage.change_log.append import insert_changes
 from taskyard_taskdb.storage.pool import Pool, PoolOptions
 from taskyard_taskdb.sweep.leader_election import Leadership
 from taskyard_taskdb.sweep.log_seals import SealSweep
+from tests.harness.json_log import JsonLog
 
 
 @pytest.fixture
@@ -135,24 +135,25 @@ async def test_a_truncated_log_is_detected(pool: Pool, leadership: Leadership) -
 
 
 async def test_a_log_truncated_with_its_seals_is_detected_by_a_recorded_seal(
-    pool: Pool, leadership: Leadership, caplog: pytest.LogCaptureFixture
+    pool: Pool, leadership: Leadership, json_log: JsonLog
 ) -> None:
     sweep = SealSweep(pool)
     await log(pool, 1)
     await sweep.run(leadership)
+    json_log.clear()
     await log(pool, 2, 3)
-    with caplog.at_level(logging.INFO):
-        await sweep.run(leadership)
-    recorded = next(record.__dict__ for record in caplog.records if record.message == "audit.sealed")
+    await sweep.run(leadership)
+    [recorded] = json_log.events("audit.sealed")
+    assert {"after_id", "last_id", "change_count", "previous_hash", "hash"} < recorded.keys()
     await tamper(pool, "DELETE FROM changes WHERE id > 1")
     await tamper(pool, "DELETE FROM seals WHERE last_id > 1")
     assert await verify(pool) == [], "the remaining log is consistent"
     async with pool.reading() as tx:
         [found] = await seals.check_expected_seal(tx, recorded["last_id"], bytes.fromhex(recorded["hash"]))
     assert "is missing" in found.message
-    with caplog.at_level(logging.ERROR):
-        await sweep.run(leadership)
-    assert "audit.truncated" in [record.message for record in caplog.records]
+    await sweep.run(leadership)
+    [truncated] = json_log.events("audit.truncated")
+    assert truncated["last_id"] == recorded["last_id"] and truncated["hash"] == recorded["hash"]
 
 
 async def test_an_edited_or_deleted_seal_is_detected(pool: Pool, leadership: Leadership) -> None:

@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftaskyard/v1/admin_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"N\n\x10RunDoctorRequest\x12\"\n\x06\x63hecks\x18\x01 \x03(\tB\n\xbaH\x07\x92\x01\x04\x10@\x18\x01R\x06\x63hecks\x12\x16\n\x06repair\x18\x02 \x01(\x08R\x06repair\"e\n\x11RunDoctorResponse\x12\x36\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x1a.taskyard.v1.DoctorFindingR\x08\x66indings\x12\x18\n\x07healthy\x18\x02 \x01(\x08R\x07healthy\"\xd1\x01\n\rDoctorFinding\x12\x14\n\x05\x63heck\x18\x01 \x01(\tR\x05\x63heck\x12\x37\n\x08severity\x18\x02 \x01(\x0e\x32\x1b.taskyard.v1.DoctorSeverityR\x08severity\x12\x14\n\x05\x63ount\x18\x03 \x01(\x03R\x05\x63ount\x12%\n\x0erepaired_count\x18\x04 \x01(\x03R\rrepairedCount\x12\x1a\n\x08\x65xamples\x18\x05 \x03(\tR\x08\x65xamples\x12\x18\n\x07message\x18\x06 \x01(\tR\x07message\"\xa6\x01\n\x16ListQuarantinesRequest\x12=\n\x06parent\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x06parent\x12$\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"|\n\x17ListQuarantinesResponse\x12\x39\n\x0bquarantines\x18\x01 \x03(\x0b\x32\x17.taskyard.v1.QuarantineR\x0bquarantines\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc9\x01\n\nQuarantine\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n\ttask_type\x18\x02 \x01(\tR\x08taskType\x12*\n\x11runner_loss_count\x18\x03 \x01(\x05R\x0frunnerLossCount\x12;\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12!\n\x0c\x65xample_task\x18\x05 \x01(\tR\x0b\x65xampleTask\"p\n\x18ReleaseQuarantineRequest\x12T\n\x04name\x18\x01 \x01(\tB@\xbaH=r;29^tenants/[A-Za-z0-9._-]{1,64}/quarantines/[a-f0-9]{1,64}$R\x04name\"\x1b\n\x19ReleaseQuarantineResponse\"p\n\x17GetWebhookSecretRequest\x12=\n\x06parent\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x06parent\x12\x16\n\x06rotate\x18\x02 \x01(\x08R\x06rotate\"o\n\x18GetWebhookSecretResponse\x12\x16\n\x06secret\x18\x01 \x01(\tR\x06secret\x12;\n\x0brotate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrotateTime\"\xac\x01\n\x1cListWebhookDeliveriesRequest\x12=\n\x06parent\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x06parent\x12$\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x85\x01\n\x1dListWebhookDeliveriesResponse\x12<\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1c.taskyard.v1.WebhookDeliveryR\ndeliveries\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x80\x02\n\x0fWebhookDelivery\x12\x12\n\x04task\x18\x01 \x01(\tR\x04task\x12\x10\n\x03url\x18\x02 \x01(\tR\x03url\x12#\n\rattempt_count\x18\x03 \x01(\x05R\x0c\x61ttemptCount\x12\x1d\n\nlast_error\x18\x04 \x01(\tR\tlastError\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x46\n\x11next_attempt_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0fnextAttemptTime*\x85\x01\n\x0e\x44octorSeverity\x12\x1f\n\x1b\x44OCTOR_SEVERITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x44OCTOR_SEVERITY_NOTICE\x10\x01\x12\x1b\n\x17\x44OCTOR_SEVERITY_WARNING\x10\x02\x12\x19\n\x15\x44OCTOR_SEVERITY_ERROR\x10\x03\x32\xc1\x05\n\x0c\x41\x64minService\x12\x65\n\tRunDoctor\x12\x1d.taskyard.v1.RunDoctorRequest\x1a\x1e.taskyard.v1.RunDoctorResponse\"\x19\x82\xd3\xe4\x93\x02\x13\"\x0e/v1/doctor:run:\x01*\x12u\n\x0fListQuarantines\x12#.taskyard.v1.ListQuarantinesRequest\x1a$.taskyard.v1.ListQuarantinesResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/quarantines\x12\x99\x01\n\x11ReleaseQuarantine\x12%.taskyard.v1.ReleaseQuarantineRequest\x1a&.taskyard.v1.ReleaseQuarantineResponse\"5\x82\xd3\xe4\x93\x02/\"*/v1/{name=tenants/*/quarantines/*}:release:\x01*\x12\x93\x01\n\x10GetWebhookSecret\x12$.taskyard.v1.GetWebhookSecretRequest\x1a%.taskyard.v1.GetWebhookSecretResponse\"2\x82\xd3\xe4\x93\x02,\"\'/v1/{parent=tenants/*}:getWebhookSecret:\x01*\x12\xa0\x01\n\x15ListWebhookDeliveries\x12).taskyard.v1.ListWebhookDeliveriesRequest\x1a*.taskyard.v1.ListWebhookDeliveriesResponse\"0\x82\xd3\xe4\x93\x02*\x12(/v1/{parent=tenants/*}/webhookDeliveriesb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ftaskyard/v1/admin_service.proto\x12\x0btaskyard.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n\x16GetSystemStatusRequest\"\x89\x03\n\x17GetSystemStatusResponse\x12 \n\x0boperational\x18\x01 \x01(\x08R\x0boperational\x12\x1a\n\x08problems\x18\x02 \x03(\tR\x08problems\x12\x37\n\x08\x64\x61tabase\x18\x03 \x01(\x0b\x32\x1b.taskyard.v1.DatabaseStatusR\x08\x64\x61tabase\x12\x31\n\x06leader\x18\x04 \x01(\x0b\x32\x19.taskyard.v1.LeaderStatusR\x06leader\x12\x36\n\x08standbys\x18\x05 \x03(\x0b\x32\x1a.taskyard.v1.StandbyStatusR\x08standbys\x12\x34\n\x07runners\x18\x06 \x01(\x0b\x32\x1a.taskyard.v1.RunnerSummaryR\x07runners\x12/\n\x05queue\x18\x07 \x01(\x0b\x32\x19.taskyard.v1.QueueSummaryR\x05queue\x12%\n\x0etaskdb_version\x18\x08 \x01(\tR\rtaskdbVersion\"\xa2\x02\n\x0e\x44\x61tabaseStatus\x12\x30\n\x05state\x18\x01 \x01(\x0e\x32\x1a.taskyard.v1.DatabaseStateR\x05state\x12\x18\n\x07version\x18\x02 \x01(\tR\x07version\x12\x1d\n\nsize_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12+\n\x0f\x64isk_free_bytes\x18\x04 \x01(\x03H\x00R\rdiskFreeBytes\x88\x01\x01\x12\x32\n\x15used_connection_count\x18\x05 \x01(\x05R\x13usedConnectionCount\x12\x30\n\x14max_connection_count\x18\x06 \x01(\x05R\x12maxConnectionCountB\x12\n\x10_disk_free_bytes\"L\n\x0cLeaderStatus\x12\x12\n\x04held\x18\x01 \x01(\x08R\x04held\x12\x14\n\x05local\x18\x02 \x01(\x08R\x05local\x12\x12\n\x04term\x18\x03 \x01(\x03R\x04term\"\xa5\x01\n\rStandbyStatus\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05state\x18\x02 \x01(\tR\x05state\x12 \n\x0bsynchronous\x18\x03 \x01(\x08R\x0bsynchronous\x12\x1b\n\tlag_bytes\x18\x04 \x01(\x03R\x08lagBytes\x12+\n\x03lag\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03lag\"\x85\x02\n\rRunnerSummary\x12#\n\rhealthy_count\x18\x01 \x01(\x05R\x0chealthyCount\x12%\n\x0e\x64raining_count\x18\x02 \x01(\x05R\rdrainingCount\x12\x1d\n\ndead_count\x18\x03 \x01(\x05R\tdeadCount\x12#\n\rstopped_count\x18\x04 \x01(\x05R\x0cstoppedCount\x12\x1a\n\x08\x63\x61pacity\x18\x05 \x01(\x03R\x08\x63\x61pacity\x12#\n\rrunning_count\x18\x06 \x01(\x03R\x0crunningCount\x12#\n\rdead_examples\x18\x07 \x03(\tR\x0c\x64\x65\x61\x64\x45xamples\"\x94\x01\n\x0cQueueSummary\x12#\n\rwaiting_count\x18\x01 \x01(\x03R\x0cwaitingCount\x12:\n\x0boldest_wait\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\noldestWait\x12#\n\roldest_tenant\x18\x03 \x01(\tR\x0coldestTenant\"N\n\x10RunDoctorRequest\x12\"\n\x06\x63hecks\x18\x01 \x03(\tB\n\xbaH\x07\x92\x01\x04\x10@\x18\x01R\x06\x63hecks\x12\x16\n\x06repair\x18\x02 \x01(\x08R\x06repair\"e\n\x11RunDoctorResponse\x12\x36\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x1a.taskyard.v1.DoctorFindingR\x08\x66indings\x12\x18\n\x07healthy\x18\x02 \x01(\x08R\x07healthy\"\xd1\x01\n\rDoctorFinding\x12\x14\n\x05\x63heck\x18\x01 \x01(\tR\x05\x63heck\x12\x37\n\x08severity\x18\x02 \x01(\x0e\x32\x1b.taskyard.v1.DoctorSeverityR\x08severity\x12\x14\n\x05\x63ount\x18\x03 \x01(\x03R\x05\x63ount\x12%\n\x0erepaired_count\x18\x04 \x01(\x03R\rrepairedCount\x12\x1a\n\x08\x65xamples\x18\x05 \x03(\tR\x08\x65xamples\x12\x18\n\x07message\x18\x06 \x01(\tR\x07message\"\xa6\x01\n\x16ListQuarantinesRequest\x12=\n\x06parent\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x06parent\x12$\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"|\n\x17ListQuarantinesResponse\x12\x39\n\x0bquarantines\x18\x01 \x03(\x0b\x32\x17.taskyard.v1.QuarantineR\x0bquarantines\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc9\x01\n\nQuarantine\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n\ttask_type\x18\x02 \x01(\tR\x08taskType\x12*\n\x11runner_loss_count\x18\x03 \x01(\x05R\x0frunnerLossCount\x12;\n\x0b\x63reate_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12!\n\x0c\x65xample_task\x18\x05 \x01(\tR\x0b\x65xampleTask\"p\n\x18ReleaseQuarantineRequest\x12T\n\x04name\x18\x01 \x01(\tB@\xbaH=r;29^tenants/[A-Za-z0-9._-]{1,64}/quarantines/[a-f0-9]{1,64}$R\x04name\"\x1b\n\x19ReleaseQuarantineResponse\"p\n\x17GetWebhookSecretRequest\x12=\n\x06parent\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x06parent\x12\x16\n\x06rotate\x18\x02 \x01(\x08R\x06rotate\"o\n\x18GetWebhookSecretResponse\x12\x16\n\x06secret\x18\x01 \x01(\tR\x06secret\x12;\n\x0brotate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrotateTime\"\xac\x01\n\x1cListWebhookDeliveriesRequest\x12=\n\x06parent\x18\x01 \x01(\tB%\xbaH\"r 2\x1e^tenants/[A-Za-z0-9._-]{1,64}$R\x06parent\x12$\n\tpage_size\x18\x02 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00R\x08pageSize\x12\'\n\npage_token\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"\x85\x01\n\x1dListWebhookDeliveriesResponse\x12<\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1c.taskyard.v1.WebhookDeliveryR\ndeliveries\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x80\x02\n\x0fWebhookDelivery\x12\x12\n\x04task\x18\x01 \x01(\tR\x04task\x12\x10\n\x03url\x18\x02 \x01(\tR\x03url\x12#\n\rattempt_count\x18\x03 \x01(\x05R\x0c\x61ttemptCount\x12\x1d\n\nlast_error\x18\x04 \x01(\tR\tlastError\x12;\n\x0b\x63reate_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x46\n\x11next_attempt_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0fnextAttemptTime*\xa8\x01\n\rDatabaseState\x12\x1e\n\x1a\x44\x41TABASE_STATE_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44\x41TABASE_STATE_WRITABLE\x10\x01\x12\x1c\n\x18\x44\x41TABASE_STATE_READ_ONLY\x10\x02\x12\x1c\n\x18\x44\x41TABASE_STATE_DISK_FULL\x10\x03\x12\x1e\n\x1a\x44\x41TABASE_STATE_UNREACHABLE\x10\x04*\x85\x01\n\x0e\x44octorSeverity\x12\x1f\n\x1b\x44OCTOR_SEVERITY_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x44OCTOR_SEVERITY_NOTICE\x10\x01\x12\x1b\n\x17\x44OCTOR_SEVERITY_WARNING\x10\x02\x12\x19\n\x15\x44OCTOR_SEVERITY_ERROR\x10\x03\x32\xb9\x06\n\x0c\x41\x64minService\x12v\n\x0fGetSystemStatus\x12#.taskyard.v1.GetSystemStatusRequest\x1a$.taskyard.v1.GetSystemStatusResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/systemStatus\x12\x65\n\tRunDoctor\x12\x1d.taskyard.v1.RunDoctorRequest\x1a\x1e.taskyard.v1.RunDoctorResponse\"\x19\x82\xd3\xe4\x93\x02\x13\"\x0e/v1/doctor:run:\x01*\x12u\n\x0fListQuarantines\x12#.taskyard.v1.ListQuarantinesRequest\x1a$.taskyard.v1.ListQuarantinesResponse\"\x17\x82\xd3\xe4\x93\x02\x11\x12\x0f/v1/quarantines\x12\x99\x01\n\x11ReleaseQuarantine\x12%.taskyard.v1.ReleaseQuarantineRequest\x1a&.taskyard.v1.ReleaseQuarantineResponse\"5\x82\xd3\xe4\x93\x02/\"*/v1/{name=tenants/*/quarantines/*}:release:\x01*\x12\x93\x01\n\x10GetWebhookSecret\x12$.taskyard.v1.GetWebhookSecretRequest\x1a%.taskyard.v1.GetWebhookSecretResponse\"2\x82\xd3\xe4\x93\x02,\"\'/v1/{parent=tenants/*}:getWebhookSecret:\x01*\x12\xa0\x01\n\x15ListWebhookDeliveries\x12).taskyard.v1.ListWebhookDeliveriesRequest\x1a*.taskyard.v1.ListWebhookDeliveriesResponse\"0\x82\xd3\xe4\x93\x02*\x12(/v1/{parent=tenants/*}/webhookDeliveriesb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,6 +53,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTWEBHOOKDELIVERIESREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\004\032\002(\000'
   _globals['_LISTWEBHOOKDELIVERIESREQUEST'].fields_by_name['page_token']._loaded_options = None
   _globals['_LISTWEBHOOKDELIVERIESREQUEST'].fields_by_name['page_token']._serialized_options = b'\272H\005r\003\030\200\020'
+  _globals['_ADMINSERVICE'].methods_by_name['GetSystemStatus']._loaded_options = None
+  _globals['_ADMINSERVICE'].methods_by_name['GetSystemStatus']._serialized_options = b'\202\323\344\223\002\022\022\020/v1/systemStatus'
   _globals['_ADMINSERVICE'].methods_by_name['RunDoctor']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['RunDoctor']._serialized_options = b'\202\323\344\223\002\023\"\016/v1/doctor:run:\001*'
   _globals['_ADMINSERVICE'].methods_by_name['ListQuarantines']._loaded_options = None
@@ -62,34 +65,50 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADMINSERVICE'].methods_by_name['GetWebhookSecret']._serialized_options = b'\202\323\344\223\002,\"\'/v1/{parent=tenants/*}:getWebhookSecret:\001*'
   _globals['_ADMINSERVICE'].methods_by_name['ListWebhookDeliveries']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['ListWebhookDeliveries']._serialized_options = b'\202\323\344\223\002*\022(/v1/{parent=tenants/*}/webhookDeliveries'
-  _globals['_DOCTORSEVERITY']._serialized_start=1975
-  _globals['_DOCTORSEVERITY']._serialized_end=2108
-  _globals['_RUNDOCTORREQUEST']._serialized_start=140
-  _globals['_RUNDOCTORREQUEST']._serialized_end=218
-  _globals['_RUNDOCTORRESPONSE']._serialized_start=220
-  _globals['_RUNDOCTORRESPONSE']._serialized_end=321
-  _globals['_DOCTORFINDING']._serialized_start=324
-  _globals['_DOCTORFINDING']._serialized_end=533
-  _globals['_LISTQUARANTINESREQUEST']._serialized_start=536
-  _globals['_LISTQUARANTINESREQUEST']._serialized_end=702
-  _globals['_LISTQUARANTINESRESPONSE']._serialized_start=704
-  _globals['_LISTQUARANTINESRESPONSE']._serialized_end=828
-  _globals['_QUARANTINE']._serialized_start=831
-  _globals['_QUARANTINE']._serialized_end=1032
-  _globals['_RELEASEQUARANTINEREQUEST']._serialized_start=1034
-  _globals['_RELEASEQUARANTINEREQUEST']._serialized_end=1146
-  _globals['_RELEASEQUARANTINERESPONSE']._serialized_start=1148
-  _globals['_RELEASEQUARANTINERESPONSE']._serialized_end=1175
-  _globals['_GETWEBHOOKSECRETREQUEST']._serialized_start=1177
-  _globals['_GETWEBHOOKSECRETREQUEST']._serialized_end=1289
-  _globals['_GETWEBHOOKSECRETRESPONSE']._serialized_start=1291
-  _globals['_GETWEBHOOKSECRETRESPONSE']._serialized_end=1402
-  _globals['_LISTWEBHOOKDELIVERIESREQUEST']._serialized_start=1405
-  _globals['_LISTWEBHOOKDELIVERIESREQUEST']._serialized_end=1577
-  _globals['_LISTWEBHOOKDELIVERIESRESPONSE']._serialized_start=1580
-  _globals['_LISTWEBHOOKDELIVERIESRESPONSE']._serialized_end=1713
-  _globals['_WEBHOOKDELIVERY']._serialized_start=1716
-  _globals['_WEBHOOKDELIVERY']._serialized_end=1972
-  _globals['_ADMINSERVICE']._serialized_start=2111
-  _globals['_ADMINSERVICE']._serialized_end=2816
+  _globals['_DATABASESTATE']._serialized_start=3383
+  _globals['_DATABASESTATE']._serialized_end=3551
+  _globals['_DOCTORSEVERITY']._serialized_start=3554
+  _globals['_DOCTORSEVERITY']._serialized_end=3687
+  _globals['_GETSYSTEMSTATUSREQUEST']._serialized_start=172
+  _globals['_GETSYSTEMSTATUSREQUEST']._serialized_end=196
+  _globals['_GETSYSTEMSTATUSRESPONSE']._serialized_start=199
+  _globals['_GETSYSTEMSTATUSRESPONSE']._serialized_end=592
+  _globals['_DATABASESTATUS']._serialized_start=595
+  _globals['_DATABASESTATUS']._serialized_end=885
+  _globals['_LEADERSTATUS']._serialized_start=887
+  _globals['_LEADERSTATUS']._serialized_end=963
+  _globals['_STANDBYSTATUS']._serialized_start=966
+  _globals['_STANDBYSTATUS']._serialized_end=1131
+  _globals['_RUNNERSUMMARY']._serialized_start=1134
+  _globals['_RUNNERSUMMARY']._serialized_end=1395
+  _globals['_QUEUESUMMARY']._serialized_start=1398
+  _globals['_QUEUESUMMARY']._serialized_end=1546
+  _globals['_RUNDOCTORREQUEST']._serialized_start=1548
+  _globals['_RUNDOCTORREQUEST']._serialized_end=1626
+  _globals['_RUNDOCTORRESPONSE']._serialized_start=1628
+  _globals['_RUNDOCTORRESPONSE']._serialized_end=1729
+  _globals['_DOCTORFINDING']._serialized_start=1732
+  _globals['_DOCTORFINDING']._serialized_end=1941
+  _globals['_LISTQUARANTINESREQUEST']._serialized_start=1944
+  _globals['_LISTQUARANTINESREQUEST']._serialized_end=2110
+  _globals['_LISTQUARANTINESRESPONSE']._serialized_start=2112
+  _globals['_LISTQUARANTINESRESPONSE']._serialized_end=2236
+  _globals['_QUARANTINE']._serialized_start=2239
+  _globals['_QUARANTINE']._serialized_end=2440
+  _globals['_RELEASEQUARANTINEREQUEST']._serialized_start=2442
+  _globals['_RELEASEQUARANTINEREQUEST']._serialized_end=2554
+  _globals['_RELEASEQUARANTINERESPONSE']._serialized_start=2556
+  _globals['_RELEASEQUARANTINERESPONSE']._serialized_end=2583
+  _globals['_GETWEBHOOKSECRETREQUEST']._serialized_start=2585
+  _globals['_GETWEBHOOKSECRETREQUEST']._serialized_end=2697
+  _globals['_GETWEBHOOKSECRETRESPONSE']._serialized_start=2699
+  _globals['_GETWEBHOOKSECRETRESPONSE']._serialized_end=2810
+  _globals['_LISTWEBHOOKDELIVERIESREQUEST']._serialized_start=2813
+  _globals['_LISTWEBHOOKDELIVERIESREQUEST']._serialized_end=2985
+  _globals['_LISTWEBHOOKDELIVERIESRESPONSE']._serialized_start=2988
+  _globals['_LISTWEBHOOKDELIVERIESRESPONSE']._serialized_end=3121
+  _globals['_WEBHOOKDELIVERY']._serialized_start=3124
+  _globals['_WEBHOOKDELIVERY']._serialized_end=3380
+  _globals['_ADMINSERVICE']._serialized_start=3690
+  _globals['_ADMINSERVICE']._serialized_end=4515
 # @@protoc_insertion_point(module_scope)

@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -19,6 +20,38 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _DatabaseState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DatabaseStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DatabaseState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DATABASE_STATE_UNSPECIFIED: _DatabaseState.ValueType  # 0
+    """Unknown."""
+    DATABASE_STATE_WRITABLE: _DatabaseState.ValueType  # 1
+    """It accepts writes."""
+    DATABASE_STATE_READ_ONLY: _DatabaseState.ValueType  # 2
+    """It rejects writes: a standby, or a default_transaction_read_only."""
+    DATABASE_STATE_DISK_FULL: _DatabaseState.ValueType  # 3
+    """Its disk is full."""
+    DATABASE_STATE_UNREACHABLE: _DatabaseState.ValueType  # 4
+    """It does not answer in time."""
+
+class DatabaseState(_DatabaseState, metaclass=_DatabaseStateEnumTypeWrapper):
+    """State of the database."""
+
+DATABASE_STATE_UNSPECIFIED: DatabaseState.ValueType  # 0
+"""Unknown."""
+DATABASE_STATE_WRITABLE: DatabaseState.ValueType  # 1
+"""It accepts writes."""
+DATABASE_STATE_READ_ONLY: DatabaseState.ValueType  # 2
+"""It rejects writes: a standby, or a default_transaction_read_only."""
+DATABASE_STATE_DISK_FULL: DatabaseState.ValueType  # 3
+"""Its disk is full."""
+DATABASE_STATE_UNREACHABLE: DatabaseState.ValueType  # 4
+"""It does not answer in time."""
+Global___DatabaseState: _TypeAlias = DatabaseState  # noqa: Y015
 
 class _DoctorSeverity:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -47,6 +80,279 @@ DOCTOR_SEVERITY_WARNING: DoctorSeverity.ValueType  # 2
 DOCTOR_SEVERITY_ERROR: DoctorSeverity.ValueType  # 3
 """A promise is broken."""
 Global___DoctorSeverity: _TypeAlias = DoctorSeverity  # noqa: Y015
+
+@_typing.final
+class GetSystemStatusRequest(_message.Message):
+    """Request of GetSystemStatus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSystemStatusRequest: _TypeAlias = GetSystemStatusRequest  # noqa: Y015
+
+@_typing.final
+class GetSystemStatusResponse(_message.Message):
+    """Response of GetSystemStatus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATIONAL_FIELD_NUMBER: _builtins.int
+    PROBLEMS_FIELD_NUMBER: _builtins.int
+    DATABASE_FIELD_NUMBER: _builtins.int
+    LEADER_FIELD_NUMBER: _builtins.int
+    STANDBYS_FIELD_NUMBER: _builtins.int
+    RUNNERS_FIELD_NUMBER: _builtins.int
+    QUEUE_FIELD_NUMBER: _builtins.int
+    TASKDB_VERSION_FIELD_NUMBER: _builtins.int
+    operational: _builtins.bool
+    """Tasks can be created, claimed and run now.  False if `problems` is not empty."""
+    taskdb_version: _builtins.str
+    """Version of the taskdb that answered."""
+    @_builtins.property
+    def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What keeps work from proceeding, one sentence each, with its remedy."""
+
+    @_builtins.property
+    def database(self) -> Global___DatabaseStatus:
+        """The database."""
+
+    @_builtins.property
+    def leader(self) -> Global___LeaderStatus:
+        """The replica that runs housekeeping."""
+
+    @_builtins.property
+    def standbys(self) -> _containers.RepeatedCompositeFieldContainer[Global___StandbyStatus]:
+        """Standbys that are connected to the database."""
+
+    @_builtins.property
+    def runners(self) -> Global___RunnerSummary:
+        """Runners by state."""
+
+    @_builtins.property
+    def queue(self) -> Global___QueueSummary:
+        """Tasks that wait for a runner."""
+
+    def __init__(
+        self,
+        *,
+        operational: _builtins.bool = ...,
+        problems: _abc.Iterable[_builtins.str] | None = ...,
+        database: Global___DatabaseStatus | None = ...,
+        leader: Global___LeaderStatus | None = ...,
+        standbys: _abc.Iterable[Global___StandbyStatus] | None = ...,
+        runners: Global___RunnerSummary | None = ...,
+        queue: Global___QueueSummary | None = ...,
+        taskdb_version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["database", b"database", "leader", b"leader", "queue", b"queue", "runners", b"runners"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["database", b"database", "leader", b"leader", "operational", b"operational", "problems", b"problems", "queue", b"queue", "runners", b"runners", "standbys", b"standbys", "taskdb_version", b"taskdb_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSystemStatusResponse: _TypeAlias = GetSystemStatusResponse  # noqa: Y015
+
+@_typing.final
+class DatabaseStatus(_message.Message):
+    """The database as one taskdb sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    DISK_FREE_BYTES_FIELD_NUMBER: _builtins.int
+    USED_CONNECTION_COUNT_FIELD_NUMBER: _builtins.int
+    MAX_CONNECTION_COUNT_FIELD_NUMBER: _builtins.int
+    state: Global___DatabaseState.ValueType
+    """State."""
+    version: _builtins.str
+    """Version of PostgreSQL."""
+    size_bytes: _builtins.int
+    """Size of the database in bytes."""
+    disk_free_bytes: _builtins.int
+    """Bytes that are free on its disk; unset if the server is on another machine or hides its directory."""
+    used_connection_count: _builtins.int
+    """Connections of this taskdb in use."""
+    max_connection_count: _builtins.int
+    """Connections that this taskdb may have."""
+    def __init__(
+        self,
+        *,
+        state: Global___DatabaseState.ValueType = ...,
+        version: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+        disk_free_bytes: _builtins.int | None = ...,
+        used_connection_count: _builtins.int = ...,
+        max_connection_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_disk_free_bytes", b"_disk_free_bytes", "disk_free_bytes", b"disk_free_bytes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_disk_free_bytes", b"_disk_free_bytes", "disk_free_bytes", b"disk_free_bytes", "max_connection_count", b"max_connection_count", "size_bytes", b"size_bytes", "state", b"state", "used_connection_count", b"used_connection_count", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__disk_free_bytes: _TypeAlias = _typing.Literal["disk_free_bytes"]  # noqa: Y015
+    _WhichOneofArgType__disk_free_bytes: _TypeAlias = _typing.Literal["_disk_free_bytes", b"_disk_free_bytes"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disk_free_bytes) -> _WhichOneofReturnType__disk_free_bytes | None: ...
+
+Global___DatabaseStatus: _TypeAlias = DatabaseStatus  # noqa: Y015
+
+@_typing.final
+class LeaderStatus(_message.Message):
+    """The replica of taskdb that runs housekeeping."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HELD_FIELD_NUMBER: _builtins.int
+    LOCAL_FIELD_NUMBER: _builtins.int
+    TERM_FIELD_NUMBER: _builtins.int
+    held: _builtins.bool
+    """A replica holds the leadership."""
+    local: _builtins.bool
+    """The replica that answered holds it."""
+    term: _builtins.int
+    """Grows with every term."""
+    def __init__(
+        self,
+        *,
+        held: _builtins.bool = ...,
+        local: _builtins.bool = ...,
+        term: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "local", b"local", "term", b"term"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LeaderStatus: _TypeAlias = LeaderStatus  # noqa: Y015
+
+@_typing.final
+class StandbyStatus(_message.Message):
+    """A standby of the database."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SYNCHRONOUS_FIELD_NUMBER: _builtins.int
+    LAG_BYTES_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its application_name."""
+    state: _builtins.str
+    """state of pg_stat_replication, like "streaming"."""
+    synchronous: _builtins.bool
+    """Commits wait for it."""
+    lag_bytes: _builtins.int
+    """Bytes of WAL that it has not replayed."""
+    @_builtins.property
+    def lag(self) -> _duration_pb2.Duration:
+        """Age of what it has replayed last, as PostgreSQL reports it."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        state: _builtins.str = ...,
+        synchronous: _builtins.bool = ...,
+        lag_bytes: _builtins.int = ...,
+        lag: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag", "lag_bytes", b"lag_bytes", "name", b"name", "state", b"state", "synchronous", b"synchronous"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StandbyStatus: _TypeAlias = StandbyStatus  # noqa: Y015
+
+@_typing.final
+class RunnerSummary(_message.Message):
+    """Runners that are not deleted, by state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEALTHY_COUNT_FIELD_NUMBER: _builtins.int
+    DRAINING_COUNT_FIELD_NUMBER: _builtins.int
+    DEAD_COUNT_FIELD_NUMBER: _builtins.int
+    STOPPED_COUNT_FIELD_NUMBER: _builtins.int
+    CAPACITY_FIELD_NUMBER: _builtins.int
+    RUNNING_COUNT_FIELD_NUMBER: _builtins.int
+    DEAD_EXAMPLES_FIELD_NUMBER: _builtins.int
+    healthy_count: _builtins.int
+    """They accept work."""
+    draining_count: _builtins.int
+    """They finish their work."""
+    dead_count: _builtins.int
+    """Their session has expired."""
+    stopped_count: _builtins.int
+    """They ended by themselves."""
+    capacity: _builtins.int
+    """Tasks that the healthy runners can run at the same time."""
+    running_count: _builtins.int
+    """Tasks that hold a lease."""
+    @_builtins.property
+    def dead_examples(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """runners/{runner} of up to 10 dead ones."""
+
+    def __init__(
+        self,
+        *,
+        healthy_count: _builtins.int = ...,
+        draining_count: _builtins.int = ...,
+        dead_count: _builtins.int = ...,
+        stopped_count: _builtins.int = ...,
+        capacity: _builtins.int = ...,
+        running_count: _builtins.int = ...,
+        dead_examples: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capacity", b"capacity", "dead_count", b"dead_count", "dead_examples", b"dead_examples", "draining_count", b"draining_count", "healthy_count", b"healthy_count", "running_count", b"running_count", "stopped_count", b"stopped_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunnerSummary: _TypeAlias = RunnerSummary  # noqa: Y015
+
+@_typing.final
+class QueueSummary(_message.Message):
+    """Tasks that are ready to be claimed, of all tenants."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WAITING_COUNT_FIELD_NUMBER: _builtins.int
+    OLDEST_WAIT_FIELD_NUMBER: _builtins.int
+    OLDEST_TENANT_FIELD_NUMBER: _builtins.int
+    waiting_count: _builtins.int
+    """How many; counted up to 1,000 for each lane."""
+    oldest_tenant: _builtins.str
+    """tenants/{tenant} of the oldest."""
+    @_builtins.property
+    def oldest_wait(self) -> _duration_pb2.Duration:
+        """How long the oldest has waited."""
+
+    def __init__(
+        self,
+        *,
+        waiting_count: _builtins.int = ...,
+        oldest_wait: _duration_pb2.Duration | None = ...,
+        oldest_tenant: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["oldest_wait", b"oldest_wait"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["oldest_tenant", b"oldest_tenant", "oldest_wait", b"oldest_wait", "waiting_count", b"waiting_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___QueueSummary: _TypeAlias = QueueSummary  # noqa: Y015
 
 @_typing.final
 class RunDoctorRequest(_message.Message):

@@ -35,6 +35,11 @@ class AdminServiceStub:
         Args:
             channel: A grpc.Channel.
         """
+        self.GetSystemStatus = channel.unary_unary(
+                '/taskyard.v1.AdminService/GetSystemStatus',
+                request_serializer=taskyard_dot_v1_dot_admin__service__pb2.GetSystemStatusRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_admin__service__pb2.GetSystemStatusResponse.FromString,
+                _registered_method=True)
         self.RunDoctor = channel.unary_unary(
                 '/taskyard.v1.AdminService/RunDoctor',
                 request_serializer=taskyard_dot_v1_dot_admin__service__pb2.RunDoctorRequest.SerializeToString,
@@ -65,6 +70,16 @@ class AdminServiceStub:
 class AdminServiceServicer:
     """Health of the data.  Administrators only.  Served by taskdb.
     """
+
+    def GetSystemStatus(self, request, context):
+        """Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+        replication, and the age of the oldest waiting task.  While the database is away it fails
+        like every call, with UNAVAILABLE.  Safe to repeat.
+        Errors: none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
 
     def RunDoctor(self, request, context):
         """Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
@@ -113,6 +128,11 @@ class AdminServiceServicer:
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'GetSystemStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSystemStatus,
+                    request_deserializer=taskyard_dot_v1_dot_admin__service__pb2.GetSystemStatusRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_admin__service__pb2.GetSystemStatusResponse.SerializeToString,
+            ),
             'RunDoctor': grpc.unary_unary_rpc_method_handler(
                     servicer.RunDoctor,
                     request_deserializer=taskyard_dot_v1_dot_admin__service__pb2.RunDoctorRequest.FromString,
@@ -149,6 +169,33 @@ def add_AdminServiceServicer_to_server(servicer, server):
 class AdminService:
     """Health of the data.  Administrators only.  Served by taskdb.
     """
+
+    @staticmethod
+    def GetSystemStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.AdminService/GetSystemStatus',
+            taskyard_dot_v1_dot_admin__service__pb2.GetSystemStatusRequest.SerializeToString,
+            taskyard_dot_v1_dot_admin__service__pb2.GetSystemStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def RunDoctor(request,

@@ -33,6 +33,12 @@ class AdminServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
+    GetSystemStatus: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetSystemStatusRequest, _admin_service_pb2.GetSystemStatusResponse]
+    """Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+    replication, and the age of the oldest waiting task.  While the database is away it fails
+    like every call, with UNAVAILABLE.  Safe to repeat.
+    Errors: none.
+    """
     RunDoctor: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.RunDoctorRequest, _admin_service_pb2.RunDoctorResponse]
     """Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
     as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
@@ -63,6 +69,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Health of the data.  Administrators only.  Served by taskdb."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
+    GetSystemStatus: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetSystemStatusRequest, _admin_service_pb2.GetSystemStatusResponse]  # type: ignore[assignment]
+    """Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+    replication, and the age of the oldest waiting task.  While the database is away it fails
+    like every call, with UNAVAILABLE.  Safe to repeat.
+    Errors: none.
+    """
     RunDoctor: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.RunDoctorRequest, _admin_service_pb2.RunDoctorResponse]  # type: ignore[assignment]
     """Recomputes the invariants, and repairs what can safely be repaired when asked to.  May take
     as long as the jobs and webhooks that it has run and sent.  Safe to repeat.
@@ -90,6 +102,17 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
 class AdminServiceServicer:
     """Health of the data.  Administrators only.  Served by taskdb."""
+
+    def GetSystemStatus(
+        self,
+        request: _admin_service_pb2.GetSystemStatusRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.GetSystemStatusResponse, _abc.Awaitable[_admin_service_pb2.GetSystemStatusResponse]]:
+        """Returns whether work can proceed, and what it depends on: runners, database, disk, leader,
+        replication, and the age of the oldest waiting task.  While the database is away it fails
+        like every call, with UNAVAILABLE.  Safe to repeat.
+        Errors: none.
+        """
 
     def RunDoctor(
         self,

@@ -75,7 +75,9 @@ class _RunnerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunnerSta
     RUNNER_STATE_DRAINING: _RunnerState.ValueType  # 2
     """Finishes its work, accepts no new work."""
     RUNNER_STATE_DEAD: _RunnerState.ValueType  # 3
-    """Its session has expired or was closed.  Soft-deleted after 7 d."""
+    """Its session has expired: the agent or its connection was lost.  Soft-deleted after 7 d."""
+    RUNNER_STATE_STOPPED: _RunnerState.ValueType  # 4
+    """The agent ended by itself, after it had finished or released its work.  Soft-deleted after 7 d."""
 
 class RunnerState(_RunnerState, metaclass=_RunnerStateEnumTypeWrapper):
     """Health of a runner."""
@@ -87,7 +89,9 @@ RUNNER_STATE_HEALTHY: RunnerState.ValueType  # 1
 RUNNER_STATE_DRAINING: RunnerState.ValueType  # 2
 """Finishes its work, accepts no new work."""
 RUNNER_STATE_DEAD: RunnerState.ValueType  # 3
-"""Its session has expired or was closed.  Soft-deleted after 7 d."""
+"""Its session has expired: the agent or its connection was lost.  Soft-deleted after 7 d."""
+RUNNER_STATE_STOPPED: RunnerState.ValueType  # 4
+"""The agent ended by itself, after it had finished or released its work.  Soft-deleted after 7 d."""
 Global___RunnerState: _TypeAlias = RunnerState  # noqa: Y015
 
 class _RunnerOccupancy:

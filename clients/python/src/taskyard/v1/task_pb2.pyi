@@ -1131,7 +1131,7 @@ class TaskStatus(_message.Message):
     task_type_name: _builtins.str
     """Resolved tenants/{tenant}/taskTypes/{task_type}; empty for a mere classification."""
     last_runner: _builtins.str
-    """runners/{runner} of the current or last run; empty = never claimed."""
+    """runners/{runner} of the current or last run; stays when the lease has ended.  Empty = never claimed."""
     @_builtins.property
     def requested_action(self) -> Global___RequestedAction:
         """Cancel or pause that was requested and has not taken effect yet."""

@@ -143,6 +143,7 @@ class RunnerState(IntEnum):
     HEALTHY = 1
     DRAINING = 2
     DEAD = 3
+    STOPPED = 4
 
 
 class Occupancy(IntEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -12,6 +11,7 @@ from google.protobuf.message import DecodeError
 from taskyard import status
 from taskyard.errors import FieldInvalid
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2
+from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain.event import Failed, runner
 from taskyard_taskdb.domain.task import RunError
@@ -36,7 +36,7 @@ _MAX_TASKS = 10_000
 UNREADABLE = "SPEC_UNREADABLE"
 _MAX_PROBLEM = 1000
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 class ClaimHandler:
@@ -186,7 +186,7 @@ def _fill_assignments(
         try:
             _fill_assignment(message.assignments.add(), task)
         except (ValueError, DecodeError, RecursionError, OverflowError) as error:
-            logger.exception("task %s/%s cannot be assigned", task.tenant_id, task.task_id)
+            log.exception("assignment_unreadable", tenant=task.tenant_id, task=task.task_id)
             del message.assignments[-1]
             unreadable[place] = _failure(task, runner_id, error)
     for place in reversed(unreadable):

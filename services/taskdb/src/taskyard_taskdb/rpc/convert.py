@@ -281,7 +281,7 @@ def _fill_session(message: runner_pb2.Runner, runner: RunnerRecord) -> None:
 
 def _state(runner: RunnerRecord) -> runner_pb2.RunnerState.ValueType:
     if not runner.alive:
-        return runner_pb2.RUNNER_STATE_DEAD
+        return runner_pb2.RUNNER_STATE_STOPPED if runner.stopped else runner_pb2.RUNNER_STATE_DEAD
     if runner.draining or runner.drain is not None:
         return runner_pb2.RUNNER_STATE_DRAINING
     return runner_pb2.RUNNER_STATE_HEALTHY

@@ -18,7 +18,7 @@ from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.stats import stats as task_stats
-from taskyard_taskdb.storage.stats.stats import QUARTER, StatsQuery
+from taskyard_taskdb.storage.stats.stats import QUARTER, OnFolded, StatsQuery, ignore_folded
 from taskyard_taskdb.storage.transition.load import database_time
 
 WINDOW = timedelta(hours=24)
@@ -58,8 +58,9 @@ class StatsCache:
 class StatsHandler:
     """TaskService.GetTaskStats."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, on_folded: OnFolded = ignore_folded) -> None:
         self._pool = pool
+        self._on_folded = on_folded
         self._responses = StatsCache()
 
     async def GetTaskStats(self, request: Request, context: Any) -> Response:
@@ -97,7 +98,7 @@ class StatsHandler:
             async with asyncio.timeout(CATCH_UP_SECONDS):
                 async with self._pool.reading() as tx:
                     decided = await change_reader.settled(tx)
-                while not await task_stats.fold(self._pool, decided, pages=4):  # noqa: ASYNC110 (a row lock is no event)
+                while not await task_stats.fold(self._pool, decided, 4, self._on_folded):  # noqa: ASYNC110 (a row lock is no event)
                     # Another process is folding, perhaps up to an earlier position.
                     await asyncio.sleep(PAUSE_SECONDS)
 

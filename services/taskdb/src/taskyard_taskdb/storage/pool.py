@@ -21,6 +21,7 @@ from taskyard_taskdb.storage import (
     arrays,  # noqa: F401  registers the arrays before any connection is made
     database_url,
 )
+from taskyard_taskdb.storage.availability import Availability
 from taskyard_taskdb.storage.reconnect import RECONNECT_SECONDS, ConnectionPool, Reconnector
 
 Params = Sequence[Any] | Mapping[str, Any] | None
@@ -106,7 +107,8 @@ class Pool:
         self._open_seconds = 1.0 + database_url.hosts(url) * database_url.connect_timeout(
             url, self._options.connect_timeout
         )
-        self._reconnector = Reconnector()
+        self.availability = Availability()
+        self._reconnector = Reconnector(self.availability)
         self._work = self._make_pool(url, self._options.size, by_key)
         self._reserve = self._make_pool(url, self._options.reserve, by_key)
         self._queries = self._make_pool(url, self._options.queries, planned)
@@ -124,6 +126,15 @@ class Pool:
             reconnect_failed=self._reconnector.begin,
             open=False,
         )
+
+    def usage(self) -> tuple[int, int]:
+        """How many connections are in use, and how many there may be."""
+        return sum(self._used.values()), sum(pool.max_size for pool in self._used)
+
+    def usage_by_purpose(self) -> dict[str, tuple[int, int]]:
+        """In use and at most, of the connections for work, heartbeats and queries."""
+        names = {"work": self._work, "heartbeats": self._reserve, "queries": self._queries}
+        return {name: (self._used[pool], pool.max_size) for name, pool in names.items()}
 
     async def open(self) -> None:
         """Connect; raises StorageUnavailable if the database does not answer in time."""

@@ -9,27 +9,30 @@ from typing import Any
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from taskyard_taskdb.storage.availability import Availability
+
 ConnectionPool = AsyncConnectionPool[psycopg.AsyncConnection[tuple[Any, ...]]]
 
-logger = logging.getLogger(__name__)
-# It reports every attempt to connect; an outage is two lines here.
+# It reports every attempt to connect; Availability logs an outage once.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 # psycopg_pool doubles its delay with every failed attempt, up to minutes. An attempt that is repeated once,
 # after this time, and then begun anew, connects within this time after PostgreSQL is back.
 RECONNECT_SECONDS = 0.4
+UNREACHABLE = "the database cannot be reached"
 
 
 class Reconnector:
     """Begins new attempts when a pool has ended its own, whether or not a caller waits for a connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, availability: Availability) -> None:
+        self._availability = availability
         self._tasks: dict[ConnectionPool, asyncio.Task[None]] = {}
 
     def begin(self, pool: ConnectionPool) -> None:
         """Connect until it succeeds; a pool calls this when its attempts have failed."""
         if pool not in self._tasks:
-            logger.warning("the database is away")
+            self._availability.lost(pool, UNREACHABLE)
             self._tasks[pool] = asyncio.create_task(self._connect(pool))
 
     async def stop(self) -> None:
@@ -50,5 +53,5 @@ class Reconnector:
                 return
             del self._tasks[pool]
             await pool.putconn(connection)
-            logger.warning("the database is back")
+            self._availability.restored(pool)
             return

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from random import Random
 
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.event import Event
 from taskyard_taskdb.domain.transition import Transition
@@ -13,7 +13,7 @@ from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.transition.load import Loaded
 from taskyard_taskdb.storage.transition.task_rows import Key
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 OnCommit = Callable[[CommitNotice], None]
 """Called with what a transaction has written, after its commit."""
@@ -31,7 +31,7 @@ def apply_events(loaded: Loaded, events: Sequence[tuple[Key, Event]]) -> list[Tr
             transition = lifecycle.apply(tasks[key], event, loaded.now, rng)
         except Exception:
             # One task that cannot be decided must not stop the sweep of the others.
-            logger.exception("%s of task %s/%s cannot be applied", type(event).__name__, *key)
+            log.exception("event_not_applied", change=type(event).__name__, tenant=key[0], task=key[1])
             continue
         tasks[key] = transition.task
         transitions.append(transition)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
 from typing import Protocol
 
 from taskyard.errors import TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.schedule import SILENCE, JobRun, Schedule, due_time
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.housekeeping.job_runs import Superseded
@@ -16,7 +16,7 @@ from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.sweep.leader_election import Leadership
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # A job run of another replica or of an operator is noticed after this time at most.
 POLL_SECONDS = 60.0
@@ -82,7 +82,7 @@ class JobSweep:
         except JobAlreadyRunning:
             return SILENCE.total_seconds()
         except (TaskyardError, Superseded) as error:
-            logger.warning("job %s is postponed: %s", self.name, error)
+            log.failure("job_postponed", error, job=self.name)
             return POLL_SECONDS
         return min(await self._wait(), POLL_SECONDS)
 
@@ -119,7 +119,7 @@ async def run_job(pool: Pool, job: Job, guard: Guard, on_end: OnJobEnd = ignore)
         raise
     await end()
     if items:
-        logger.info("job %s: %d items in %.1f s", job.name, items, time.monotonic() - began)
+        log.info("job_done", job=job.name, items=items, seconds=round(time.monotonic() - began, 1))
     return items
 
 

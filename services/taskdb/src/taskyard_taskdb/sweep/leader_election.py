@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 import uuid
 from datetime import timedelta
 
 from taskyard.errors import TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.storage.housekeeping import leader_lock
 from taskyard_taskdb.storage.housekeeping.leader_lock import TTL, LeadershipLost, Term
 from taskyard_taskdb.storage.pool import Pool, Tx
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 RENEWAL_SECONDS = TTL.total_seconds() / 2
 
@@ -71,7 +71,7 @@ class Leadership:
                 lambda tx: leader_lock.acquire(tx, self.holder), reserve=True, single=True
             )
         except TaskyardError as error:
-            logger.warning("leadership could not be renewed: %s", error)
+            log.failure("leadership_not_renewed", error)
             return self.held
         former, self.term = self.term, term
         if term is None:
@@ -81,7 +81,7 @@ class Leadership:
         # Counted from before the request, so that it ends here no later than in the database.
         self._held_until = began + TTL.total_seconds()
         if former != term:
-            logger.info("acquired leadership, term %d", term.epoch)
+            log.info("leadership_acquired", term=term.epoch)
             self.changed.set()
         if not self._grace_stored:
             await self._store_grace(term)
@@ -94,7 +94,7 @@ class Leadership:
             await self._pool.run(lambda tx: leader_lock.store_grace(tx, term, left), reserve=True)
             self._grace_stored = True
         except (TaskyardError, LeadershipLost) as error:
-            logger.info("the grace period of term %d was not stored: %s", term.epoch, error)
+            log.info("grace_not_stored", term=term.epoch, error=str(error))
 
     def _same(self, former: Term | None, term: Term) -> bool:
         return former == term and time.monotonic() < self._held_until
@@ -114,4 +114,4 @@ class Leadership:
             async with asyncio.timeout(2):
                 await self._pool.run(lambda tx: leader_lock.release(tx, term), reserve=True)
         except (TaskyardError, TimeoutError):
-            logger.info("leadership could not be released; it expires by itself")
+            log.info("leadership_not_released", effect="it expires by itself")

@@ -5,11 +5,11 @@ Leases are found without locks; each page is then locked, checked again and writ
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
+from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.event import (
@@ -34,7 +34,7 @@ from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
 from taskyard_taskdb.sweep.leader_election import Leadership
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 PAGE = 200
 # How long a runner may be disconnected before its tasks with on_runner_lost REDISTRIBUTE are requeued.
@@ -89,7 +89,7 @@ class LeasePages:
 
 
 def _log_failure(found: OverdueLease, error: Exception) -> None:
-    logger.error("the lease of task %s/%s cannot be swept: %r", *found.key, error)
+    log.error("lease_expiry_failed", tenant=found.key[0], task=found.key[1], error=repr(error))
 
 
 class ExpirySweep:

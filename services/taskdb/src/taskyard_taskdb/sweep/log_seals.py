@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.storage.audit import seals
 from taskyard_taskdb.storage.audit.seals import Seal
 from taskyard_taskdb.storage.change_log.read import Horizon
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.sweep.leader_election import Leadership
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 SEAL_SECONDS = 10.0
 # The pause after a full seal, as a multiple of the time it took, so that sealing a large backlog does not
@@ -51,7 +51,7 @@ class SealSweep:
             return math.inf
         self._made = seal
         # A copy outside the database shows if the end of the log is deleted together with its seals.
-        logger.info("audit.sealed", extra=_fields(seal))
+        log.info("audit.sealed", **_fields(seal))
         full = seal.change_count >= seals.MOST_CHANGES
         return PAUSE_FACTOR * (time.monotonic() - began) if full else math.inf
 
@@ -59,7 +59,7 @@ class SealSweep:
         """Log an error if the seal that this process made last has disappeared."""
         made = self._made
         if made is not None and (found is None or found.last_id < made.last_id):
-            logger.error("audit.truncated", extra=_fields(made))
+            log.error("audit.truncated", **_fields(made))
             self._made = None
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.schedule import Every, Schedule
 from taskyard_taskdb.storage.doctor import checks as doctor_checks
 from taskyard_taskdb.storage.housekeeping import overdue, partitions
@@ -196,7 +196,7 @@ def _guarded(guard: Guard, work: Callable[..., Awaitable[int]]) -> Callable[[Tx]
     return guarded
 
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 
 class DoctorJob:
@@ -216,5 +216,11 @@ class DoctorJob:
             found = await doctor_checks.run_check(self._pool, check)
             self._check_ran(check.name, found.remaining, found.repaired)
             if found.remaining:
-                logger.error("doctor: %d %s, for example %s", found.remaining, check.about, found.examples[0])
+                log.error(
+                    "doctor_finding",
+                    check=check.name,
+                    count=found.remaining,
+                    about=check.about,
+                    example=found.examples[0],
+                )
             yield found.remaining

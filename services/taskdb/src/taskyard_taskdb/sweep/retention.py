@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.event import Deleted
 from taskyard_taskdb.domain.policy import DEFAULT_POLICY
 from taskyard_taskdb.domain.schedule import Schedule
@@ -22,7 +22,7 @@ from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
 from taskyard_taskdb.sweep.jobs import Guard
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # How many tasks one query scans, and how many one transaction moves. A page blocks this process for a few
 # milliseconds and costs PostgreSQL about 8 ms.
@@ -98,4 +98,4 @@ class RetentionJob:
 
 
 def _log_failure(task: EndedTask, error: Exception) -> None:
-    logger.error("task %s/%s can be neither archived nor deleted: %r", *task.key, error)
+    log.error("retention_failed", tenant=task.key[0], task=task.key[1], error=repr(error))

@@ -19,6 +19,7 @@ from taskyard_taskdb.storage.runner import admin as runner_admin
 from taskyard_taskdb.storage.slot.repair import repair
 from taskyard_taskdb.storage.slot.slots import SlotKey
 from taskyard_taskdb.storage.stats import stats as task_stats
+from taskyard_taskdb.storage.stats.stats import OnFolded
 from taskyard_taskdb.storage.tenant import usage
 from taskyard_taskdb.storage.transition.load import database_time
 from taskyard_taskdb.storage.transition.task_rows import Key
@@ -186,8 +187,9 @@ class StatsSweep:
     name = "stats"
     poll = STATS_SECONDS
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, on_folded: OnFolded) -> None:
         self._pool = pool
+        self._on_folded = on_folded
         self._horizon = Horizon()
         self._delete_due = 0.0
 
@@ -195,7 +197,7 @@ class StatsSweep:
         began = time.monotonic()
         async with self._pool.reading() as tx:
             horizon = await self._horizon.advance(tx)
-        done = await task_stats.fold(self._pool, horizon, pages=1)
+        done = await task_stats.fold(self._pool, horizon, 1, self._on_folded)
         took = time.monotonic() - began
         if time.monotonic() >= self._delete_due:
             await self._pool.run(_delete_old_stats)

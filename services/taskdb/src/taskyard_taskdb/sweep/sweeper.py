@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from taskyard.errors import TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.sweep.leader_election import Leadership
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # The wait after a failure, and the least wait of a sweep that is always due.
 RETRY_SECONDS = 1.0
@@ -89,12 +89,12 @@ class Sweeper:
         try:
             return await sweep.run(self._leadership)
         except LeadershipLost as error:
-            logger.info("sweep %s ended: %s", sweep.name, error)
+            log.info("sweep_ended", sweep=sweep.name, error=str(error))
         except TaskyardError as error:
-            logger.warning("sweep %s is postponed: %s", sweep.name, error)
+            log.failure("sweep_postponed", error, sweep=sweep.name)
         except Exception:
             # A failure stops neither the other sweeps nor the next run of this one.
-            logger.exception("sweep %s failed", sweep.name)
+            log.exception("sweep_failed", sweep=sweep.name)
         return RETRY_SECONDS
 
     async def _sleep(self) -> None:
@@ -120,9 +120,9 @@ async def repeat(work: Callable[[], Awaitable[object]], seconds: float) -> None:
         try:
             await work()
         except TaskyardError as error:
-            logger.warning("%s is postponed: %s", work.__name__, error)
+            log.failure("work_postponed", error, work=work.__name__)
         except Exception:
-            logger.exception("%s failed", work.__name__)
+            log.exception("work_failed", work=work.__name__)
 
 
 async def keep_running(
@@ -138,11 +138,11 @@ async def keep_running(
             reason = "it returned"
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            logger.exception("the loop %s failed and is restarted", name)
+            log.exception("loop_failed", loop=name, effect="restarted")
         else:
-            logger.error("the loop %s returned and is restarted", name)
+            log.error("loop_returned", loop=name, effect="restarted")
         try:
             await on_failure(name, reason)
         except Exception as error:
-            logger.warning("the failure of the loop %s is not recorded: %s", name, error)
+            log.failure("loop_failure_not_recorded", error, loop=name)
         await asyncio.sleep(pause)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 
+from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain.event import (
     Due,
@@ -26,7 +26,7 @@ from taskyard_taskdb.storage.transition.write import write
 from taskyard_taskdb.sweep.apply_events import OnCommit, apply_events
 from taskyard_taskdb.sweep.leader_election import Leadership
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 PAGE = 500
 
@@ -77,7 +77,7 @@ class TimerSweep:
         await isolate(found, apply, self._log_failure)
 
     def _log_failure(self, timer: Timer, error: Exception) -> None:
-        logger.error("timer %r cannot be fired: %r", timer, error)
+        log.error("timer_failed", timer=repr(timer), error=repr(error))
         self._failed.add(timer)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from taskyard.errors import NotFound, TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain import webhook
 from taskyard_taskdb.storage.housekeeping.leader_lock import LeadershipLost
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -21,7 +21,7 @@ from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.storage.webhook.outbox import Call
 from taskyard_taskdb.sweep.leader_election import Leadership
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 PAGE = 200
 # The pause between two polls, and the poll interval while nothing is due and nothing is committed.
@@ -130,7 +130,7 @@ class WebhookSender:
                 # Postponed, so that the next page has calls of other receivers.
                 await self._postpone(leadership, busy, BUSY_DELAY)
         except (TaskyardError, LeadershipLost) as error:
-            logger.info("webhooks are postponed: %s", error)
+            log.failure("webhooks_postponed", error)
         return 0.0
 
     def _by_receiver(
@@ -145,7 +145,7 @@ class WebhookSender:
                 parts = urlsplit(request.url)
             except Exception as error:
                 # A row that an older version stored; it must not delay the calls of other tasks.
-                logger.exception("the webhook of %s cannot be rendered", call.task.name)
+                log.exception("webhook_unrenderable", task=call.task.name)
                 broken.append((call, error))
                 continue
             groups.setdefault(f"{parts.scheme}://{parts.netloc}".lower(), []).append((call, request))
@@ -166,10 +166,10 @@ class WebhookSender:
                     await self._postpone(leadership, rest, delay)
                     break
         except (TaskyardError, LeadershipLost) as error:
-            logger.info("the turn of receiver %s ended: %s", receiver, error)
+            log.info("webhook_turn_ended", receiver=receiver, error=str(error))
         except Exception:
             # A failure of one receiver must not stop the others; its calls stay due.
-            logger.exception("the turn of receiver %s failed", receiver)
+            log.exception("webhook_turn_failed", receiver=receiver)
         finally:
             self._in_flight.difference_update(call.id for call, _ in group)
             self._turns.pop(receiver, None)
@@ -214,13 +214,13 @@ class WebhookSender:
         if datetime.now(UTC) - call.create_time >= self._give_up_age:
             await self._give_up(leadership, call, error)
             return delay
-        logger.info("webhook of %s, attempt %d: %s", call.task.name, call.attempt + 1, error)
+        log.info("webhook_failed", task=call.task.name, attempt=call.attempt + 1, error=error)
         await self._write(leadership, lambda tx: webhook_outbox.retry_later(tx, call, delay, error))
         self._on_outcome("failed")
         return delay
 
     async def _give_up(self, leadership: Leadership, call: Call, error: str) -> None:
-        logger.warning("webhook of %s failed for good: %s", call.task.name, error)
+        log.warning("webhook_abandoned", task=call.task.name, error=error)
         await self._write(leadership, lambda tx: webhook_outbox.give_up(tx, call, error))
         self._on_outcome("given_up")
 

@@ -1,18 +1,18 @@
 """Followers of task logs: wakes their streams when another replica has stored more lines."""
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from taskyard.errors import TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import run_logs
 from taskyard_taskdb.watch.hub import Hub
 from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Lines stored by this replica wake followers at once; those of another are seen after this time at most.
 POLL_SECONDS = 0.05
@@ -54,7 +54,7 @@ class LogFollowers:
                 async with self._pool.reading() as tx:
                     ends = await run_logs.ends(tx, list(self._followed))
             except TaskyardError as error:  # the database may be back at the next poll
-                logger.warning("logs.poll_failed", extra={"error": str(error)})
+                log.failure("log_poll_failed", error)
                 ends = {}
             for key, end in ends.items():
                 if self._seen.get(key) != end and key in self._followed:

@@ -1,7 +1,6 @@
 """The hub: tails the change log once per replica and delivers changes to streams with bounded memory."""
 
 import asyncio
-import logging
 import random
 import time
 from collections import defaultdict
@@ -10,13 +9,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from taskyard.errors import StreamLimit
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.watch.reader import LogReader
 from taskyard_taskdb.watch.subscription import PAGE, Subscription, TaskKey
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 STREAMS_PER_TENANT = 10_000
 # Poll intervals. Correctness does not depend on a wake-up; a change of another replica is at most this late.
@@ -79,7 +79,7 @@ class Hub:
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # whatever ended it, the log must be tailed again
-                logger.warning("watch.reader_lost", extra={"error": str(error)})
+                log.failure("change_log_reader_lost", error)
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _tail(self) -> None:

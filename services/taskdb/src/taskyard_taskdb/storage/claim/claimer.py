@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import logging
 import os
 import struct
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from operator import itemgetter
 from typing import Any
 
 from taskyard.errors import SessionSuperseded, TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.words import ActorType, Phase, RunState
 from taskyard_taskdb.storage import arrays
@@ -37,7 +37,7 @@ from taskyard_taskdb.storage.tenant import counters
 from taskyard_taskdb.storage.tenant.api_keys import RunnerScope
 from taskyard_taskdb.storage.transition.task_rows import Key
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # How often a claim looks behind rows that others have locked.
 _ROUNDS = 3
@@ -75,7 +75,7 @@ class Claimer:
             held = await self._pool.run(lambda tx: quarantine_holds.hold(tx, tenant_id, digest, keys))
             self._bus.publish(held)
         except TaskyardError as error:
-            logger.info("tasks of quarantine %s are left to the sweep: %s", digest, error)
+            log.info("quarantine_left_to_sweep", digest=digest, error=str(error))
 
 
 class _ClaimTransaction:

@@ -44,6 +44,9 @@ COUNT_LIMIT = 1000
 # Rows counted over all lanes when lanes are read again, and at least of each lane.
 _COUNTED = 2000
 _COUNTED_EACH = 4
+# Lanes that are measured for metrics, and rows counted over all of them.
+_MEASURED_LANES = 2000
+_MEASURED = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,16 @@ async def read_heads(tx: Tx, lanes: Iterable[LaneKey], bounds: Mapping[LaneKey, 
     params = lane_arrays(wanted) | {"after_times": after, "count_limit": limit}
     rows = await tx.fetch(statement("lane_heads"), params)
     return [LaneHead(wanted[n - 1], ready_time, count, count >= limit) for n, ready_time, count in rows]
+
+
+async def read_depths(tx: Tx) -> list[LaneHead]:
+    """The first lanes that have work, counted as far as a bounded effort reaches."""
+    lanes = [LaneKey(*row) for row in await tx.fetch(statement("lane_keys"), {"lane_limit": _MEASURED_LANES})]
+    limit = max(COUNT_LIMIT, _MEASURED // max(1, len(lanes)))
+    after = arrays.timestamps([BEGINNING] * len(lanes))
+    params = lane_arrays(lanes) | {"after_times": after, "count_limit": limit}
+    rows = await tx.fetch(statement("lane_heads"), params)
+    return [LaneHead(lanes[n - 1], ready_time, count, count >= limit) for n, ready_time, count in rows]
 
 
 def lane_arrays(lanes: Iterable[LaneKey]) -> dict[str, object]:

@@ -21,6 +21,21 @@ FROM lane CROSS JOIN LATERAL (
     ) counted
 ) backlog
 
+-- name: lane_keys
+-- Locks nothing. The first lanes that have work, from lane to lane along the primary key of queue.
+WITH RECURSIVE lane AS (
+    (SELECT tenant_id, class_id, priority, pinned_runner
+    FROM queue ORDER BY tenant_id, class_id, priority, pinned_runner LIMIT 1)
+    UNION ALL
+    SELECT next.* FROM lane CROSS JOIN LATERAL (
+        SELECT q.tenant_id, q.class_id, q.priority, q.pinned_runner FROM queue q
+        WHERE (q.tenant_id, q.class_id, q.priority, q.pinned_runner)
+            > (lane.tenant_id, lane.class_id, lane.priority, lane.pinned_runner)
+        ORDER BY q.tenant_id, q.class_id, q.priority, q.pinned_runner LIMIT 1
+    ) next
+)
+SELECT * FROM lane LIMIT %(lane_limit)s
+
 -- name: lane_heads
 -- Locks nothing. The first row of each lane at or after its bound, and how many there are up to a limit; primary key of
 -- queue.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.names import task_name, tenant_name
 from taskyard_taskdb.storage.batch import isolate
 from taskyard_taskdb.storage.doctor import repairs
@@ -24,7 +24,7 @@ from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.tenant import counters
 from taskyard_taskdb.storage.transition.task_rows import Key
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 EXAMPLES = 10
 PAGE = 1000
@@ -242,7 +242,9 @@ async def repair_pages(check: Check, context: RepairContext, keys: Sequence[Key]
     """Repair page by page; a finding that cannot be repaired is skipped, so that it does not block others."""
 
     def log_failure(key: Key, error: Exception) -> None:
-        logger.warning("doctor: %s of %s is not repaired: %s", check.name, check.display_name(key), error)
+        log.warning(
+            "doctor_repair_failed", check=check.name, resource=check.display_name(key), error=str(error)
+        )
 
     for start in range(0, len(keys), PAGE):
         await isolate(keys[start : start + PAGE], lambda page: check.repair(context, page), log_failure)

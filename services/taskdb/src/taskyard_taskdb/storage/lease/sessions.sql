@@ -13,7 +13,7 @@ VALUES (%(epoch)s, statement_timestamp(), statement_timestamp(), %(expire_time)s
 ON CONFLICT (runner_id) DO UPDATE SET epoch = excluded.epoch, open_time = excluded.open_time,
     heartbeat_time = excluded.heartbeat_time, expire_time = excluded.expire_time,
     used_capacity = excluded.used_capacity, session_id = excluded.session_id, instance_id = excluded.instance_id,
-    scheduler_id = excluded.scheduler_id, disconnect_time = NULL, closed = false, draining = false,
+    scheduler_id = excluded.scheduler_id, disconnect_time = NULL, closed = false, stopped = false, draining = false,
     free_resources = NULL
 WHERE s.epoch = excluded.epoch - 1
 
@@ -29,6 +29,6 @@ WHERE runner_id = %(runner_id)s AND epoch = %(epoch)s AND NOT closed
 -- name: close_session
 -- Ends the session that lock_session has locked, guarded by its epoch. What is released ends at once, the rest lives
 -- until the recorded expiry.
-UPDATE sessions SET closed = true,
+UPDATE sessions SET closed = true, stopped = true,
     expire_time = CASE WHEN %(release)s THEN least(expire_time, statement_timestamp()) ELSE expire_time END
 WHERE runner_id = %(runner_id)s AND epoch = %(epoch)s

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 import uuid
 from collections.abc import Iterator
@@ -17,11 +16,12 @@ from typing import Any
 import psycopg
 
 from taskyard.errors import TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.storage.claim.lanes import LaneKey
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, PoolOptions, connect_arguments
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 CHANNEL = "taskyard_queue"
 # PostgreSQL takes payloads of less than 8000 bytes; ids are ASCII and short.
@@ -66,7 +66,7 @@ class Bridge:
                     for payload in encode(self._own, notice):
                         await tx.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
             except (TaskyardError, psycopg.Error) as error:
-                logger.info("notices to other replicas failed: %s", error)
+                log.debug("notices_not_sent", error=str(error))
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _take(self) -> CommitNotice:
@@ -82,7 +82,7 @@ class Bridge:
             try:
                 await self._listen()
             except (psycopg.Error, OSError) as error:
-                logger.info("not listening to other replicas: %s", str(error).strip())
+                log.debug("notices_not_received", error=str(error).strip())
             self._peers.lost()
             await asyncio.sleep(_RETRY_SECONDS)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from taskyard.errors import NotFound, Overloaded, TaskTerminal, TaskyardError
+from taskyard_kit.logs import get_log
 from taskyard_taskdb.domain.event import Edited, ExternalReported
 from taskyard_taskdb.domain.lifecycle import apply
 from taskyard_taskdb.domain.names import task_name
@@ -35,7 +35,7 @@ from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import Loaded, load_for_update
 from taskyard_taskdb.storage.transition.write import write
 
-logger = logging.getLogger(__name__)
+log = get_log(__name__)
 
 # Updates that a replica has accepted and not applied; beyond it, it accepts no more for a second.
 MAX_BACKLOG = 50_000
@@ -140,7 +140,7 @@ class UpdateWriter(ReportInbox):
             taken = await self._apply_some(keys)
         except TaskyardError as error:
             # What fails together may succeed in smaller parts; nothing is lost, it stays in the inbox.
-            logger.warning("%d tasks could not be updated now: %s", len(keys), error)
+            log.failure("global_updates_postponed", error, tasks=len(keys))
             self._max_tasks = max(1, len(keys) // 2)
             self._wake(keys)
             await asyncio.sleep(_RETRY_SECONDS)

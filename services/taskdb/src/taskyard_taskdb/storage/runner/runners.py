@@ -49,6 +49,7 @@ class RunnerRecord:
     used_capacity: int | None
     draining: bool | None
     alive: bool
+    stopped: bool
 
 
 async def admit(tx: Tx, key_id: str, runner_id: str) -> RunnerScope:

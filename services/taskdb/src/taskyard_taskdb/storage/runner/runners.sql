@@ -34,7 +34,8 @@ WHERE r.runner_id = i.runner_id AND r.delete_time IS NULL
 SELECT r.runner_id, r.version, r.register_time, r.update_time, r.delete_time, coalesce(c.completed_count, 0),
     coalesce(c.failed_count, 0), r.registration, r.scope, r.labels, r.admin_labels, r.drain, s.session_id,
     s.scheduler_id, s.heartbeat_time, s.used_capacity, s.draining,
-    s.epoch IS NOT NULL AND NOT s.closed AND s.expire_time > statement_timestamp() AS alive
+    s.epoch IS NOT NULL AND NOT s.closed AND s.expire_time > statement_timestamp() AS alive,
+    coalesce(s.stopped, false) AS stopped
 FROM runners r
 LEFT JOIN sessions s ON s.runner_id = r.runner_id
 LEFT JOIN runner_counts c ON c.runner_id = r.runner_id

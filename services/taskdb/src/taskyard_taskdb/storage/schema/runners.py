@@ -58,6 +58,7 @@ sessions = table(
     required("runner_id", key, ForeignKey("runners.runner_id", ondelete="CASCADE"), primary_key=True),
     required("scheduler_id", key),
     optional("free_resources", LargeBinary),
+    required("stopped", Boolean, default="false", doc="The agent closed the session itself."),
     postgresql_with={
         "fillfactor": 50,
         "autovacuum_vacuum_scale_factor": 0.02,

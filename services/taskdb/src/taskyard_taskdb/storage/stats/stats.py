@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,6 +12,7 @@ from sqlalchemy import ColumnElement, Select, and_, func, select
 from sqlalchemy.dialects.postgresql import psycopg as postgresql
 
 from taskyard_taskdb.domain import filter as filters
+from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.stats import Stats
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.storage.pool import Pool, Tx
@@ -35,27 +38,43 @@ class StatsQuery:
     by_type: bool = False
 
 
-async def fold(pool: Pool, until: int, pages: int = 20) -> bool:
+OnFolded = Callable[[Mapping[ChangeEvent, int]], None]
+"""Called after the commit with the number of changes by event; every change of a task is counted once."""
+
+
+def ignore_folded(counts: Mapping[ChangeEvent, int]) -> None:
+    """No-op callback."""
+
+
+async def fold(pool: Pool, until: int, pages: int = 20, on_folded: OnFolded = ignore_folded) -> bool:
     """Fold the changes up to `until`, a decided id; False if more remain or another replica is folding."""
+
+    async def fold_page() -> bool | None:
+        done, counts = await pool.run(lambda tx: _fold_page(tx, until))
+        on_folded(counts)
+        return done
+
     for _ in range(pages):
-        done = await pool.run(lambda tx: _fold_page(tx, until))
+        # A caller that is cancelled after the commit must not lose the counts.
+        done = await asyncio.shield(asyncio.create_task(fold_page()))
         if done is not None:
             return done
     return False
 
 
-async def _fold_page(tx: Tx, until: int) -> bool | None:
-    """Return whether all changes are folded; None after a full page."""
+async def _fold_page(tx: Tx, until: int) -> tuple[bool | None, Mapping[ChangeEvent, int]]:
+    """Return whether all changes are folded, None after a full page, and what was folded."""
     row = await tx.fetch_row(statement("lock_stats_place"))
     if row is None:
-        return False
+        return False, {}
     after: int = row[0]
     last = await tx.fetch_row(statement("end_of_range"), {"after": after, "until": until, "limit": PAGE})
     end = (last[0] if last else None) or 0
     if end > after:
-        await tx.execute(statement("fold_changes"), {"after": after, "until": end})
-        return None if end < until else True
-    return True
+        rows = await tx.fetch(statement("fold_changes"), {"after": after, "until": end})
+        counts = {ChangeEvent(event): count for event, count in rows}
+        return None if end < until else True, counts
+    return True, {}
 
 
 async def delete_before(tx: Tx, before: datetime) -> int:

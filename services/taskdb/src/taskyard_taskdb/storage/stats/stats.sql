@@ -5,7 +5,8 @@ SELECT last_id FROM task_stats_place FOR UPDATE SKIP LOCKED;
 -- name: fold_changes
 -- The caller holds the lock of lock_stats_place, and only that holder writes the statistics. Range scan of changes_by_id,
 -- primary key of tasks. A task with several changes in the page counts once, from its first phase to its last: the phase
--- is packed into the lowest eight bits beside the id, so that min and max find it without sorting.
+-- is packed into the lowest eight bits beside the id, so that min and max find it without sorting. Returns the number
+-- of changes by event.
 WITH page AS MATERIALIZED (
     SELECT id, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
     FROM change_log
@@ -46,8 +47,10 @@ WITH page AS MATERIALIZED (
     ON CONFLICT (tenant_id, quarter, task_type, kind, step) DO UPDATE
     SET task_count = d.task_count + excluded.task_count, seconds = d.seconds + excluded.seconds,
         longest = greatest(d.longest, excluded.longest)
+), placed AS (
+    UPDATE task_stats_place SET last_id = %(until)s, fold_time = clock_timestamp()
 )
-UPDATE task_stats_place SET last_id = %(until)s, fold_time = clock_timestamp();
+SELECT event, count(*) FROM page GROUP BY event;
 
 -- name: delete_old_counts
 -- Locks the rows that it deletes. task_counts_by_quarter.
