@@ -350,6 +350,22 @@ CREATE TABLE task_durations (
 ) WITH (fillfactor = 70);
 CREATE INDEX task_durations_by_quarter ON task_durations (quarter);
 
+-- What happened to a tenant's tasks within a minute, folded from the change log; kept for two days.
+CREATE TABLE task_minutes (
+    minute TIMESTAMP WITH TIME ZONE NOT NULL,
+    created BIGINT NOT NULL,
+    started BIGINT NOT NULL,
+    succeeded BIGINT NOT NULL,
+    failed BIGINT NOT NULL,
+    retried BIGINT NOT NULL,
+    -- Ended tasks that had started once, and the seconds that they waited.
+    waited BIGINT NOT NULL,
+    waited_seconds DOUBLE PRECISION NOT NULL,
+    tenant_id TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, minute)
+) WITH (fillfactor = 70);
+CREATE INDEX task_minutes_by_minute ON task_minutes (minute);
+
 -- The one row holds the id up to which the log is folded into task_counts and task_durations.
 CREATE TABLE task_stats_place (
     last_id BIGINT NOT NULL,

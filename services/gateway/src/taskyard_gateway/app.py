@@ -280,7 +280,7 @@ class Gateway:
             return None
         if incoming.path in _HEALTH_PAGES:
             return self._health(_HEALTH_PAGES[incoming.path])
-        return pages.find(incoming.path)
+        return pages.find(incoming.path, incoming.header(b"if-none-match"))
 
     async def _health(self, ready: bool) -> Response:
         """Whether the process lives or, to be `ready`, whether requests can be answered."""

@@ -1,33 +1,83 @@
-"""The gateway's own pages: the OpenAPI document, and a reference page made of it that needs no network."""
+"""The gateway's own pages: the console, the OpenAPI document, and a reference page that needs no network."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import hashlib
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 
 from starlette.responses import Response
 
 from taskyard_gateway.answers import JSON
 
-_PAGES = {"/openapi.json": ("openapi.json", JSON), "/docs": ("docs.html", "text/html")}
-# The page is complete in itself: nothing is fetched, and no script runs.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# The reference is complete in itself: nothing is fetched, and no script runs.
+_REFERENCE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# The console runs its own modules and calls its own origin, and no page may show it in a frame.
+_CONSOLE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
 
 
-def find(path: str) -> Awaitable[Response] | None:
-    """The page of this path, if there is one."""
-    return _page(path) if path == "/" or path in _PAGES else None
+@dataclass(frozen=True)
+class Page:
+    """One file as it is served."""
+
+    content: bytes
+    media_type: str
+    policy: str
+
+    @property
+    def tag(self) -> str:
+        """Its entity tag: the same in every replica of one version."""
+        return f'"{hashlib.sha256(self.content).hexdigest()[:32]}"'
 
 
-async def _page(path: str) -> Response:
-    if path == "/":
-        return Response(status_code=307, headers={"location": "/docs"})
-    name, media_type = _PAGES[path]
-    headers = {"content-security-policy": _POLICY, "cache-control": "no-cache"}
-    return Response(_read(name), 200, headers, media_type)
+def find(path: str, known_tag: str = "") -> Awaitable[Response] | None:
+    """The page of this path, if there is one; without content if the client has it already."""
+    page = _pages().get(path)
+    return None if page is None else _answer(page, known_tag)
+
+
+async def _answer(page: Page, known_tag: str) -> Response:
+    headers = {"content-security-policy": page.policy, "cache-control": "no-cache", "etag": page.tag}
+    headers["referrer-policy"] = "no-referrer"
+    if known_tag == page.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(page.content, 200, headers, page.media_type)
 
 
 @cache
-def _read(name: str) -> bytes:
-    return resources.files("taskyard_gateway").joinpath("assets", name).read_bytes()
+def _pages() -> dict[str, Page]:
+    package = resources.files("taskyard_gateway")
+    found = {
+        "/openapi.json": Page(_read(package, "assets/openapi.json"), JSON, _REFERENCE_POLICY),
+        "/docs": Page(_read(package, "assets/docs.html"), "text/html", _REFERENCE_POLICY),
+        "/": Page(_read(package, "console/index.html"), "text/html", _CONSOLE_POLICY),
+    }
+    for name, file in _files(package.joinpath("console"), ""):
+        media_type = _TYPES.get(name[name.rfind(".") :])
+        if media_type is not None and name != "index.html":
+            found[f"/console/{name}"] = Page(file.read_bytes(), media_type, _CONSOLE_POLICY)
+    return found
+
+
+def _read(package: Traversable, name: str) -> bytes:
+    return package.joinpath(*name.split("/")).read_bytes()
+
+
+def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry

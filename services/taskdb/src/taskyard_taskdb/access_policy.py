@@ -56,6 +56,7 @@ POLICIES: Mapping[str, Policy] = {
             "ListTaskLogs": _READ,
             "TailTaskLogs": _READ,
             "GetTaskStats": _READ,
+            "GetTaskSeries": _READ,
             "ListCheckpoints": _READ,
             "ReadCheckpoint": _READ,
             "ListAuditEvents": _READ,
@@ -81,6 +82,7 @@ POLICIES: Mapping[str, Policy] = {
             "UpdateTenant": _ADMIN,
             "DeleteTenant": _ADMIN,
             "GetTenantUsage": _READ,
+            "ListTenantShares": _READ,
         },
     ),
     **_table(

@@ -1790,6 +1790,114 @@ class TaskStats(_message.Message):
 Global___TaskStats: _TypeAlias = TaskStats  # noqa: Y015
 
 @_typing.final
+class GetTaskSeriesRequest(_message.Message):
+    """Request of GetTaskSeries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARENT_FIELD_NUMBER: _builtins.int
+    WINDOW_FIELD_NUMBER: _builtins.int
+    parent: _builtins.str
+    """tenants/{tenant} or tenants/-"""
+    @_builtins.property
+    def window(self) -> _duration_pb2.Duration:
+        """How far back; default one hour."""
+
+    def __init__(
+        self,
+        *,
+        parent: _builtins.str = ...,
+        window: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["window", b"window"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parent", b"parent", "window", b"window"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTaskSeriesRequest: _TypeAlias = GetTaskSeriesRequest  # noqa: Y015
+
+@_typing.final
+class GetTaskSeriesResponse(_message.Message):
+    """Response of GetTaskSeries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POINTS_FIELD_NUMBER: _builtins.int
+    AS_OF_TIME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def points(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskSeriesPoint]:
+        """One per minute in which something happened, oldest first."""
+
+    @_builtins.property
+    def as_of_time(self) -> _timestamp_pb2.Timestamp:
+        """Age of the numbers."""
+
+    def __init__(
+        self,
+        *,
+        points: _abc.Iterable[Global___TaskSeriesPoint] | None = ...,
+        as_of_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["as_of_time", b"as_of_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of_time", b"as_of_time", "points", b"points"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTaskSeriesResponse: _TypeAlias = GetTaskSeriesResponse  # noqa: Y015
+
+@_typing.final
+class TaskSeriesPoint(_message.Message):
+    """What happened within a minute."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIME_FIELD_NUMBER: _builtins.int
+    CREATED_COUNT_FIELD_NUMBER: _builtins.int
+    STARTED_COUNT_FIELD_NUMBER: _builtins.int
+    SUCCEEDED_COUNT_FIELD_NUMBER: _builtins.int
+    FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    RETRIED_COUNT_FIELD_NUMBER: _builtins.int
+    MEAN_WAIT_FIELD_NUMBER: _builtins.int
+    created_count: _builtins.int
+    """Tasks created."""
+    started_count: _builtins.int
+    """Runs started."""
+    succeeded_count: _builtins.int
+    """Tasks that became SUCCEEDED."""
+    failed_count: _builtins.int
+    """Tasks that ended otherwise."""
+    retried_count: _builtins.int
+    """Retries scheduled."""
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """Begin of the minute."""
+
+    @_builtins.property
+    def mean_wait(self) -> _duration_pb2.Duration:
+        """Creation to first start, mean of the tasks that ended in this minute; unset if there are none."""
+
+    def __init__(
+        self,
+        *,
+        time: _timestamp_pb2.Timestamp | None = ...,
+        created_count: _builtins.int = ...,
+        started_count: _builtins.int = ...,
+        succeeded_count: _builtins.int = ...,
+        failed_count: _builtins.int = ...,
+        retried_count: _builtins.int = ...,
+        mean_wait: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["mean_wait", b"mean_wait", "time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_count", b"created_count", "failed_count", b"failed_count", "mean_wait", b"mean_wait", "retried_count", b"retried_count", "started_count", b"started_count", "succeeded_count", b"succeeded_count", "time", b"time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskSeriesPoint: _TypeAlias = TaskSeriesPoint  # noqa: Y015
+
+@_typing.final
 class PhaseCount(_message.Message):
     """Tasks in a phase."""
 

@@ -140,6 +140,11 @@ class TaskServiceStub:
                 request_serializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskStatsRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskStatsResponse.FromString,
                 _registered_method=True)
+        self.GetTaskSeries = channel.unary_unary(
+                '/taskyard.v1.TaskService/GetTaskSeries',
+                request_serializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskSeriesRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskSeriesResponse.FromString,
+                _registered_method=True)
         self.ListCheckpoints = channel.unary_unary(
                 '/taskyard.v1.TaskService/ListCheckpoints',
                 request_serializer=taskyard_dot_v1_dot_task__service__pb2.ListCheckpointsRequest.SerializeToString,
@@ -379,6 +384,15 @@ class TaskServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetTaskSeries(self, request, context):
+        """Counts and waiting times of each minute, for charts.  A minute without changes has no
+        point.  Kept for two days.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListCheckpoints(self, request, context):
         """Lists checkpoints, newest first.
         Errors: NOT_FOUND.
@@ -511,6 +525,11 @@ def add_TaskServiceServicer_to_server(servicer, server):
                     servicer.GetTaskStats,
                     request_deserializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskStatsRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskStatsResponse.SerializeToString,
+            ),
+            'GetTaskSeries': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTaskSeries,
+                    request_deserializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskSeriesRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_task__service__pb2.GetTaskSeriesResponse.SerializeToString,
             ),
             'ListCheckpoints': grpc.unary_unary_rpc_method_handler(
                     servicer.ListCheckpoints,
@@ -1096,6 +1115,33 @@ class TaskService:
             '/taskyard.v1.TaskService/GetTaskStats',
             taskyard_dot_v1_dot_task__service__pb2.GetTaskStatsRequest.SerializeToString,
             taskyard_dot_v1_dot_task__service__pb2.GetTaskStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTaskSeries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.TaskService/GetTaskSeries',
+            taskyard_dot_v1_dot_task__service__pb2.GetTaskSeriesRequest.SerializeToString,
+            taskyard_dot_v1_dot_task__service__pb2.GetTaskSeriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -194,6 +194,11 @@ class TaskServiceStub:
     """Counts and durations.
     Errors: INVALID_ARGUMENT (FILTER_INVALID).
     """
+    GetTaskSeries: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.GetTaskSeriesRequest, _task_service_pb2.GetTaskSeriesResponse]
+    """Counts and waiting times of each minute, for charts.  A minute without changes has no
+    point.  Kept for two days.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    """
     ListCheckpoints: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.ListCheckpointsRequest, _task_service_pb2.ListCheckpointsResponse]
     """Lists checkpoints, newest first.
     Errors: NOT_FOUND.
@@ -346,6 +351,11 @@ class TaskServiceAsyncStub(TaskServiceStub):
     GetTaskStats: _aio.UnaryUnaryMultiCallable[_task_service_pb2.GetTaskStatsRequest, _task_service_pb2.GetTaskStatsResponse]  # type: ignore[assignment]
     """Counts and durations.
     Errors: INVALID_ARGUMENT (FILTER_INVALID).
+    """
+    GetTaskSeries: _aio.UnaryUnaryMultiCallable[_task_service_pb2.GetTaskSeriesRequest, _task_service_pb2.GetTaskSeriesResponse]  # type: ignore[assignment]
+    """Counts and waiting times of each minute, for charts.  A minute without changes has no
+    point.  Kept for two days.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
     ListCheckpoints: _aio.UnaryUnaryMultiCallable[_task_service_pb2.ListCheckpointsRequest, _task_service_pb2.ListCheckpointsResponse]  # type: ignore[assignment]
     """Lists checkpoints, newest first.
@@ -601,6 +611,16 @@ class TaskServiceServicer:
     ) -> _typing.Union[_task_service_pb2.GetTaskStatsResponse, _abc.Awaitable[_task_service_pb2.GetTaskStatsResponse]]:
         """Counts and durations.
         Errors: INVALID_ARGUMENT (FILTER_INVALID).
+        """
+
+    def GetTaskSeries(
+        self,
+        request: _task_service_pb2.GetTaskSeriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_task_service_pb2.GetTaskSeriesResponse, _abc.Awaitable[_task_service_pb2.GetTaskSeriesResponse]]:
+        """Counts and waiting times of each minute, for charts.  A minute without changes has no
+        point.  Kept for two days.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
 
     def ListCheckpoints(

@@ -346,3 +346,82 @@ class GetTenantUsageResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetTenantUsageResponse: _TypeAlias = GetTenantUsageResponse  # noqa: Y015
+
+@_typing.final
+class ListTenantSharesRequest(_message.Message):
+    """Request of ListTenantShares."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTenantSharesRequest: _TypeAlias = ListTenantSharesRequest  # noqa: Y015
+
+@_typing.final
+class ListTenantSharesResponse(_message.Message):
+    """Response of ListTenantShares."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def shares(self) -> _containers.RepeatedCompositeFieldContainer[Global___UsedShare]:
+        """Largest use first, at most 1000."""
+
+    def __init__(
+        self,
+        *,
+        shares: _abc.Iterable[Global___UsedShare] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["shares", b"shares"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTenantSharesResponse: _TypeAlias = ListTenantSharesResponse  # noqa: Y015
+
+@_typing.final
+class UsedShare(_message.Message):
+    """Use of the runners by one tenant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TENANT_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    USED_SHARE_FIELD_NUMBER: _builtins.int
+    DUE_SHARE_FIELD_NUMBER: _builtins.int
+    RUNNING_COUNT_FIELD_NUMBER: _builtins.int
+    tenant: _builtins.str
+    """tenants/{tenant}"""
+    weight: _builtins.int
+    """Weight in force."""
+    used_share: _builtins.float
+    """Of all use, 0..1."""
+    due_share: _builtins.float
+    """Of all weights of the tenants listed for an administrator, 0..1."""
+    running_count: _builtins.int
+    """Tasks that hold a lease."""
+    def __init__(
+        self,
+        *,
+        tenant: _builtins.str = ...,
+        weight: _builtins.int = ...,
+        used_share: _builtins.float = ...,
+        due_share: _builtins.float = ...,
+        running_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["due_share", b"due_share", "running_count", b"running_count", "tenant", b"tenant", "used_share", b"used_share", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsedShare: _TypeAlias = UsedShare  # noqa: Y015

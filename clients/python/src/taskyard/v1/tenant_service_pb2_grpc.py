@@ -65,6 +65,11 @@ class TenantServiceStub:
                 request_serializer=taskyard_dot_v1_dot_tenant__service__pb2.GetTenantUsageRequest.SerializeToString,
                 response_deserializer=taskyard_dot_v1_dot_tenant__service__pb2.GetTenantUsageResponse.FromString,
                 _registered_method=True)
+        self.ListTenantShares = channel.unary_unary(
+                '/taskyard.v1.TenantService/ListTenantShares',
+                request_serializer=taskyard_dot_v1_dot_tenant__service__pb2.ListTenantSharesRequest.SerializeToString,
+                response_deserializer=taskyard_dot_v1_dot_tenant__service__pb2.ListTenantSharesResponse.FromString,
+                _registered_method=True)
 
 
 class TenantServiceServicer:
@@ -124,6 +129,15 @@ class TenantServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTenantShares(self, request, context):
+        """Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+        the share that its weight gives it while all of them have work.  Tenants that used nothing
+        are left out.  A tenant's key sees its own only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TenantServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -156,6 +170,11 @@ def add_TenantServiceServicer_to_server(servicer, server):
                     servicer.GetTenantUsage,
                     request_deserializer=taskyard_dot_v1_dot_tenant__service__pb2.GetTenantUsageRequest.FromString,
                     response_serializer=taskyard_dot_v1_dot_tenant__service__pb2.GetTenantUsageResponse.SerializeToString,
+            ),
+            'ListTenantShares': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTenantShares,
+                    request_deserializer=taskyard_dot_v1_dot_tenant__service__pb2.ListTenantSharesRequest.FromString,
+                    response_serializer=taskyard_dot_v1_dot_tenant__service__pb2.ListTenantSharesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -321,6 +340,33 @@ class TenantService:
             '/taskyard.v1.TenantService/GetTenantUsage',
             taskyard_dot_v1_dot_tenant__service__pb2.GetTenantUsageRequest.SerializeToString,
             taskyard_dot_v1_dot_tenant__service__pb2.GetTenantUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTenantShares(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/taskyard.v1.TenantService/ListTenantShares',
+            taskyard_dot_v1_dot_tenant__service__pb2.ListTenantSharesRequest.SerializeToString,
+            taskyard_dot_v1_dot_tenant__service__pb2.ListTenantSharesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -62,6 +62,11 @@ class TenantServiceStub:
     """Current use of the quota.
     Errors: NOT_FOUND.
     """
+    ListTenantShares: _grpc.UnaryUnaryMultiCallable[_tenant_service_pb2.ListTenantSharesRequest, _tenant_service_pb2.ListTenantSharesResponse]
+    """Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+    the share that its weight gives it while all of them have work.  Tenants that used nothing
+    are left out.  A tenant's key sees its own only.
+    """
 
 @_typing.type_check_only
 class TenantServiceAsyncStub(TenantServiceStub):
@@ -96,6 +101,11 @@ class TenantServiceAsyncStub(TenantServiceStub):
     GetTenantUsage: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.GetTenantUsageRequest, _tenant_service_pb2.GetTenantUsageResponse]  # type: ignore[assignment]
     """Current use of the quota.
     Errors: NOT_FOUND.
+    """
+    ListTenantShares: _aio.UnaryUnaryMultiCallable[_tenant_service_pb2.ListTenantSharesRequest, _tenant_service_pb2.ListTenantSharesResponse]  # type: ignore[assignment]
+    """Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+    the share that its weight gives it while all of them have work.  Tenants that used nothing
+    are left out.  A tenant's key sees its own only.
     """
 
 class TenantServiceServicer:
@@ -158,6 +168,16 @@ class TenantServiceServicer:
     ) -> _typing.Union[_tenant_service_pb2.GetTenantUsageResponse, _abc.Awaitable[_tenant_service_pb2.GetTenantUsageResponse]]:
         """Current use of the quota.
         Errors: NOT_FOUND.
+        """
+
+    def ListTenantShares(
+        self,
+        request: _tenant_service_pb2.ListTenantSharesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tenant_service_pb2.ListTenantSharesResponse, _abc.Awaitable[_tenant_service_pb2.ListTenantSharesResponse]]:
+        """Lists what share of the runners' time each tenant has used lately (half-life 5 min) beside
+        the share that its weight gives it while all of them have work.  Tenants that used nothing
+        are left out.  A tenant's key sees its own only.
         """
 
 def add_TenantServiceServicer_to_server(servicer: TenantServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,4 +1,4 @@
-"""GetTaskStats: counts and durations, cheap enough to be polled."""
+"""GetTaskStats and GetTaskSeries: counts and durations, cheap enough to be polled."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.storage.stats import stats as task_stats
-from taskyard_taskdb.storage.stats.stats import QUARTER, OnFolded, StatsQuery, ignore_folded
+from taskyard_taskdb.storage.stats.stats import QUARTER, Minute, OnFolded, StatsQuery, ignore_folded
 from taskyard_taskdb.storage.transition.load import database_time
 
 WINDOW = timedelta(hours=24)
+SERIES_WINDOW = timedelta(hours=1)
 # Counts are folded by the quarter of an hour; a shorter span than this is read from the tasks instead.
 EXACT = timedelta(hours=6)
 FRESH_SECONDS = 1.0
@@ -56,7 +57,7 @@ class StatsCache:
 
 
 class StatsHandler:
-    """TaskService.GetTaskStats."""
+    """TaskService.GetTaskStats and GetTaskSeries."""
 
     def __init__(self, pool: Pool, on_folded: OnFolded = ignore_folded) -> None:
         self._pool = pool
@@ -72,6 +73,20 @@ class StatsHandler:
         if response is None:
             response = await self._read(request, tenant_id, chosen)
             self._responses.store(key, response)
+        return response
+
+    async def GetTaskSeries(
+        self, request: task_service_pb2.GetTaskSeriesRequest, context: Any
+    ) -> task_service_pb2.GetTaskSeriesResponse:
+        """Return what happened in each minute of the window."""
+        tenant_id = visible_scope(request.parent)
+        window = request.window.ToTimedelta() if request.HasField("window") else SERIES_WINDOW
+        await self._catch_up()
+        async with self._pool.reading(planned=True) as tx:
+            minutes = await task_stats.read_minutes(tx, tenant_id, await database_time(tx) - window)
+            as_of = await task_stats.folded_at(tx)
+        response = task_service_pb2.GetTaskSeriesResponse(points=map(_point, minutes))
+        set_time(response.as_of_time, as_of)
         return response
 
     async def _read(self, request: Request, tenant_id: str | None, chosen: filters.Filter | None) -> Response:
@@ -101,6 +116,20 @@ class StatsHandler:
                 while not await task_stats.fold(self._pool, decided, 4, self._on_folded):  # noqa: ASYNC110 (a row lock is no event)
                     # Another process is folding, perhaps up to an earlier position.
                     await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _point(minute: Minute) -> task_service_pb2.TaskSeriesPoint:
+    point = task_service_pb2.TaskSeriesPoint(
+        created_count=minute.created,
+        started_count=minute.started,
+        succeeded_count=minute.succeeded,
+        failed_count=minute.failed,
+        retried_count=minute.retried,
+    )
+    set_time(point.time, minute.time)
+    if minute.waited:
+        point.mean_wait.FromTimedelta(timedelta(seconds=minute.waited_seconds / minute.waited))
+    return point
 
 
 async def _counted(tx: Tx, query: StatsQuery) -> tuple[list[Stats], datetime]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from taskyard.errors import AlreadyExists, FieldInvalid, NotEmpty, NotFound, ResourceVersionMismatch
 from taskyard.v1 import tenant_pb2, tenant_service_pb2
+from taskyard_kit.auth import current_principal
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.filter_fields import TENANT_FIELDS
 from taskyard_taskdb.domain.names import tenant_name
@@ -23,13 +24,14 @@ from taskyard_taskdb.storage.create import request_ids
 from taskyard_taskdb.storage.create.request_ids import Method, Request
 from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool, Tx
-from taskyard_taskdb.storage.tenant import counters, tenants
+from taskyard_taskdb.storage.tenant import counters, tenants, usage
 from taskyard_taskdb.storage.tenant.removal import TenantRemoval
 from taskyard_taskdb.storage.tenant.tenants import TenantRow
 from taskyard_taskdb.storage.transition.load import database_time
 
 # The tenant of shared task types is part of every installation.
 SYSTEM = "system"
+_MOST_SHARES = 1000
 
 _MUTABLE = ("display_name", "tier", "quota", "suspended", "queue_paused")
 _LIMITS = ("max_concurrent_tasks", "max_queue_depth", "rate_limit_per_sec", "rate_burst", "weight")
@@ -211,6 +213,32 @@ class TenantHandler:
         )
         _fill_quota(response.effective_quota, quota)
         return response
+
+    async def ListTenantShares(
+        self, request: tenant_service_pb2.ListTenantSharesRequest, context: Any
+    ) -> tenant_service_pb2.ListTenantSharesResponse:
+        principal = current_principal()
+        async with self._pool.reading(planned=True) as tx:
+            uses = await usage.read_uses(tx, usage.ALWAYS, ())
+            busy = sorted(uses, key=lambda tenant_id: -uses[tenant_id].usage)[:_MOST_SHARES]
+            weights = {
+                tenant_id: row.quota.weight for tenant_id, row in (await tenants.find_all(tx, busy)).items()
+            }
+        whole = sum(use.usage for use in uses.values()) or 1.0
+        weight = sum(weights.values()) or 1
+        return tenant_service_pb2.ListTenantSharesResponse(
+            shares=[
+                tenant_service_pb2.UsedShare(
+                    tenant=tenant_name(tenant_id),
+                    weight=weights[tenant_id],
+                    used_share=uses[tenant_id].usage / whole,
+                    due_share=weights[tenant_id] / weight,
+                    running_count=uses[tenant_id].leased_count,
+                )
+                for tenant_id in busy
+                if tenant_id in weights and principal.sees(tenant_id)
+            ]
+        )
 
     async def _find(self, tenant_id: str) -> TenantRow:
         async with self._pool.reading() as tx:

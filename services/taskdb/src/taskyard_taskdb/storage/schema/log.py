@@ -160,6 +160,26 @@ task_counts = table(
 
 index("task_counts_by_quarter", task_counts.c.quarter)
 
+task_minutes = table(
+    "task_minutes",
+    "What happened to a tenant's tasks within a minute, folded from the change log; kept for two days.",
+    required("minute", instant),
+    required("created", BigInteger),
+    required("started", BigInteger),
+    required("succeeded", BigInteger),
+    required("failed", BigInteger),
+    required("retried", BigInteger),
+    required(
+        "waited", BigInteger, doc="Ended tasks that had started once, and the seconds that they waited."
+    ),
+    required("waited_seconds", Double),
+    required("tenant_id", key),
+    PrimaryKeyConstraint("tenant_id", "minute"),
+    postgresql_with={"fillfactor": 70},
+)
+
+index("task_minutes_by_minute", task_minutes.c.minute)
+
 task_durations = table(
     "task_durations",
     "Their durations: 1 from start to end of a success, 2 from creation to start; a step is a "

@@ -77,9 +77,30 @@ async def _fold_page(tx: Tx, until: int) -> tuple[bool | None, Mapping[ChangeEve
     return True, {}
 
 
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What happened to tasks within a minute."""
+
+    time: datetime
+    created: int
+    started: int
+    succeeded: int
+    failed: int
+    retried: int
+    waited: int
+    waited_seconds: float
+
+
+async def read_minutes(tx: Tx, tenant_id: str | None, start: datetime) -> list[Minute]:
+    """Return the minutes since then in which something happened, of one tenant or of all."""
+    rows = await tx.fetch(statement("read_minutes"), {"tenant": tenant_id, "start": start})
+    return [Minute(*row) for row in rows]
+
+
 async def delete_before(tx: Tx, before: datetime) -> int:
-    """Delete the statistics of tasks created before this time."""
+    """Delete the statistics of tasks created before this time, and minutes of more than two days ago."""
     values = {"before": before}
+    await tx.execute(statement("delete_old_minutes"))
     return await tx.execute(statement("delete_old_counts"), values) + await tx.execute(
         statement("delete_old_durations"), values
     )

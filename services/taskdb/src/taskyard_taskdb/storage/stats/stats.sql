@@ -8,7 +8,7 @@ SELECT last_id FROM task_stats_place FOR UPDATE SKIP LOCKED;
 -- is packed into the lowest eight bits beside the id, so that min and max find it without sorting. Returns the number
 -- of changes by event.
 WITH page AS MATERIALIZED (
-    SELECT id, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
+    SELECT id, time, tenant_id, resource_id, event, phase, CASE event WHEN 1 THEN 0 ELSE previous_phase END AS previous_phase
     FROM change_log
     WHERE id > %(after)s AND id <= %(until)s AND resource_kind = 1 AND event <> 23
 ), moved AS MATERIALIZED (
@@ -16,7 +16,7 @@ WITH page AS MATERIALIZED (
         (max(id << 8 | phase) & 255)::smallint AS phase, count(*) FILTER (WHERE event = 19) AS retries
     FROM page WHERE phase <> previous_phase OR event = 19 GROUP BY tenant_id, resource_id
 ), task AS MATERIALIZED (
-    SELECT m.former, m.phase, m.retries, t.tenant_id, t.task_type, t.attempt,
+    SELECT m.former, m.phase, m.retries, t.tenant_id, t.task_type, t.attempt, t.end_time,
         to_timestamp(floor(extract(epoch FROM t.create_time) / 900) * 900) AS quarter,
         CASE WHEN m.phase = 10 AND m.former <> 10 THEN extract(epoch FROM t.end_time - t.start_time)::float8 END AS ran,
         CASE WHEN m.phase >= 10 AND m.former < 10 AND t.attempt = 1
@@ -47,10 +47,40 @@ WITH page AS MATERIALIZED (
     ON CONFLICT (tenant_id, quarter, task_type, kind, step) DO UPDATE
     SET task_count = d.task_count + excluded.task_count, seconds = d.seconds + excluded.seconds,
         longest = greatest(d.longest, excluded.longest)
+), charted AS (
+    INSERT INTO task_minutes AS m (minute, created, started, succeeded, failed, retried, waited, waited_seconds, tenant_id)
+    SELECT minute, sum(created), sum(started), sum(succeeded), sum(failed), sum(retried), sum(waited), sum(seconds), tenant_id
+    FROM (
+        SELECT date_trunc('minute', time) AS minute, tenant_id, count(*) FILTER (WHERE event = 1) AS created,
+            count(*) FILTER (WHERE event = 3) AS started, count(*) FILTER (WHERE event = 8) AS succeeded,
+            count(*) FILTER (WHERE event BETWEEN 9 AND 12) AS failed, count(*) FILTER (WHERE event = 19) AS retried,
+            0::bigint AS waited, 0::float8 AS seconds
+        FROM page GROUP BY 1, 2
+        UNION ALL
+        SELECT date_trunc('minute', end_time), tenant_id, 0, 0, 0, 0, 0, count(*), sum(waited)
+        FROM task WHERE waited >= 0 GROUP BY 1, 2) happened
+    GROUP BY minute, tenant_id
+    ON CONFLICT (tenant_id, minute) DO UPDATE
+    SET created = m.created + excluded.created, started = m.started + excluded.started,
+        succeeded = m.succeeded + excluded.succeeded, failed = m.failed + excluded.failed,
+        retried = m.retried + excluded.retried, waited = m.waited + excluded.waited,
+        waited_seconds = m.waited_seconds + excluded.waited_seconds
 ), placed AS (
     UPDATE task_stats_place SET last_id = %(until)s, fold_time = clock_timestamp()
 )
 SELECT event, count(*) FROM page GROUP BY event;
+
+-- name: delete_old_minutes
+-- Locks the rows that it deletes. task_minutes_by_minute.
+DELETE FROM task_minutes WHERE minute < statement_timestamp() - interval '2 days';
+
+-- name: read_minutes
+-- No lock. task_minutes by its primary key, or task_minutes_by_minute.
+SELECT minute, sum(created)::bigint, sum(started)::bigint, sum(succeeded)::bigint, sum(failed)::bigint,
+    sum(retried)::bigint, sum(waited)::bigint, sum(waited_seconds)::float8
+FROM task_minutes
+WHERE minute >= %(start)s AND (%(tenant)s::text IS NULL OR tenant_id = %(tenant)s)
+GROUP BY minute ORDER BY minute;
 
 -- name: delete_old_counts
 -- Locks the rows that it deletes. task_counts_by_quarter.

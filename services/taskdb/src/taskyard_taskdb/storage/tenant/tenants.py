@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,6 +11,7 @@ from taskyard.errors import NotFound, TenantSuspended
 from taskyard_taskdb.domain import quota
 from taskyard_taskdb.domain.names import tenant_name
 from taskyard_taskdb.domain.quota import NO_OVERRIDES, Quota, QuotaOverrides, Tier
+from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.pool import Pool, Row, Tx
 from taskyard_taskdb.storage.statements import statement
 
@@ -70,6 +72,12 @@ async def find(tx: Tx, tenant_id: str) -> TenantRow | None:
     """The tenant, unlocked."""
     row = await tx.fetch_row(statement("read_tenant"), (tenant_id,))
     return _read(row) if row is not None else None
+
+
+async def find_all(tx: Tx, tenant_ids: Sequence[str]) -> dict[str, TenantRow]:
+    """Those of these tenants that exist, by id."""
+    rows = await tx.fetch(statement("read_tenants"), (arrays.texts(tenant_ids),))
+    return {row[0]: _read(row) for row in rows}
 
 
 async def lock(tx: Tx, tenant_id: str) -> TenantRow | None:

@@ -14,6 +14,12 @@ SELECT tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth, rat
     suspended, queue_paused, version, create_time, update_time
 FROM tenants WHERE tenant_id = %s
 
+-- name: read_tenants
+-- Reads by primary key, no lock.
+SELECT tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth, rate_limit_per_sec, rate_burst, weight,
+    suspended, queue_paused, version, create_time, update_time
+FROM tenants WHERE tenant_id = ANY (%s)
+
 -- name: lock_tenant
 -- Locks one tenant by its primary key, and waits; keys and types may still be added to it.
 SELECT tenant_id, display_name, tier, max_concurrent_tasks, max_queue_depth, rate_limit_per_sec, rate_burst, weight,

@@ -5,8 +5,8 @@ Deploy: pre. Code of before neither reads nor writes the new table and column.
 
 from alembic import op
 
-revision = "s0002"
-down_revision = "s0001"
+revision = "s0003"
+down_revision = "s0002"
 
 
 def upgrade() -> None:

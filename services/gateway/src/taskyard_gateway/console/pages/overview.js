@@ -1,0 +1,79 @@
+// How the yard is doing: counts, throughput, runners, shares, and what the doctor says.
+import { get, post } from "../api.js";
+import { html, useEffect, useState } from "../dom.js";
+import { duration, fromDuration, number, PHASES, word } from "../format.js";
+import { live } from "../live.js";
+import { Problem, Sparkline, Table, useRead } from "../parts.js";
+import { link } from "../router.js";
+
+/** @param {{me: import("../main.js").Me}} properties */
+export function Overview({ me }) {
+  const stats = useRead(() => get(`v1/${me.parent}/tasks:stats`), [me.parent], 5000);
+  const series = useRead(() => get(`v1/${me.parent}/tasks:series`), [me.parent], 10_000);
+  const status = useRead(() => (me.admin ? get("v1/systemStatus") : Promise.resolve(null)), [me.admin], 5000);
+  const group = stats.value?.groups?.[0] || {};
+  const counts = new Map((group.phases || []).map((/** @type {any} */ each) => [word(each.phase, "TASK_PHASE_"), each.count]));
+  return html`<h1>Overview</h1><${Problem} error=${stats.error || series.error || status.error} />
+    <${Health} status=${status.value} />
+    <section aria-label="tasks of the last 24 hours"><h2>Tasks of the last 24 hours</h2><div class="tiles">${PHASES.map((phase) => html`
+      <a class="tile" href=${link(["tasks"], { filter: `status.phase = ${phase}` })}><b>${number(counts.get(phase))}</b><span class=${`phase-${phase.toLowerCase()}`}>${phase}</span></a>`)}</div>
+      <p>Waited ${duration(fromDuration(group.queueDuration?.p50))} (p95 ${duration(fromDuration(group.queueDuration?.p95))}), ran ${duration(fromDuration(group.runDuration?.p50))} (p95 ${duration(fromDuration(group.runDuration?.p95))}).
+        ${group.oldestPendingAge ? `The oldest waits for ${duration(fromDuration(group.oldestPendingAge))}.` : "Nothing waits."}</p></section>
+    <${Hour} points=${series.value?.points || []} />
+    <${Recent} />
+    ${me.admin ? html`<${Shares} /><${DoctorSummary} />` : null}`;
+}
+
+/** @param {{status: any}} properties */
+function Health({ status }) {
+  if (!status) return null;
+  const runners = status.runners || {};
+  return html`<section aria-label="health"><p class=${status.operational ? "good" : "problem"} role="status">
+      ${status.operational ? "✓ Work proceeds." : html`✗ Work cannot proceed: ${(status.problems || []).join(" ")}`}</p>
+    <p><a href=${link(["runners"])}>Runners</a>: ${number(runners.healthyCount)} healthy, ${number(runners.drainingCount)} draining, ${number(runners.deadCount)} dead;
+      ${number(runners.runningCount)} of ${number(runners.capacity)} places in use. ${number(status.queue?.waitingCount)} tasks wait.</p></section>`;
+}
+
+/** @param {{points: any[]}} properties */
+function Hour({ points }) {
+  const charts = [
+    ["created", "Created per minute", points.map((point) => Number(point.createdCount || 0))],
+    ["ended", "Ended per minute", points.map((point) => Number(point.succeededCount || 0) + Number(point.failedCount || 0))],
+    ["waited", "Mean wait (s)", points.map((point) => fromDuration(point.meanWait || "0s") / 1000)],
+  ];
+  return html`<section aria-label="last hour"><h2>Last hour</h2><div class="charts">${charts.map(([name, label, values]) => html`
+    <figure data-chart=${name}><figcaption>${label}: <b>${/** @type {number[]} */ (values).length ? Math.round(/** @type {number[]} */ (values)[/** @type {number[]} */ (values).length - 1] * 10) / 10 : 0}</b></figcaption>
+      <${Sparkline} points=${values} label=${label} /></figure>`)}</div></section>`;
+}
+
+/** Changes that this browser has seen since the page was opened. */
+function Recent() {
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    const listener = (/** @type {any[]} */ events) => setCount((before) => before + events.length);
+    live.listeners.add(listener);
+    return () => { live.listeners.delete(listener); };
+  }, []);
+  return html`<p>${number(count)} changes since this page was opened.</p>`;
+}
+
+function Shares() {
+  const tenants = useRead(() => get("v1/tenants:shares"), [], 10_000);
+  return html`<section aria-label="shares"><h2>Fair shares</h2><${Problem} error=${tenants.error} />
+    <${Table} rows=${tenants.value?.shares || []} empty="No tenant has used a runner lately." key=${(/** @type {any} */ row) => row.tenant} columns=${[
+      ["Tenant", (/** @type {any} */ row) => row.tenant.split("/")[1]],
+      ["Weight", (/** @type {any} */ row) => number(row.weight)],
+      ["Share by weight", (/** @type {any} */ row) => `${Math.round((row.dueShare || 0) * 100)}%`],
+      ["Share used", (/** @type {any} */ row) => html`<meter min="0" max="1" value=${row.usedShare || 0} aria-label="share used"></meter> ${Math.round((row.usedShare || 0) * 100)}%`],
+    ]} /></section>`;
+}
+
+function DoctorSummary() {
+  const found = useRead(() => post("v1/doctor:run"), [], 60_000);
+  if (!found.value) return html`<${Problem} error=${found.error} />`;
+  const open = (found.value.findings || []).filter((/** @type {any} */ each) => Number(each.count) > 0);
+  const seals = (found.value.findings || []).find((/** @type {any} */ each) => each.check === "seals");
+  return html`<section aria-label="doctor"><h2>Doctor</h2><p class=${found.value.healthy ? "good" : "problem"}>
+    ${found.value.healthy ? "✓ Every invariant holds." : `✗ ${open.map((/** @type {any} */ each) => each.check).join(", ")}`}
+    ${seals && Number(seals.count) === 0 ? " Seals of the audit trail are intact." : ""} <a href=${link(["doctor"])}>Details</a></p></section>`;
+}

@@ -1,0 +1,113 @@
+// Pieces that several pages show.
+import { html, useEffect, useRef, useState } from "./dom.js";
+import { inert, last, phaseOf } from "./format.js";
+import { link } from "./router.js";
+
+const MARKS = { SUCCEEDED: "✓", FAILED: "✗", EXHAUSTED: "✗", TIMED_OUT: "⏱", CANCELLED: "⊘", RUNNING: "▶", SCHEDULED: "▷", PENDING: "…", PAUSED: "‖", REDISTRIBUTING: "↻" };
+
+/** @param {{phase: string}} properties */
+export const Phase = ({ phase }) =>
+  html`<span class=${`phase phase-${phase.toLowerCase()}`}><span aria-hidden="true">${MARKS[/** @type {keyof typeof MARKS} */ (phase)] || "?"}</span> ${phase}</span>`;
+
+/** @param {{task: any}} properties */
+export const TaskLink = ({ task }) => html`<a href=${taskLink(task.name)}>${inert(last(task.name))}</a>`;
+/** @param {string} name tenants/{tenant}/tasks/{task} */
+export const taskLink = (name) => link(["tasks", name.split("/")[1], last(name)]);
+
+/** @param {{error: any}} properties */
+export const Problem = ({ error }) =>
+  error ? html`<div class="problem" role="alert"><strong>${error.reason || "Error"}</strong> ${inert(error.message)}
+    ${(error.violations || []).map((/** @type {any} */ each) => html`<div>${inert(each.field)}: ${inert(each.description)}</div>`)}</div>` : null;
+
+/** @param {{points: number[], label: string}} properties */
+export function Sparkline({ points, label }) {
+  const top = Math.max(1, ...points);
+  const step = 240 / Math.max(1, points.length - 1);
+  const line = points.map((value, index) => `${(index * step).toFixed(1)},${(46 - (value / top) * 42).toFixed(1)}`).join(" ");
+  return html`<svg class="sparkline" viewBox="0 0 240 50" role="img" aria-label=${label} preserveAspectRatio="none">
+    <polyline points=${line} fill="none" vector-effect="non-scaling-stroke" /></svg>`;
+}
+
+/** @param {{percent: number | undefined, message?: string}} properties */
+export const Progress = ({ percent, message }) =>
+  percent === undefined ? null : html`<span class="progress"><progress max="100" value=${percent} aria-label="progress"></progress> ${Math.round(percent)}% ${inert(message || "")}</span>`;
+
+/** A table: columns are [title, cell(row)]. @param {{columns: [string, (row: any) => any][], rows: any[], empty: string, key?: (row: any) => string}} properties */
+export const Table = ({ columns, rows, empty, key }) =>
+  rows.length === 0
+    ? html`<p class="empty">${empty}</p>`
+    : html`<div class="scroll" tabindex="0" role="region" aria-label="table"><table>
+        <thead><tr>${columns.map(([title]) => html`<th scope="col">${title}</th>`)}</tr></thead>
+        <tbody>${rows.map((row) => html`<tr key=${key ? key(row) : row.name}>${columns.map(([title, cell]) => html`<td data-title=${title}>${cell(row)}</td>`)}</tr>`)}</tbody>
+      </table></div>`;
+
+/**
+ * A dialog that asks before something is changed.
+ * @param {{title: string, children?: any, action: string, onConfirm: () => Promise<any>, onClose: () => void}} properties
+ */
+export function Confirm({ title, children, action, onConfirm, onClose }) {
+  const dialog = useRef(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {any} */ (null));
+  const [busy, setBusy] = useState(false);
+  useEffect(() => dialog.current?.showModal(), []);
+  const confirm = async () => {
+    setBusy(true);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return html`<dialog ref=${dialog} onClose=${onClose} aria-label=${title}>
+    <h2>${title}</h2>${children}<${Problem} error=${error} />
+    <div class="actions"><button onClick=${onClose}>Keep it as it is</button>
+      <button class="primary" disabled=${busy} onClick=${confirm}>${busy ? "Working…" : action}</button></div>
+  </dialog>`;
+}
+
+/**
+ * A value that is read once and again with `reload`; `refresh` repeats it while the page is visible.
+ * @template T @param {() => Promise<T>} read @param {any[]} inputs @param {number} [refresh] milliseconds
+ * @returns {{value: T | undefined, error: any, reload: () => void}}
+ */
+export function useRead(read, inputs, refresh) {
+  const [state, setState] = useState(/** @type {any} */ ({ value: undefined, error: null }));
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    let current = true;
+    read().then(
+      (value) => current && setState({ value, error: null }),
+      (error) => current && setState((/** @type {any} */ before) => ({ value: before.value, error })),
+    );
+    return () => { current = false; };
+  }, [...inputs, turn]);
+  useEffect(() => {
+    if (!refresh) return undefined;
+    const timer = setInterval(() => document.visibilityState === "visible" && setTurn((before) => before + 1), refresh);
+    return () => clearInterval(timer);
+  }, [refresh]);
+  return { ...state, reload: () => setTurn((before) => before + 1) };
+}
+
+/** The time, again every second. */
+export function useNow() {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}
+
+/** Show a value that may hold secrets only when asked to. @param {{label: string, text: () => string}} properties */
+export function Hidden({ label, text }) {
+  const [shown, setShown] = useState(false);
+  return shown
+    ? html`<pre class="value" tabindex="0">${inert(text())}</pre><button onClick=${() => setShown(false)}>Hide</button>`
+    : html`<button onClick=${() => setShown(true)}>Show ${label}</button>`;
+}
+
+/** @param {any} before @param {any} after */
+export const changed = (before, after) => phaseOf(before) !== phaseOf(after);
