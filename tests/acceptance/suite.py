@@ -98,10 +98,13 @@ class Suite:
 
     def kill_service(self, name: str) -> None:
         """Kills one service on the spot; `up` starts it again."""
+        psutil.Process(self.pid_of(name)).kill()
+
+    def pid_of(self, name: str) -> int:
+        """The process of one service."""
         for child in psutil.Process(self.process.pid).children():
             if f"taskyard_{name}" in child.cmdline():
-                child.kill()
-                return
+                return child.pid
         raise AssertionError(f"{name} is not running")
 
     @property

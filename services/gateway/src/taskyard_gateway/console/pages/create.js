@@ -85,7 +85,7 @@ function specOf(form, type) {
   if (Object.keys(form.payload || {}).length) spec.payload = { json: form.payload };
   if (form.priority !== "") spec.priority = Number(form.priority);
   if (form.timeout) spec.attemptTimeout = `${form.timeout}s`;
-  if (form.retries) spec.retry = { maxRetries: Number(form.retries), restart: "RESTART_MODE_ON_FAILURE" };
+  if (form.retries) spec.retry = { maxRetries: Number(form.retries), restart: "RESTART_POLICY_ON_FAILURE" };
   if (type === undefined && !spec.taskType) delete spec.taskType;
   return spec;
 }

@@ -14,16 +14,16 @@ export function Explanation({ me, subject, version, tenant }) {
   const apply = (/** @type {() => Promise<any>} */ remedy) => remedy().then(found.reload, setProblem);
   return html`<p class=${answer.runnable ? "good" : "note"} role="status">${inert(answer.summary)}</p>
     <${Problem} error=${problem || found.error} />
-    <ul class="gates">${(answer.gates || []).map((/** @type {any} */ gate) => html`<li><span class=${gate.passed ? "good" : "bad"} aria-label=${gate.passed ? "open" : "closed"}>${gate.passed ? "✓" : "✗"}</span>
+    <ul class="gates">${(answer.gates || []).map((/** @type {any} */ gate) => html`<li><span class=${gate.passed ? "good" : "bad"} aria-label=${gate.passed ? "open" : "closed"}>${gate.passed ? "✓" : "✗"}</span>${" "}
       <b>${word(gate.gate, "GATE_").toLowerCase()}</b> ${inert(gate.message)} ${gate.openTime ? `(opens ${clock(gate.openTime)})` : ""}
       ${gate.passed || !gate.remedy ? null : html`<span class="remedy">→ ${inert(gate.remedy)}</span>`}
       ${me.writes && !gate.passed ? remedies(me, gate, subject).map(([label, run]) => html` <button onClick=${() => apply(run)}>${label}</button>`) : null}</li>`)}</ul>
-    <${Table} rows=${answer.runners || []} empty="No runner is registered." key=${(/** @type {any} */ row) => row.runner} columns=${[
+    ${(answer.gates || []).length === 1 && answer.runnable ? null : html`<${Table} rows=${answer.runners || []} empty="No runner is registered." key=${(/** @type {any} */ row) => row.runner} columns=${[
       ["Runner", (/** @type {any} */ row) => last(row.runner)],
       ["", (/** @type {any} */ row) => (row.obstacle ? html`<span class="bad">✗</span>` : html`<span class="good">✓</span>`)],
       ["Why", (/** @type {any} */ row) => inert(row.message)],
       ["Remedy", (/** @type {any} */ row) => html`${inert(row.remedy)} ${me.writes && me.admin ? runnerRemedies(row).map(([label, run]) => html`<button onClick=${() => apply(run)}>${label}</button>`) : null}`],
-    ]} />`;
+    ]} />`}`;
 }
 
 /** What the API can do about a closed gate. @returns {[string, () => Promise<any>][]} @param {import("../main.js").Me} me @param {any} gate @param {any} subject */
@@ -32,7 +32,7 @@ function remedies(me, gate, subject) {
   if (kind === "PHASE" && subject.name && /paused/i.test(gate.message)) return [["Resume", () => post(`v1/${subject.name}:resume`)]];
   if (kind === "SLOT" && /\/tasks\//.test(gate.blocker || "")) return [["Cancel its holder", () => post(`v1/${gate.blocker}:cancel`, { reason: "console" })]];
   if (kind === "PAUSED" && me.admin && /^tenants\/[^/]+$/.test(gate.blocker || ""))
-    return [["Resume the tenant's queue", () => call("PATCH", `v1/${gate.blocker}`, { name: gate.blocker, queuePaused: false }, { updateMask: "queue_paused" })]];
+    return [["Resume the tenant's queue", () => call("PATCH", `v1/${gate.blocker}`, { name: gate.blocker, queuePaused: false }, { updateMask: "queuePaused" })]];
   if (kind === "QUARANTINE" && me.admin && /quarantines\//.test(gate.blocker || "")) return [["Release", () => post(`v1/${gate.blocker}:release`)]];
   return [];
 }
@@ -45,8 +45,8 @@ function runnerRemedies(verdict) {
   if (kind === "REQUIRED" && label) {
     return [[`Set ${label[1]}=${label[2]}`, async () => {
       const { runner } = await get(`v1/${verdict.runner}`);
-      const labels = { ...(runner.labels || {}), [label[1]]: label[2] };
-      return call("PATCH", `v1/${verdict.runner}`, { name: verdict.runner, labels }, { updateMask: "labels" });
+      const adminLabels = { ...(runner.adminLabels || {}), [label[1]]: label[2] };
+      return call("PATCH", `v1/${verdict.runner}`, { name: verdict.runner, adminLabels }, { updateMask: "adminLabels" });
     }]];
   }
   return [];

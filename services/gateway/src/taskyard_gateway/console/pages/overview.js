@@ -17,7 +17,7 @@ export function Overview({ me }) {
     <${Health} status=${status.value} />
     <section aria-label="tasks of the last 24 hours"><h2>Tasks of the last 24 hours</h2><div class="tiles">${PHASES.map((phase) => html`
       <a class="tile" href=${link(["tasks"], { filter: `status.phase = ${phase}` })}><b>${number(counts.get(phase))}</b><span class=${`phase-${phase.toLowerCase()}`}>${phase}</span></a>`)}</div>
-      <p>Waited ${duration(fromDuration(group.queueDuration?.p50))} (p95 ${duration(fromDuration(group.queueDuration?.p95))}), ran ${duration(fromDuration(group.runDuration?.p50))} (p95 ${duration(fromDuration(group.runDuration?.p95))}).
+      <p>Waited ${duration(fromDuration(group.queueDuration?.p50))} (p95 ${duration(fromDuration(group.queueDuration?.p95))}), ran ${duration(fromDuration(group.runDuration?.p50))} (p95 ${duration(fromDuration(group.runDuration?.p95))}).${" "}
         ${group.oldestPendingAge ? `The oldest waits for ${duration(fromDuration(group.oldestPendingAge))}.` : "Nothing waits."}</p></section>
     <${Hour} points=${series.value?.points || []} />
     <${Recent} />
@@ -30,12 +30,13 @@ function Health({ status }) {
   const runners = status.runners || {};
   return html`<section aria-label="health"><p class=${status.operational ? "good" : "problem"} role="status">
       ${status.operational ? "✓ Work proceeds." : html`✗ Work cannot proceed: ${(status.problems || []).join(" ")}`}</p>
-    <p><a href=${link(["runners"])}>Runners</a>: ${number(runners.healthyCount)} healthy, ${number(runners.drainingCount)} draining, ${number(runners.deadCount)} dead;
-      ${number(runners.runningCount)} of ${number(runners.capacity)} places in use. ${number(status.queue?.waitingCount)} tasks wait.</p></section>`;
+    <p><a href=${link(["runners"])}>Runners</a>: ${number(runners.healthyCount)} healthy, ${number(runners.drainingCount)} draining, ${number(runners.deadCount)} dead.${" "}
+      ${number(runners.runningCount)} of ${number(runners.capacity)} places in use. Waiting: ${number(status.queue?.waitingCount)}.</p></section>`;
 }
 
 /** @param {{points: any[]}} properties */
 function Hour({ points }) {
+  points = everyMinute(points, Date.now());
   const charts = [
     ["created", "Created per minute", points.map((point) => Number(point.createdCount || 0))],
     ["ended", "Ended per minute", points.map((point) => Number(point.succeededCount || 0) + Number(point.failedCount || 0))],
@@ -44,6 +45,13 @@ function Hour({ points }) {
   return html`<section aria-label="last hour"><h2>Last hour</h2><div class="charts">${charts.map(([name, label, values]) => html`
     <figure data-chart=${name}><figcaption>${label}: <b>${/** @type {number[]} */ (values).length ? Math.round(/** @type {number[]} */ (values)[/** @type {number[]} */ (values).length - 1] * 10) / 10 : 0}</b></figcaption>
       <${Sparkline} points=${values} label=${label} /></figure>`)}</div></section>`;
+}
+
+/** The last hour, minute by minute: those without a point are empty. @param {any[]} points @param {number} now */
+export function everyMinute(points, now) {
+  const found = new Map(points.map((point) => [Math.floor(Date.parse(point.time) / 60_000), point]));
+  const last = Math.floor(now / 60_000);
+  return Array.from({ length: 60 }, (_, index) => found.get(last - 59 + index) || {});
 }
 
 /** Changes that this browser has seen since the page was opened. */

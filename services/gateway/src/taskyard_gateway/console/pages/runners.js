@@ -30,8 +30,8 @@ export function Runners({ me }) {
 
 /** @param {{runner: any, onDone: () => void, onClose: () => void}} properties */
 function Labels({ runner, onDone, onClose }) {
-  const [text, setText] = useState(Object.entries(runner.labels || {}).map((pair) => pair.join("=")).join(" "));
-  const save = () => call("PATCH", `v1/${runner.name}`, { name: runner.name, labels: labelsOf(text) }, { updateMask: "labels" }).then(onDone);
+  const [text, setText] = useState(Object.entries(runner.adminLabels || {}).map((pair) => pair.join("=")).join(" "));
+  const save = () => call("PATCH", `v1/${runner.name}`, { name: runner.name, adminLabels: labelsOf(text) }, { updateMask: "adminLabels" }).then(onDone);
   return html`<${Confirm} title=${`Labels of ${last(runner.name)}`} action="Save" onConfirm=${save} onClose=${onClose}>
     <label>key=value, separated by spaces <input value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label></${Confirm}>`;
 }

@@ -13,17 +13,17 @@ export function Tenants({ me }) {
   };
   const { value, error, reload } = useRead(read, [], 5000);
   const [problem, setProblem] = useState(/** @type {any} */ (null));
-  const set = (/** @type {any} */ tenant, /** @type {string} */ field, /** @type {string} */ mask, /** @type {boolean} */ on) =>
-    call("PATCH", `v1/${tenant.name}`, { name: tenant.name, [field]: on }, { updateMask: mask }).then(reload, setProblem);
+  const set = (/** @type {any} */ tenant, /** @type {string} */ field, /** @type {boolean} */ on) =>
+    call("PATCH", `v1/${tenant.name}`, { name: tenant.name, [field]: on }, { updateMask: field }).then(reload, setProblem);
   const limit = (/** @type {any} */ used, /** @type {any} */ most) => `${number(used)} / ${Number(most || 0) ? number(most) : "∞"}`;
   return html`<h1>Tenants and quotas</h1><${Problem} error=${problem || error} />
     <${Table} rows=${value || []} empty="None." columns=${[
       ["Tenant", (/** @type {any} */ tenant) => last(tenant.name)],
       ["Name", (/** @type {any} */ tenant) => inert(tenant.displayName)],
       ["Tier", (/** @type {any} */ tenant) => word(tenant.tier, "TENANT_TIER_").toLowerCase()],
-      ["Running", (/** @type {any} */ tenant) => limit(tenant.usage.concurrentTasks, tenant.quota?.maxConcurrentTasks)],
-      ["Waiting", (/** @type {any} */ tenant) => limit(tenant.usage.queueDepth, tenant.quota?.maxQueueDepth)],
+      ["Running", (/** @type {any} */ tenant) => limit(tenant.usage.activeTasks, tenant.usage.effectiveQuota?.maxConcurrentTasks)],
+      ["Waiting", (/** @type {any} */ tenant) => limit(tenant.usage.queuedTasks, tenant.usage.effectiveQuota?.maxQueueDepth)],
       ["State", (/** @type {any} */ tenant) => (tenant.suspended ? "suspended" : tenant.queuePaused ? "paused" : "active")],
-      ["", (/** @type {any} */ tenant) => me.writes ? html`<button onClick=${() => set(tenant, "queuePaused", "queue_paused", !tenant.queuePaused)}>${tenant.queuePaused ? "Resume its queue" : "Pause its queue"}</button>` : null],
+      ["", (/** @type {any} */ tenant) => me.writes ? html`<button onClick=${() => set(tenant, "queuePaused", !tenant.queuePaused)}>${tenant.queuePaused ? "Resume its queue" : "Pause its queue"}</button>` : null],
     ]} />`;
 }
