@@ -1,7 +1,7 @@
 """The epoch of the change log: a number per history and timeline, and how far it continues earlier epochs.
 
-The number is drawn at random when a server of a new timeline is first used. Two standbys that were promoted to
-the same timeline have therefore different epochs.
+The number is drawn at random when a server of a new timeline is first used. Two standbys that were promoted
+to the same timeline therefore have different epochs.
 """
 
 from __future__ import annotations
