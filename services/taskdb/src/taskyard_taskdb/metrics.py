@@ -9,6 +9,7 @@ from taskyard_kit.metric_names import Metric
 from taskyard_kit.metrics import Labels
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 JOB_RUNS = Metric(
@@ -53,7 +54,8 @@ DOCTOR_FINDINGS = Metric(
     "gauge",
     "{finding}",
     ("check",),
-    "Findings that each check of the last RunDoctor of this replica left unrepaired; 0 is healthy.",
+    "Findings that each check of the last RunDoctor of this replica left unrepaired; 0 is healthy. The check "
+    "durability is repeated with every reading of the gauges.",
 )
 DOCTOR_REPAIRED = Metric(
     "taskyard.taskdb.doctor.repaired",
@@ -103,6 +105,9 @@ class HousekeepingMetrics:
             run.job: (now - run.success_time).total_seconds() for run in runs.values() if run.success_time
         }
         self._backlog = await webhook_outbox.backlog(tx)
+        # A standby comes and goes between two runs of the doctor.
+        weak = await tx.fetch(statement("doctor_weak_durability"))
+        self._findings = {**self._findings, "durability": len(weak)}
 
     def clear(self) -> None:
         """Report no gauges; the leader does."""
