@@ -1,4 +1,4 @@
-"""`make ha` collects these tests; `make test` does not, because they take minutes. Prints what was measured."""
+"""`make ha` collects these tests and prints what they measured; `make test` does not: they take minutes."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import psycopg
@@ -17,7 +18,7 @@ import psycopg
 from services.runner.tests.runner_process import RunnerProcess
 from taskyard import Client, EventType, command, errors
 from taskyard_taskdb.storage import migrate
-from tests.ha.patroni import Cluster
+from tests.ha.patroni import Cluster, wait_for
 from tests.harness.control_plane import ControlPlane, make_keys
 from tests.harness.invariants import assert_invariants
 
@@ -89,6 +90,7 @@ class Load:
     lines: list[str] = field(default_factory=list)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _watching: asyncio.Event = field(default_factory=asyncio.Event)
+    _progress: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def create(self, number: int) -> None:
         """Create tasks one after the other until stopped; the client rides out an outage."""
@@ -101,6 +103,7 @@ class Load:
                     effect = f"echo {task_id} >> {self.suite.effects}"
                     await client.create(command("sh", "-c", effect, id=task_id))
                     self.acknowledged[task_id] = time.monotonic()
+                    self._progress.set()
                 except errors.TaskyardError as error:
                     self.client_errors.append(f"create {task_id}: {error}")
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -134,14 +137,18 @@ class Load:
         target = len(self.acknowledged) + count
         async with asyncio.timeout(SETTLE_SECONDS):
             while len(self.acknowledged) < target:
-                await asyncio.sleep(0.02)
+                await self._progress.wait()
+                self._progress.clear()
 
     async def finish(self) -> None:
         """Stop creating, and return once every task that exists has ended."""
         self._stop.set()
-        async with asyncio.timeout(SETTLE_SECONDS):
-            while await asyncio.to_thread(self._value, "SELECT count(*) FROM tasks WHERE end_time IS NULL"):
-                await asyncio.sleep(0.2)
+        await asyncio.to_thread(
+            wait_for,
+            lambda: not self._value("SELECT count(*) FROM tasks WHERE end_time IS NULL"),
+            "every task has ended",
+            SETTLE_SECONDS,
+        )
 
     # What is checked
 
@@ -152,7 +159,7 @@ class Load:
     def longest_gap(self) -> float:
         """The longest time without an acknowledged create."""
         times = sorted(self.acknowledged.values())
-        return max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+        return max(later - earlier for earlier, later in pairwise(times))
 
     def lost(self) -> list[str]:
         """Acknowledged tasks that do not exist."""

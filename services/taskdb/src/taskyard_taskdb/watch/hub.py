@@ -88,7 +88,7 @@ class Hub:
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _tail(self) -> None:
-        async with self._pool.reading() as tx:
+        async with self._pool.following() as tx:
             reader = await self._open(tx)
             while await self._same_log(tx):
                 self._wake.clear()
