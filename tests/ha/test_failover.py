@@ -86,7 +86,9 @@ async def test_a_killed_primary_loses_nothing_and_creates_go_on_within_a_second(
         await load.reached(100)
         await check(load)
         count, kept = len(load.acknowledged), await asyncio.to_thread(tasks_of, cluster.primary())
-        await asyncio.to_thread(wait_for, lambda: tasks_of(former) == kept, "the former primary has all tasks")
+        await asyncio.to_thread(
+            wait_for, lambda: tasks_of(former) == kept, "the former primary has all tasks"
+        )
         figures.add(
             "SIGKILL of the primary, synchronous", seconds(back - killed), seconds(first - back),
             seconds(load.longest_gap()), f"{len(load.lost())} of {count}", "0", str(load.ran_twice()),

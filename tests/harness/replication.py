@@ -141,11 +141,31 @@ class Node:
         self.execute("SELECT pg_promote(true, 60)", "postgres")
         self.wait_until("SELECT NOT pg_is_in_recovery()", "postgres")
 
+    def copy(self, other: Node) -> None:
+        """Become a backup of another server; it is not started."""
+        self._run(
+            "pg_basebackup", "-D", self.directory, "-h", "127.0.0.1", "-p", other.port, "-U", "postgres",
+            "--checkpoint=fast", "--no-sync",
+        )  # fmt: skip
+
+    def children(self) -> list[int]:
+        """The processes of the server below the first one."""
+        assert self.process is not None
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def wait_for_log(self, words: str) -> None:
+        """Return once it has printed these words."""
+        log = self.directory.with_suffix(".log")
+        deadline = time.monotonic() + START_SECONDS
+        while words not in log.read_text(errors="replace"):
+            assert time.monotonic() < deadline, f"never printed: {words}"
+            time.sleep(0.05)
+
     def kill(self) -> None:
         """End it at once, with all its connections, as a crash does."""
         assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
+        for pid in (self.process.pid, *self.children()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()

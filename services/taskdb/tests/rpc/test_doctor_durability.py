@@ -126,7 +126,7 @@ def status(address: str, key: str) -> str:
     """What `taskyard status` prints as warnings."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TASKYARD_")}
     environment = {**clean, "TASKYARD_ADDRESS": address, "TASKYARD_KEY": key}
-    argv = [Path(sys.executable).with_name("taskyard"), "status"]
+    argv = [str(Path(sys.executable).with_name("taskyard")), "status"]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr
