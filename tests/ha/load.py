@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 
 from services.runner.tests.runner_process import RunnerProcess
-from taskyard import Client, EventType, command, errors
+from taskyard import Client, EventType, NewTask, command, errors
 from taskyard_taskdb.storage import migrate
 from tests.ha.patroni import Cluster, wait_for
 from tests.harness.control_plane import ControlPlane, make_keys
@@ -85,6 +85,8 @@ class Load:
     suite: Suite
     acknowledged: dict[str, float] = field(default_factory=dict)
     client_errors: list[str] = field(default_factory=list)
+    # Creates that the client gave up after 30 s.
+    repeated: list[str] = field(default_factory=list)
     delivered: list[tuple[str, int]] = field(default_factory=list)
     gaps: int = 0
     lines: list[str] = field(default_factory=list)
@@ -93,20 +95,31 @@ class Load:
     _progress: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def create(self, number: int) -> None:
-        """Create tasks one after the other until stopped; the client rides out an outage."""
+        """Create tasks one after the other until stopped; the client rides out 30 s."""
         async with self.suite.client() as client:
             count = 0
             while not self._stop.is_set():
                 count += 1
                 task_id = f"load-{number}-{count}"
-                try:
-                    effect = f"echo {task_id} >> {self.suite.effects}"
-                    await client.create(command("sh", "-c", effect, id=task_id))
-                    self.acknowledged[task_id] = time.monotonic()
-                    self._progress.set()
-                except errors.TaskyardError as error:
-                    self.client_errors.append(f"create {task_id}: {error}")
+                effect = f"echo {task_id} >> {self.suite.effects}"
+                new = command("sh", "-c", effect, id=task_id, request_id=task_id)
+                while not await self._created(client, new, task_id):
+                    pass
                 await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _created(self, client: Client, new: NewTask, task_id: str) -> bool:
+        """Whether a create got an answer; one that took too long is repeated, as its error says."""
+        try:
+            await client.create(new)
+        except (errors.DeadlineExceeded, errors.Unavailable) as error:
+            self.repeated.append(f"create {task_id}: {error}")
+            return False
+        except errors.TaskyardError as error:
+            self.client_errors.append(f"create {task_id}: {error}")
+            return True
+        self.acknowledged[task_id] = time.monotonic()
+        self._progress.set()
+        return True
 
     async def watch(self) -> None:
         """Follow all tasks until cancelled."""
