@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ blocking: setup ## 100 functions that block for 30 s, each in a host of its own,
 
 httpfuzz: setup ## generated requests against the gateway: no server error, nothing undocumented (FUZZ_ARGS=--examples 200)
 	@.venv/bin/python -m tests.fuzz.http $(FUZZ_ARGS)
+
+ha: setup ## failover of PostgreSQL under Patroni, with a table of figures (OUTAGE=75 for the full long outage)
+	@TASKYARD_HA=1 TASKYARD_HA_OUTAGE=$(or $(OUTAGE),15) .venv/bin/python -m pytest -q -s tests/ha
 
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"

@@ -109,6 +109,78 @@ async def test_lost_history_is_an_error_never_a_gap(client: Client, server: Task
         await take(client.watch(), 2)
 
 
+def snapshot(*tasks: tuple[str, int], complete: str) -> list[pb.WatchTasksResponse]:
+    responses = [changes("", version, task=task) for task, version in tasks]
+    for response in responses:
+        response.events[0].type = pb.TASK_EVENT_TYPE_SNAPSHOT
+    return [*responses, pb.WatchTasksResponse(resume_token=complete, snapshot_complete=True)]
+
+
+async def test_replaced_history_is_a_marked_gap_followed_by_what_differs(
+    client: Client, server: TaskServer
+) -> None:
+    server.scripts = [
+        [
+            changes("k1", 1, 2),
+            changes("k2", 1, task="b"),
+            changes("k3", 4, task="c"),
+            errors.ServerDraining(),
+        ],
+        [errors.LogEpochChanged("1", "2")],
+        # a is newer, b is the same, c is back at an earlier version because the later ones were lost.
+        [*snapshot(("a", 3), ("b", 1), ("c", 2), complete="k4"), changes("k5", 3, task="c")],
+    ]
+    events = await take(client.watch(), 7)
+    assert [(event.type, event.task.id, event.version) for event in events] == [
+        (EventType.UPDATED, "a", 1),
+        (EventType.UPDATED, "a", 2),
+        (EventType.UPDATED, "b", 1),
+        (EventType.UPDATED, "c", 4),
+        (EventType.GAP, "", 0),
+        (EventType.SNAPSHOT, "a", 3),
+        (EventType.SNAPSHOT, "c", 2),
+    ]
+    assert [event.resume_token for event in events[4:]] == ["k3", "k3", "k3"]
+    calls = server.requests("WatchTasks")
+    assert [(call.resume_token, call.snapshot) for call in calls] == [("", False), ("k3", False), ("", True)]
+
+
+async def test_changes_after_a_gap_are_delivered_even_below_the_lost_versions(
+    client: Client, server: TaskServer
+) -> None:
+    server.scripts = [
+        [changes("k1", 4), errors.LogEpochChanged("1", "2")],
+        [*snapshot(("a", 2), complete="k2"), changes("k3", 2), changes("k4", 3, 4)],
+    ]
+    events = await take(client.watch(), 5)
+    assert [event.version for event in events] == [4, 0, 2, 3, 4]
+    assert events[-1].resume_token == "k4"
+
+
+async def test_an_outage_right_after_a_gap_is_retried(client: Client, server: TaskServer) -> None:
+    server.scripts = [
+        [changes("k1", 1), errors.LogEpochChanged("1", "2")],
+        [errors.StorageUnavailable("not applied")],
+        snapshot(("a", 2), complete="k2"),
+    ]
+    events = await take(client.watch(), 3)
+    assert [(event.type, event.version) for event in events[1:]] == [
+        (EventType.GAP, 0),
+        (EventType.SNAPSHOT, 2),
+    ]
+
+
+async def test_a_stored_token_of_a_replaced_history_begins_with_a_gap(
+    client: Client, server: TaskServer
+) -> None:
+    server.scripts = [[errors.LogEpochChanged("1", "2")], snapshot(("a", 2), complete="k2")]
+    events = await take(client.watch(resume_token="old"), 2)
+    assert [(event.type, event.resume_token) for event in events] == [
+        (EventType.GAP, "old"),
+        (EventType.SNAPSHOT, "old"),
+    ]
+
+
 async def test_stalled_reader_resumes(client: Client, server: TaskServer) -> None:
     server.scripts = [[changes("k1", 1), errors.ConsumerStalled("the watch", "60 s")], [changes("k2", 2)]]
     assert [event.version for event in await take(client.watch(), 2)] == [1, 2]

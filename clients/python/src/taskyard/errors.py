@@ -38,7 +38,7 @@
     │   └── ProtocolVersionUnsupported     no common version
     ├── OutOfRange                     OUT_OF_RANGE: list again, then watch from there
     │   ├── ResumeTokenExpired             older than the retained history
-    │   └── LogEpochChanged                made before a backup was restored
+    │   └── LogEpochChanged                of a history that a restore or failover replaced
     ├── ResourceExhausted              RESOURCE_EXHAUSTED: retry after retry_after, if there is one
     │   ├── RateLimited                    submissions per second of the tenant
     │   ├── QueueDepthExceeded             waiting tasks of the tenant
@@ -450,8 +450,8 @@ class LogEpochChanged(OutOfRange):
     epoch: str
     current_epoch: str
     sentence = (
-        "the resume token is of log epoch {epoch}, the database has been at {current_epoch} since a backup "
-        "was restored; list again, then watch from there"
+        "the resume token is of log epoch {epoch}, the database is at {current_epoch} since a backup was "
+        "restored or a standby took over that may lack changes; list again, then watch from there"
     )
 
 

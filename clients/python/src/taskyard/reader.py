@@ -18,7 +18,15 @@ from taskyard.new_task import NewTask
 from taskyard.pages import pages
 from taskyard.retry_timer import RetryTimer
 from taskyard.status import translated
-from taskyard.stream import SILENCE_SECONDS, STREAM_SECONDS, Stream, log_batches, responses, watch_batches
+from taskyard.stream import (
+    SILENCE_SECONDS,
+    STREAM_SECONDS,
+    Stream,
+    log_batches,
+    over_gaps,
+    responses,
+    watch_batches,
+)
 from taskyard.task import Event, LogEntry, LogLevel, Phase, Run, Task
 from taskyard.v1 import audit_pb2, checkpoint_pb2, explain_service_pb2, log_pb2
 from taskyard.v1 import task_service_pb2 as pb
@@ -227,29 +235,38 @@ class Reader:
 
         Begins now, after `resume_token`, or with the current tasks (`snapshot`), and resumes after broken
         connections and restarts. `until_terminal` ends it when all `tasks` have ended. `bookmarks` adds
-        events that only carry a newer resume_token. Raises errors.OutOfRange if the history after the token
-        is gone.
+        events that only carry a newer resume_token. If a failover or a restore has replaced the history, an
+        event of type GAP follows, then the tasks that differ from what was delivered, then every change.
+        Raises errors.ResumeTokenExpired if the history after the token is no longer kept.
         """
         request = pb.WatchTasksRequest(
             parent=self._parent,
             names=[self._name(task) for task in tasks],
             filter=filter,
-            snapshot=snapshot,
             until_terminal=until_terminal,
             view=view_of(view),
         )
 
-        def connect(token: str) -> Any:
-            request.resume_token, request.snapshot = token, snapshot and not token
-            return self._tasks.WatchTasks(request, timeout=STREAM_SECONDS)
+        connected = False
 
-        source: AsyncGenerator[pb.WatchTasksResponse] = responses(
-            connect,
-            resume_token,
-            endless=not until_terminal,
-            silence=SILENCE_SECONDS,
-            outage_timeout=self._outage_timeout,
-        )
+        def open_watch(first_token: str, snapshot: bool) -> AsyncGenerator[pb.WatchTasksResponse]:
+            nonlocal connected
+            established, connected = connected, True
+
+            def connect(token: str) -> Any:
+                request.resume_token, request.snapshot = token, snapshot and not token
+                return self._tasks.WatchTasks(request, timeout=STREAM_SECONDS)
+
+            return responses(
+                connect,
+                first_token,
+                endless=not until_terminal,
+                silence=SILENCE_SECONDS,
+                outage_timeout=self._outage_timeout,
+                established=established,
+            )
+
+        source = over_gaps(open_watch, resume_token, snapshot)
         return Stream(watch_batches(source, resume_token, bookmarks))
 
     def logs(

@@ -54,14 +54,21 @@ R = TypeVar("R", bound=_Response)
 
 
 async def responses(
-    connect: Callable[[str], Any], token: str, *, endless: bool, silence: float, outage_timeout: float
+    connect: Callable[[str], Any],
+    token: str,
+    *,
+    endless: bool,
+    silence: float,
+    outage_timeout: float,
+    established: bool = False,
 ) -> AsyncGenerator[R]:
     """Yields every response of the stream opened by `connect(token)`, over as many connections as needed.
 
     Ends when the server ends the stream without announcing it, unless `endless`. Raises taskyard.errors if
-    the first connection fails, if an error is not retryable, or after an outage of `outage_timeout`.
+    the first connection fails and the stream is not `established`, if an error is not retryable, or after an
+    outage of `outage_timeout`.
     """
-    retry_timer: RetryTimer | None = None
+    retry_timer = RetryTimer(outage_timeout) if established else None
     while True:
         call = connect(token)
         closing = endless
@@ -95,6 +102,17 @@ class Versions:
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
+        # What was seen before a gap, until the snapshot after it is complete.
+        self._before_gap: dict[str, float] = {}
+
+    def begin_gap(self) -> None:
+        """Compare the snapshot that follows with what was seen; its versions may also be lower."""
+        self._before_gap |= self._seen
+        self._seen = {}
+
+    def end_gap(self) -> None:
+        """The snapshot is complete: every later event is new."""
+        self._before_gap = {}
 
     def is_new(self, event: pb.TaskEvent) -> bool:
         """Whether this change was not seen before; records it as seen."""
@@ -106,17 +124,47 @@ class Versions:
         self._seen[key] = max(version, last)
         if len(self._seen) > MAX_TRACKED_TASKS:
             del self._seen[next(iter(self._seen))]
-        return version > last
+        return version > last and self._before_gap.pop(key, -1.0) != version
+
+
+Open = Callable[[str, bool], AsyncGenerator[pb.WatchTasksResponse]]
+
+
+async def over_gaps(
+    open_watch: Open, token: str, snapshot: bool
+) -> AsyncGenerator[pb.WatchTasksResponse | None]:
+    """Yields the responses of `open_watch(token, snapshot)`; where history is lost, None and a new snapshot.
+
+    The server ends a watch with LogEpochChanged if a failover or a restore has replaced its log.
+    """
+    while True:
+        source = open_watch(token, snapshot)
+        try:
+            async for response in source:
+                yield response
+            return
+        except errors.LogEpochChanged:
+            yield None
+            token, snapshot = "", True
+        finally:
+            await source.aclose()
 
 
 async def watch_batches(
-    source: AsyncGenerator[pb.WatchTasksResponse], token: str, bookmarks: bool
+    source: AsyncGenerator[pb.WatchTasksResponse | None], token: str, bookmarks: bool
 ) -> AsyncGenerator[Sequence[Event]]:
     """The events of a watch, each change once; `token` is where it began."""
     versions = Versions()
     try:
         async for response in source:
+            if response is None:
+                versions.begin_gap()
+                # A watch from the token of before would meet the gap again, which loses nothing.
+                yield [Event(pb.TaskEvent(), token, gap=True)]
+                continue
             new_events = [event for event in response.events if versions.is_new(event)]
+            if response.snapshot_complete:
+                versions.end_gap()
             # Until the last event of a response is processed, only the token before it is safe.
             batch = [Event(event, token) for event in new_events[:-1]]
             token = response.resume_token or token

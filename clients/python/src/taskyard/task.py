@@ -73,8 +73,9 @@ class Outcome(_OpenEnum):
 
 
 class EventType(_OpenEnum):
-    """The kind of change that an event reports."""
+    """The kind of change that an event reports; GAP is made by the client where history was lost."""
 
+    GAP = -1
     BOOKMARK = 0
     SNAPSHOT = 1
     ENTERED = 2
@@ -251,10 +252,11 @@ class Event:
 
     proto: task_service_pb2.TaskEvent
     resume_token: str
+    gap: bool = False
 
     @property
     def type(self) -> EventType:
-        return EventType(self.proto.type)
+        return EventType.GAP if self.gap else EventType(self.proto.type)
 
     @property
     def task(self) -> Task:

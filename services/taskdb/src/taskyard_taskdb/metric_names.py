@@ -51,7 +51,8 @@ DOCTOR_FINDINGS = Metric(
     "gauge",
     "{finding}",
     ("check",),
-    "Findings that each check of the last RunDoctor of this replica left unrepaired; 0 is healthy.",
+    "Findings that each check of the last RunDoctor of this replica left unrepaired; 0 is healthy. The check "
+    "durability is repeated with every reading of the gauges.",
 )
 DOCTOR_REPAIRED = Metric(
     "taskyard.taskdb.doctor.repaired",

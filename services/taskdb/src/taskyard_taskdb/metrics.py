@@ -19,6 +19,7 @@ from taskyard_taskdb.metric_names import (
 )
 from taskyard_taskdb.storage.housekeeping import job_runs
 from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 
 
@@ -61,6 +62,9 @@ class HousekeepingMetrics:
             run.job: (now - run.success_time).total_seconds() for run in runs.values() if run.success_time
         }
         self._backlog = await webhook_outbox.backlog(tx)
+        # A standby comes and goes between two runs of the doctor.
+        weak = await tx.fetch(statement("doctor_weak_durability"))
+        self._findings = {**self._findings, "durability": len(weak)}
 
     def clear(self) -> None:
         """Report no gauges; the leader does."""

@@ -91,4 +91,4 @@ async def test_shares_are_by_use_and_by_weight(taskdb: RunningTaskDb, admin: Any
     first, second = await shares(admin)
     assert (first.tenant, first.weight, first.due_share) == ("tenants/default", 10, 0.2)
     assert (second.tenant, second.weight, second.due_share) == ("tenants/other", 40, 0.8)
-    assert first.used_share == pytest.approx(0.75, abs=0.01) and second.used_share == pytest.approx(0.25, abs=0.01)
+    assert (first.used_share, second.used_share) == pytest.approx((0.75, 0.25), abs=0.01)

@@ -255,7 +255,7 @@ async def test_only_the_leader_reports_the_metric_of_findings(
         await running.execute("INSERT INTO slots (tenant_id, slot) VALUES ('default', 'nobody''s')")
         await run_doctor(admin, "slot-without-head")
         await running.taskdb.housekeeping.measure()
-        assert measured(reader) == {"slot-without-head": 1}
+        assert measured(reader) == {"slot-without-head": 1, "durability": 0}
         await running.execute("UPDATE coordinator_state SET value = 'x', expires_at = now() + interval '1 h'")
         assert not await leadership.acquire()
         await running.taskdb.housekeeping.measure()

@@ -17,6 +17,11 @@ from taskyard.cli.values import DURATION
 from taskyard.client import Client
 from taskyard.task import Event, EventType, LogEntry, LogSource, Phase, Task
 
+GAP = (
+    "changes may be missing here: the database was replaced by a standby or a backup that lacks some; "
+    "tasks that differ are shown as they are now"
+)
+
 
 @click.command()
 @click.argument("tasks", nargs=-1, metavar="[TASK]...")
@@ -44,6 +49,9 @@ async def watch(
         *tasks, filter=filter_, snapshot=snapshot or bool(tasks), until_terminal=bool(tasks)
     )
     async for event in stream:
+        if event.type is EventType.GAP:
+            click.echo(GAP, err=True)
+            continue
         click.echo(screen.json_line(event.proto) if output == "json" else _event_line(event, exact))
 
 

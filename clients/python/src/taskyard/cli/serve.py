@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from taskyard import errors
 from taskyard.cli import screen
 from taskyard.cli.background import find_data_dir, owner_of, start_detached, stop
 from taskyard.cli.failure import MISSING, UNREACHABLE, USAGE, CommandFailed
@@ -111,7 +112,8 @@ def down(data_dir: Path | None, timeout: float) -> int:
 async def status(client: Client) -> int:
     """Show whether the servers answer.
 
-    Also checks whether the key is accepted.
+    Also checks whether the key is accepted and, with the key of an administrator, warns if PostgreSQL can
+    lose acknowledged writes.
 
     \b
     Example:
@@ -126,4 +128,15 @@ async def status(client: Client) -> int:
     async for _ in client.list(limit=1):
         break
     click.echo(f"The key is accepted; tenant {client.context.tenant}, from {client.context.source}.")
+    for weakness in await _weaknesses(client):
+        click.echo(f"warning: {screen.clean(weakness)}", err=True)
     return 0
+
+
+async def _weaknesses(client: Client) -> list[str]:
+    """The findings of the check `durability`; none if the key is not an administrator's."""
+    try:
+        report = await client.admin.doctor(["durability"])
+    except errors.PermissionDenied:
+        return []
+    return [example for finding in report.findings for example in finding.examples]

@@ -118,7 +118,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RESUME_TOKEN_EXPIRED: _ErrorReason.ValueType  # 60
     """OUT_OF_RANGE: resume token is older than the retained history; list again."""
     ERROR_REASON_LOG_EPOCH_CHANGED: _ErrorReason.ValueType  # 61
-    """OUT_OF_RANGE: resume token was made before a backup was restored; list again."""
+    """OUT_OF_RANGE: resume token is of a history that a restored backup, or a standby that lacks
+    changes, has replaced; list again.
+    """
     ERROR_REASON_RATE_LIMITED: _ErrorReason.ValueType  # 70
     """RESOURCE_EXHAUSTED: tenant submission rate; RetryInfo."""
     ERROR_REASON_QUEUE_DEPTH_EXCEEDED: _ErrorReason.ValueType  # 71
@@ -222,7 +224,9 @@ ERROR_REASON_RUNNER_ID_IN_USE: ErrorReason.ValueType  # 50
 ERROR_REASON_RESUME_TOKEN_EXPIRED: ErrorReason.ValueType  # 60
 """OUT_OF_RANGE: resume token is older than the retained history; list again."""
 ERROR_REASON_LOG_EPOCH_CHANGED: ErrorReason.ValueType  # 61
-"""OUT_OF_RANGE: resume token was made before a backup was restored; list again."""
+"""OUT_OF_RANGE: resume token is of a history that a restored backup, or a standby that lacks
+changes, has replaced; list again.
+"""
 ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 70
 """RESOURCE_EXHAUSTED: tenant submission rate; RetryInfo."""
 ERROR_REASON_QUEUE_DEPTH_EXCEEDED: ErrorReason.ValueType  # 71

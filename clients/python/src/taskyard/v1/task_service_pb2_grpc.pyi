@@ -174,7 +174,8 @@ class TaskServiceStub:
     An event carries the status at that change; the full task is as it is at delivery.
     Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
     (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-    restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+    restored, or a standby took over that is not known to have everything up to the token;
+    start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
     """
     ListTaskRuns: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.ListTaskRunsRequest, _task_service_pb2.ListTaskRunsResponse]
     """Lists the runs of a task, newest first.
@@ -332,7 +333,8 @@ class TaskServiceAsyncStub(TaskServiceStub):
     An event carries the status at that change; the full task is as it is at delivery.
     Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
     (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-    restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+    restored, or a standby took over that is not known to have everything up to the token;
+    start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
     """
     ListTaskRuns: _aio.UnaryUnaryMultiCallable[_task_service_pb2.ListTaskRunsRequest, _task_service_pb2.ListTaskRunsResponse]  # type: ignore[assignment]
     """Lists the runs of a task, newest first.
@@ -572,7 +574,8 @@ class TaskServiceServicer:
         An event carries the status at that change; the full task is as it is at delivery.
         Errors: INVALID_ARGUMENT (FILTER_INVALID, RESUME_TOKEN_INVALID); OUT_OF_RANGE
         (RESUME_TOKEN_EXPIRED: history, at least 24 h, is gone; LOG_EPOCH_CHANGED: a backup was
-        restored; start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
+        restored, or a standby took over that is not known to have everything up to the token;
+        start over with snapshot); RESOURCE_EXHAUSTED (CONSUMER_STALLED, STREAM_LIMIT).
         """
 
     def ListTaskRuns(

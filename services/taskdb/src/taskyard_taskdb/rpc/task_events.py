@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
@@ -34,6 +35,7 @@ KEPT_BYTES = 16 << 20
 Response = task_service_pb2.WatchTasksResponse
 Event = task_service_pb2.TaskEvent
 EventType = task_service_pb2.TaskEventType
+ChangeKey = tuple[int, datetime]
 
 
 @dataclass(slots=True)
@@ -57,7 +59,8 @@ class TaskEvents:
         self._records: Batcher[TaskKey, TaskRecord | None] = Batcher(
             self._read, max_items=SLICE, in_flight=2, max_waiting=1_000_000
         )
-        self._cache: dict[int, _CachedChange] = {}
+        # By id and time: after a failover that lost changes their ids are drawn again.
+        self._cache: dict[ChangeKey, _CachedChange] = {}
         self._kept_bytes = 0
 
     async def slices(
@@ -87,25 +90,25 @@ class TaskEvents:
         uncached = [
             change
             for change in changes
-            if change.resource_kind == ResourceKind.TASK and change.id not in self._cache
+            if change.resource_kind == ResourceKind.TASK and (change.id, change.time) not in self._cache
         ]
         size = 0
         for start in range(0, len(uncached), SLICE):
             part = uncached[start : start + SLICE]
             records = await tasks.read_many(tx, {_key(change) for change in part})
-            size += sum(self._keep(change.id, records.get(_key(change))).size for change in part)
+            size += sum(self._keep(change, records.get(_key(change))).size for change in part)
             if size > KEPT_BYTES // 2:
                 # More tasks would evict these from the cache; streams read the rest themselves.
                 return
 
     async def _find(self, changes: Sequence[LoggedChange]) -> list[_CachedChange]:
-        found = {change.id: self._cache.get(change.id) for change in changes}
+        found = {change.id: self._cache.get((change.id, change.time)) for change in changes}
         uncached = {_key(change) for change in changes if found[change.id] is None}
         if uncached:
             records = await self._read_shared(sorted(uncached))
             for change in changes:
                 if found[change.id] is None:
-                    found[change.id] = self._keep(change.id, records[_key(change)])
+                    found[change.id] = self._keep(change, records[_key(change)])
         return [cached for cached in found.values() if cached is not None]
 
     async def _read_shared(self, keys: Sequence[TaskKey]) -> dict[TaskKey, TaskRecord | None]:
@@ -120,10 +123,10 @@ class TaskEvents:
             records = await tasks.read_many(tx, set(keys))
         return [records.get(key) for key in keys]
 
-    def _keep(self, change_id: int, record: TaskRecord | None) -> _CachedChange:
+    def _keep(self, change: LoggedChange, record: TaskRecord | None) -> _CachedChange:
         # Twice the size: the record, and the encoded event.
         size = 1000 if record is None else 1000 + 2 * (len(record.spec) + len(record.result or b""))
-        cached = self._cache[change_id] = _CachedChange(record, size)
+        cached = self._cache[change.id, change.time] = _CachedChange(record, size)
         self._kept_bytes += size
         while len(self._cache) > KEPT_EVENTS or self._kept_bytes > KEPT_BYTES:
             oldest = next(iter(self._cache))

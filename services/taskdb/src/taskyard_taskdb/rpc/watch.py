@@ -1,5 +1,6 @@
 """WatchTasks and WaitTask: streams of the change log, each with a subscription to the hub."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from taskyard_taskdb.rpc.access import visible_scope, visible_task
 from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
 from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.archive import archive
+from taskyard_taskdb.storage.change_log import epoch as log_epoch
 from taskyard_taskdb.storage.change_log import read as change_reader
 from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool
@@ -30,6 +32,9 @@ from taskyard_taskdb.watch.token import ResumeToken
 BOOKMARK_SECONDS = 15.0
 WAIT_SECONDS = 30.0
 SNAPSHOT_PAGE = 100
+# How long a token of another epoch waits for a replica that proves its log; a hub looks every 2 s.
+PROOF_SECONDS = 4.0
+PROOF_POLL_SECONDS = 0.2
 
 Response = task_service_pb2.WatchTasksResponse
 
@@ -142,12 +147,27 @@ class WatchHandler:
     async def _resume(self, text: str, watch: Watch) -> ResumeToken:
         resumed = token.decode(text, watch.query)
         if resumed.epoch != self._hub.epoch:
-            raise LogEpochChanged(str(resumed.epoch), str(self._hub.epoch))
+            await self._check_continued(resumed)
         async with self._pool.reading() as tx:
             oldest = await change_reader.oldest(tx)
         if oldest is not None and resumed.id + 1 < oldest[0] and resumed.time < oldest[1]:
             raise ResumeTokenExpired(resumed.time.isoformat(), oldest[1].isoformat())
         return resumed
+
+    async def _check_continued(self, resumed: ResumeToken) -> None:
+        """Raise LogEpochChanged unless this log is known to continue that of the token beyond its position.
+
+        After a failover each replica proves what it has read, and learns of the new epoch, at its own time.
+        """
+        deadline = time.monotonic() + PROOF_SECONDS
+        while resumed.epoch != (current := self._hub.epoch):
+            async with self._pool.reading() as tx:
+                known = await log_epoch.continued_until(tx, resumed.epoch, current)
+            if known is not None and resumed.id <= known:
+                return
+            if time.monotonic() >= deadline:
+                raise LogEpochChanged(str(resumed.epoch), str(current))
+            await asyncio.sleep(PROOF_POLL_SECONDS)
 
     async def _snapshot(self, watch: Watch, ended: set[TaskKey]) -> AsyncIterator[Response]:
         """Yield the current tasks; changes since the subscription began follow and may repeat them."""

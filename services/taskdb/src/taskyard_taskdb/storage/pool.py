@@ -92,6 +92,33 @@ class _RolledBack(Exception):
     """Ends a transaction that must leave nothing behind."""
 
 
+class StatementTx(Tx):
+    """Behind a pooler: each statement is a transaction of its own, so that none is held between them."""
+
+    __slots__ = ("_settings",)
+
+    def __init__(self, connection: psycopg.AsyncConnection[Row], settings: Mapping[str, str]) -> None:
+        super().__init__(connection, prepares=False)
+        self._settings = settings
+
+    async def execute(self, sql: str, params: Params = None, *, prepare: bool = True) -> int:
+        """The number of rows that the statement touched."""
+        async with self.connection.transaction():
+            await super().execute(*set_locally(self._settings))
+            return await super().execute(sql, params)
+
+    async def fetch(self, sql: str, params: Params = None, *, prepare: bool = True) -> list[Row]:
+        """All rows."""
+        async with self.connection.transaction():
+            await super().execute(*set_locally(self._settings))
+            return await super().fetch(sql, params)
+
+    async def fetch_row(self, sql: str, params: Params = None, *, prepare: bool = True) -> Row | None:
+        """The first row, or None."""
+        rows = await self.fetch(sql, params)
+        return rows[0] if rows else None
+
+
 class Pool:
     """The connections of one process: most for work, a few in reserve for heartbeats, a few for queries.
 
@@ -175,6 +202,19 @@ class Pool:
         """Single statements that only read, each seeing what is committed when it begins."""
         async with self._autocommitting("not applied", planned=planned) as tx:
             yield tx
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[Tx]:
+        """Like reading, for a connection that is kept for long and idles between its statements."""
+        if not self._options.pooled:
+            async with self.reading() as tx:
+                yield tx
+            return
+        async with self._connection(reserve=False, planned=False) as connection:
+            try:
+                yield StatementTx(connection, server_settings(self._options, planned=False))
+            except psycopg.Error as error:
+                raise _translated(error, "not applied") from error
 
     @asynccontextmanager
     async def single(self, *, reserve: bool = False) -> AsyncIterator[Tx]:
@@ -262,9 +302,7 @@ class Pool:
         if not self._options.pooled:
             return Tx(connection)
         tx = Tx(connection, prepares=False)
-        settings = server_settings(self._options, planned)
-        calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
-        await tx.execute(f"SELECT {calls}", [text for item in settings.items() for text in item])
+        await tx.execute(*set_locally(server_settings(self._options, planned)))
         return tx
 
     @asynccontextmanager
@@ -323,6 +361,12 @@ def server_settings(options: PoolOptions, planned: bool) -> dict[str, str]:
         "lock_timeout": _milliseconds(options.lock_timeout),
         "idle_in_transaction_session_timeout": _milliseconds(options.idle_in_transaction_timeout),
     }
+
+
+def set_locally(settings: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The statement that makes settings for one transaction, and its parameters."""
+    calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
+    return f"SELECT {calls}", [text for item in settings.items() for text in item]
 
 
 def _milliseconds(value: timedelta) -> str:

@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 
 from taskyard.errors import StreamLimit
 from taskyard_kit.logs import get_log
+from taskyard_taskdb.storage.change_log import epoch as log_epoch
 from taskyard_taskdb.storage.change_log import read as change_reader
+from taskyard_taskdb.storage.change_log.epoch import LogEpoch
 from taskyard_taskdb.storage.change_log.read import LoggedChange
 from taskyard_taskdb.storage.pool import Pool, Tx
 from taskyard_taskdb.watch.reader import LogReader
 from taskyard_taskdb.watch.subscription import PAGE, Subscription, TaskKey
+from taskyard_taskdb.watch.witness import NOTHING, LogWitness
 
 log = get_log(__name__)
 
@@ -66,6 +69,8 @@ class Hub:
         self._flushes: list[asyncio.Future[None]] = []
         self._prepare: Prepare | None = None
         self._epoch_due = 0.0
+        self._history = ""
+        self._witness = LogWitness()
 
     def before_waking(self, prepare: Prepare) -> None:
         """Set a function to call with the changes of tasks that streams send, before the streams wake."""
@@ -83,7 +88,7 @@ class Hub:
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _tail(self) -> None:
-        async with self._pool.reading() as tx:
+        async with self._pool.following() as tx:
             reader = await self._open(tx)
             while await self._same_log(tx):
                 self._wake.clear()
@@ -93,14 +98,36 @@ class Hub:
                     await self._pass_over(reader)
 
     async def _open(self, tx: Tx) -> LogReader:
-        epoch = await change_reader.epoch(tx)
-        if self._ready.is_set() and epoch == self.epoch:
+        epoch = await log_epoch.read(tx)
+        if self._ready.is_set() and (epoch.number == self.epoch or await self._continues(tx, epoch)):
             return LogReader(tx, self.position, self.time)
         reader = await LogReader.at_end(tx)
-        self.epoch, self.position, self.time = epoch, reader.position, reader.time
+        self._witness = LogWitness()
+        self.epoch, self.position, self.time = epoch.number, reader.position, reader.time
+        self._history = epoch.history
         self._ready.set()
         self._wake_all()
         return reader
+
+    async def _continues(self, tx: Tx, epoch: LogEpoch) -> bool:
+        """Whether the log of another timeline has everything that was read here; its streams then go on.
+
+        What is proved is recorded, so that every replica accepts the tokens of before.
+        """
+        if epoch.history != self._history:
+            return False
+        proved = await self._witness.proved_until(tx)
+        fields = {"epoch": epoch.number, "timeline": epoch.timeline, "proved": proved, "read": self.position}
+        if proved > NOTHING:
+            await log_epoch.record_continuation(tx, self.epoch, epoch.number, proved)
+        if proved < self.position:
+            log.warning("watch.log_replaced", **fields)
+            return False
+        log.info("watch.log_continued", **fields)
+        self.epoch = epoch.number
+        for subscription in self._all_subscriptions():
+            subscription.continue_log(proved)
+        return True
 
     async def _same_log(self, tx: Tx) -> bool:
         """Whether the log still has the epoch that was opened; a restore does not notify connections."""
@@ -108,7 +135,10 @@ class Hub:
         if now < self._epoch_due:
             return True
         self._epoch_due = now + EPOCH_SECONDS
-        return await change_reader.epoch(tx) == self.epoch
+        if (await log_epoch.read(tx)).number != self.epoch:
+            return False
+        await self._witness.advance(tx, self.position, fill=bool(self._subscriptions))
+        return True
 
     async def _read(self, tx: Tx, reader: LogReader) -> None:
         pending_flushes = len(self._flushes)
@@ -117,6 +147,7 @@ class Hub:
         if changes:
             await self._prepare_streams(tx, changes)
             delivered = self._publish(changes)
+            self._witness.add(self.position, changes)
             self.position, self.time = reader.position, reader.time
         if reader.caught_up:
             self._answer_flushes(pending_flushes)
@@ -178,9 +209,12 @@ class Hub:
         self._wake_all()
 
     def _wake_all(self) -> None:
-        for subscriptions in (*self._by_task.values(), *self._by_tenant.values()):
-            for subscription in subscriptions:
-                subscription.wake()
+        for subscription in self._all_subscriptions():
+            subscription.wake()
+
+    def _all_subscriptions(self) -> set[Subscription]:
+        found: set[Subscription] = set()
+        return found.union(*self._by_task.values(), *self._by_tenant.values())
 
     async def ready(self) -> None:
         """Wait until the hub has a position in the log."""
@@ -202,7 +236,9 @@ class Hub:
             self._by_task[key].add(subscription)
         if not keys:
             self._by_tenant[tenant_id].add(subscription)
-        # An idle hub sleeps longer than the poll interval of streams.
+        # An idle hub sleeps longer than the poll interval of streams, and has skipped what it did not read.
+        if self._subscriptions == 1:
+            self._epoch_due = 0.0
         self._wake.set()
         return subscription
 

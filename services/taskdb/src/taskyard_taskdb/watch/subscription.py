@@ -95,13 +95,23 @@ class Subscription:
     async def next(self, timeout: float) -> list[LoggedChange]:
         """Return the next changes, at most a page of them; none after the timeout or a wake-up.
 
-        Raises LogEpochChanged if the database was restored.
+        Raises LogEpochChanged for a stream of tasks if the log was replaced. Other streams read anew what
+        they show; they only continue at the end of the new log.
         """
         if not self.behind:
             await self._wait(timeout)
         if self.epoch != self._log.epoch:
-            raise LogEpochChanged(str(self.epoch), str(self._log.epoch))
+            if self.shows_tasks:
+                raise LogEpochChanged(str(self.epoch), str(self._log.epoch))
+            self.epoch, self.position, self.time = self._log.epoch, self._log.position, self._log.time
+            self._overflowed = False
+            self._clear()
         return await self._catch_up() if self._overflowed else self._take()
+
+    def continue_log(self, proved: int) -> None:
+        """Go on in the log of another timeline, if it has the same changes up to where this stream is."""
+        if self.position <= proved:
+            self.epoch = self._log.epoch
 
     def rewind(self, position: int, time: datetime) -> None:
         """Start after `position` instead of at the position of the hub."""

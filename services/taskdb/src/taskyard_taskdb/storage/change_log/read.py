@@ -135,11 +135,6 @@ async def newest(tx: Tx, until: int) -> tuple[int, datetime] | None:
     return (row[0], row[1]) if row else None
 
 
-async def epoch(tx: Tx) -> int:
-    """Return the number that names this history of the log."""
-    return await _value(tx, "log_epoch")
-
-
 async def oldest(tx: Tx) -> tuple[int, datetime] | None:
     """Return id and time of the first change that is still kept."""
     row = await tx.fetch_row(statement("oldest_change"))

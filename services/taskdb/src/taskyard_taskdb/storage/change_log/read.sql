@@ -39,11 +39,3 @@ SELECT id, time FROM changes WHERE id <= %(until)s ORDER BY id DESC LIMIT 1;
 -- name: oldest_change
 -- No lock. First entry of changes_by_id.
 SELECT id, time FROM changes ORDER BY id LIMIT 1;
-
--- name: log_epoch
--- No lock. Another server, database or timeline, or a restored backup, is another history.
-SELECT hashtextextended(
-    (SELECT system_identifier FROM pg_control_system())::text || '/'
-    || (SELECT oid FROM pg_database WHERE datname = current_database())::text || '/'
-    || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/'
-    || (SELECT value FROM facts WHERE key = 'restore_epoch'), 0);

@@ -188,12 +188,20 @@ SELECT 'system', substr(f.key, 6) FROM facts f
 WHERE f.key LIKE 'loop:%%' AND (f.value::jsonb ->> 'time')::timestamptz > now() - interval '1 h'
 
 -- name: doctor_weak_durability
--- Locks nothing: settings with which a crash or a failover loses acknowledged writes (G1); a row per setting.
-SELECT 'system', 'synchronous_commit is off: a crash loses the last writes'
+-- Locks nothing: settings with which a crash or a failover loses acknowledged writes (G1), or that block writes; a row
+-- per finding. A role without pg_monitor sees that standbys are connected, and NULL for their state.
+SELECT 'system', 'synchronous_commit is off: a crash loses the last writes; set it to on'
 WHERE current_setting('synchronous_commit') = 'off'
 UNION ALL
-SELECT 'system', 'synchronous_commit is local: a failover loses the last writes'
+SELECT 'system', 'synchronous_commit is local: a failover loses the last writes; set it to on'
 WHERE current_setting('synchronous_commit') = 'local' AND current_setting('synchronous_standby_names') <> ''
 UNION ALL
-SELECT 'system', 'synchronous_standby_names is empty: a failover to a standby loses the last writes'
+SELECT 'system', 'synchronous_standby_names is empty and a standby is connected: a failover to it loses the last '
+    'writes; name it'
 WHERE current_setting('synchronous_standby_names') = '' AND EXISTS (SELECT FROM pg_stat_replication)
+UNION ALL
+SELECT 'system', 'synchronous_standby_names is ' || current_setting('synchronous_standby_names')
+    || ' and no such standby is connected: writes wait for one; start it, or remove it from the setting'
+WHERE current_setting('synchronous_standby_names') <> ''
+    AND current_setting('synchronous_commit') NOT IN ('off', 'local')
+    AND NOT EXISTS (SELECT FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))

@@ -1,0 +1,1 @@
+"""The suite over a PostgreSQL that Patroni manages; `make ha` runs it."""
