@@ -21,9 +21,9 @@ from tests.harness.leash import tied
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-START_SECONDS = 60.0
-STOP_SECONDS = 45.0
-COMMAND_SECONDS = 60.0
+START_SECONDS = 240.0
+STOP_SECONDS = 120.0
+COMMAND_SECONDS = 180.0
 
 
 @dataclass(frozen=True)

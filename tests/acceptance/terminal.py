@@ -17,19 +17,26 @@ from pathlib import Path
 
 from tests.acceptance.suite import BIN, client_environment
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 180.0
 
 
 class Terminal:
     """The far side of a pseudo-terminal on which `taskyard` runs."""
 
-    def __init__(self, cwd: Path, arguments: tuple[str, ...], columns: int, rows: int) -> None:
+    def __init__(
+        self,
+        cwd: Path,
+        words: tuple[str | Path, ...],
+        columns: int,
+        rows: int,
+        environment: dict[str, str],
+    ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
-            [BIN / "taskyard", *arguments],
+            words,
             cwd=cwd,
-            env={**client_environment(), "TERM": "xterm-256color"},
+            env={**client_environment(), "TERM": "xterm-256color", **environment},
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -87,9 +94,22 @@ class Terminal:
 
 
 @contextmanager
-def on_terminal(cwd: Path, *arguments: str, columns: int = 100, rows: int = 30) -> Iterator[Terminal]:
-    """`taskyard` with these arguments on a terminal of this size."""
-    terminal = Terminal(cwd, arguments, columns, rows)
+def on_terminal(
+    cwd: Path, *arguments: str, columns: int = 100, rows: int = 30, **environment: str
+) -> Iterator[Terminal]:
+    """`taskyard` with these arguments and variables on a terminal of this size."""
+    with program_on_terminal(
+        cwd, BIN / "taskyard", *arguments, columns=columns, rows=rows, **environment
+    ) as terminal:
+        yield terminal
+
+
+@contextmanager
+def program_on_terminal(
+    cwd: Path, *words: str | Path, columns: int = 100, rows: int = 30, **environment: str
+) -> Iterator[Terminal]:
+    """A program with its arguments on a terminal of this size."""
+    terminal = Terminal(cwd, words, columns, rows, environment)
     try:
         yield terminal
     finally:

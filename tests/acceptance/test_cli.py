@@ -100,7 +100,7 @@ def test_submit_wait_get_logs_and_runs(suite: Suite) -> None:
 
 def test_logs_follow_a_running_task(suite: Suite, gate: Path) -> None:
     task = submit(suite, "followed", "--", *until_open(gate))
-    process = suite.start_cli("logs", "-f", task)
+    process = suite.start_cli("logs", "-F", task)
     assert process.stdout is not None
     assert process.stdout.readline() == "before\n"
     gate.touch()
@@ -148,18 +148,18 @@ def test_list_filters_by_phase_and_label(suite: Suite) -> None:
     bad = submit(suite, "bad", "--label", f"mark={mark}", "--retries", "0", "--", "false")
     assert suite.cli("wait", good, bad).code == 1
     mine = f'metadata.labels.mark = "{mark}"'
-    assert set(suite.done("list", "-f", mine, "-o", "name").split()) == {good, bad}
-    assert suite.done("list", "-f", mine, "--phase", "succeeded", "-o", "name") == f"{good}\n"
-    assert suite.done("list", "-f", mine, "--phase", "live", "-o", "name") == ""
-    head, *rows = suite.done("list", "-f", mine).splitlines()
+    assert set(suite.done("list", "--filter", mine, "-o", "name").split()) == {good, bad}
+    assert suite.done("list", "--filter", mine, "--phase", "succeeded", "-o", "name") == f"{good}\n"
+    assert suite.done("list", "--filter", mine, "--phase", "live", "-o", "name") == ""
+    head, *rows = suite.done("list", "--filter", mine).splitlines()
     assert {row.split()[0] for row in rows} == {good, bad}
     assert head.index("PHASE") == rows[0].index(rows[0].split()[1])
-    names = [task["name"] for task in json.loads(suite.done("list", "-f", mine, "-o", "json"))]
+    names = [task["name"] for task in json.loads(suite.done("list", "--filter", mine, "-o", "json"))]
     assert len(names) == 2
 
 
 def test_an_invalid_filter_is_reported(suite: Suite) -> None:
-    ended = suite.cli("list", "-f", "colour = red")
+    ended = suite.cli("list", "--filter", "colour = red")
     assert ended.code == 1
     assert "colour" in ended.err and ended.err.count("\n") == 1
 

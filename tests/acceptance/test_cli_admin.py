@@ -32,7 +32,7 @@ def rows(shown: str) -> dict[str, list[str]]:
 def started(suite: Suite, gate: Path) -> str:
     """A task that runs until the gate opens."""
     task = suite.done("submit", "--", *until_open(gate)).strip()
-    following = suite.start_cli("logs", "-f", task)
+    following = suite.start_cli("logs", "-F", task)
     assert following.stdout is not None and following.stdout.readline() == "before\n"
     following.kill()
     following.communicate()

@@ -51,7 +51,7 @@ def test_submit_creates_the_tasks_of_a_file(suite: Suite) -> None:
     assert suite.done("logs", second) == "two\n"
     lines = "".join(json.dumps({"command": ["true"], "labels": {"m": m + "j"}}) + "\n" for _ in range(40))
     assert len(suite.done("submit", "-f", write(suite, "tasks.jsonl", lines)).split()) == 40
-    assert len(suite.done("list", "-f", of(m + "j"), "-o", "name").split()) == 40
+    assert len(suite.done("list", "--filter", of(m + "j"), "-o", "name").split()) == 40
 
 
 def test_submit_makes_one_task_of_each_line(suite: Suite) -> None:
@@ -108,12 +108,12 @@ def test_cancel_and_retry_by_filter(suite: Suite) -> None:
     made = suite.done(
         "submit", "--each", "five.txt", "-l", f"m={m}", "--", "sh", "-c", "sleep 1000 # {}"
     ).split()
-    ended = suite.cli("cancel", "--filter", of(m), "--grace", "0s")
-    assert (ended.code, sorted(ended.out.split()), ended.err) == (0, sorted(made), "5 tasks.\n")
+    ended = suite.cli("cancel", "--filter", of(m), "--grace", "0s", "--yes")
+    assert (ended.code, sorted(ended.out.split()), ended.err) == (0, sorted(made), "5 tasks cancelled.\n")
     assert suite.cli("wait", *made).out.count("CANCELLED") == 5
-    assert suite.cli("cancel", "--filter", of(m)).err == "0 tasks.\n"
-    assert suite.cli("retry", "--filter", of(m)).err == "5 tasks.\n"
-    suite.done("cancel", "--filter", of(m))
+    assert suite.cli("cancel", "--filter", of(m)).err == "No task matches.\n"
+    assert suite.cli("retry", "--filter", of(m), "--yes").err == "5 tasks retried.\n"
+    suite.done("cancel", "--filter", of(m), "--yes")
     assert suite.cli("cancel").code == 2
     assert suite.cli("cancel", "--filter", of(m), made[0]).code == 2
 
@@ -153,7 +153,7 @@ def test_bench_measures_and_leaves_nothing_behind(suite: Suite) -> None:
     fields = dict(re.split(r"  +", line, maxsplit=1) for line in shown.splitlines())
     assert fields["tasks"] == "20, 20 succeeded"
     assert list(fields) == ["tasks", "created", "done", "create to start", "start to end", "create to end"]
-    assert suite.done("list", "-f", "metadata.labels:taskyard-bench", "-o", "name") == ""
+    assert suite.done("list", "--filter", "metadata.labels:taskyard-bench", "-o", "name") == ""
 
 
 def test_yaml_round_trips(suite: Suite) -> None:
@@ -188,7 +188,7 @@ def test_many_tasks_are_created_with_a_bar_and_listed_without_growing_memory(sui
     assert (few[0], some[0]) == (min(VOLUME, 1000), VOLUME)
     assert some[1] - few[1] < LIST_GROWTH_MB
     with timed(f"cancelling {VOLUME:,}"):
-        assert suite.cli("cancel", "--filter", of(m)).err == f"{VOLUME} tasks.\n"
+        assert suite.cli("cancel", "--filter", of(m), "-y").err == f"{VOLUME} tasks cancelled.\n"
     # `make volume` runs alone on the machine.
     assert "TASKYARD_VOLUME" not in os.environ or creating.seconds < VOLUME * CREATE_SECONDS / 100_000
 
@@ -217,7 +217,18 @@ def _listed(suite: Suite, m: str, *arguments: str) -> tuple[int, float]:
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, file=sys.stderr)"
     )
     ended = subprocess.run(
-        [BIN / "python", "-c", program, BIN / "taskyard", "list", "-f", of(m), "-o", "name", *arguments],
+        [
+            BIN / "python",
+            "-c",
+            program,
+            BIN / "taskyard",
+            "list",
+            "--filter",
+            of(m),
+            "-o",
+            "name",
+            *arguments,
+        ],
         cwd=suite.folder,
         env=client_environment(),
         capture_output=True,

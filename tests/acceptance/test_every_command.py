@@ -12,7 +12,7 @@ from taskyard.cli.group import taskyard
 
 HERE = Path(__file__).parent
 # Ways in which the tests here run the real program, and which of their arguments are not its own.
-RUNNERS = {"cli": 0, "done": 0, "start_cli": 0, "on_terminal": 1, "taskyard": 1}
+RUNNERS = {"cli": 0, "done": 0, "start_cli": 0, "on_terminal": 1, "taskyard": 1, "elsewhere": 0}
 # The exit code of these is checked on its own.
 WITHOUT_CODE = {"start_cli", "on_terminal"}
 

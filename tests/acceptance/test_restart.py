@@ -48,7 +48,7 @@ def read_lines(process: subprocess.Popen[str], count: int) -> list[str]:
 def test_followed_logs_are_complete(suite: Suite, gate: Path, service: str) -> None:
     task = f"logged-{service}"
     suite.done("submit", "--id", task, "--", *counting(gate))
-    process = suite.start_cli("logs", "-f", task)
+    process = suite.start_cli("logs", "-F", task)
     lines = read_lines(process, LINES // 2)
     suite.kill_service(service)
     gate.touch()

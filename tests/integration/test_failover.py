@@ -64,3 +64,31 @@ async def test_the_first_create_follows_the_database_within_a_second(tmp_path: P
             while not isinstance(await create(taskdb, "during", 1), str):
                 assert time.monotonic() - back < 30
             assert time.monotonic() - back < 1.0
+
+
+@pytest.mark.timeout(300)
+async def test_no_create_fails_while_every_taskdb_restarts(
+    postgres_server: PostgresServer, migrated_template: str
+) -> None:
+    with control_plane(postgres_server, migrated_template, taskdbs=2, schedulers=0) as plane:
+        addresses = ",".join(service.address for service in plane.taskdbs)
+        # Beyond the time that a busy machine takes to start a process.
+        async with Client(addresses, key=plane.keys["tenant"], patience=120) as client:
+            stop = asyncio.Event()
+            made: list[str] = []
+
+            async def create_tasks() -> None:
+                while not stop.is_set():
+                    made.append((await client.create(command("true"))).name)
+                    await asyncio.sleep(0.02)
+
+            creators = [asyncio.ensure_future(create_tasks()) for _ in range(8)]
+            await client.create(command("true"))
+            await asyncio.gather(*(asyncio.to_thread(service.stop) for service in plane.taskdbs))
+            before = len(made)
+            await asyncio.gather(*(asyncio.to_thread(service.start) for service in plane.taskdbs))
+            await client.create(command("true"))
+            stop.set()
+            await asyncio.gather(*creators)
+            assert len(made) > before and len(set(made)) == len(made)
+            assert await client.count() == len(made) + 2

@@ -21,5 +21,5 @@ async def address(server: TaskServer) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def client(address: str) -> AsyncIterator[Client]:
-    async with Client(address, key=KEY, timeout=10, outage_timeout=10) as client:
+    async with Client(address, key=KEY, timeout=10, patience=0, outage_timeout=10) as client:
         yield client

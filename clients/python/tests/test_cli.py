@@ -33,7 +33,7 @@ Cli = Callable[..., Awaitable[Ended]]
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {"PATH": os.defpath, "HOME": "/nonexistent", **more}
+    return {"PATH": os.defpath, "HOME": "/nonexistent", "TASKYARD_PATIENCE": "0", **more}
 
 
 async def start(*arguments: str, cwd: Path, **more: str) -> asyncio.subprocess.Process:

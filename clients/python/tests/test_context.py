@@ -26,7 +26,7 @@ def test_arguments_come_before_environment_before_files(tmp_path: Path) -> None:
     assert find_context(given, environment, tmp_path).key == "k-arg"
     assert find_context({}, environment, tmp_path).key == "k-env"
     found = find_context({}, home(tmp_path), tmp_path)
-    assert (found.address, found.key, found.tenant) == ("file:1", "k-file", "default")
+    assert (found.address, found.key, found.tenant) == ("file:1", "k-file", "")
     assert found.source == str(tmp_path / ".taskyard/context.toml")
 
 
@@ -108,3 +108,56 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str, expected: str) -> No
 def test_missing_server_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(ContextError, match="make up"):
         find_context({}, home(tmp_path), tmp_path)
+
+
+def test_the_tenant_goes_with_the_key_of_its_own_layer(tmp_path: Path) -> None:
+    file = 'address = "here:1"\nkey = "k-here"\nadmin_key = "a-here"\ntenant = "default"\n'
+    write(tmp_path / ".taskyard/context.toml", file)
+    assert find_context({"key": "k-acme"}, home(tmp_path), tmp_path).tenant == ""
+    environment = home(tmp_path) | {"TASKYARD_KEY": "k-acme", "TASKYARD_ADDRESS": "here:1"}
+    found = find_context({}, environment, tmp_path)
+    assert (found.key, found.tenant) == ("k-acme", "")
+
+
+def test_another_tenant_than_the_keys_is_accessed_with_the_administrators_key(tmp_path: Path) -> None:
+    file = 'address = "here:1"\nkey = "k-here"\nadmin_key = "a-here"\ntenant = "default"\n'
+    write(tmp_path / ".taskyard/context.toml", file)
+    found = find_context({"tenant": "acme2"}, home(tmp_path), tmp_path)
+    assert (found.key, found.tenant) == ("a-here", "acme2")
+    assert find_context({"tenant": "default"}, home(tmp_path), tmp_path).key == "k-here"
+    named = find_context({"tenant": "acme2", "key": "k-acme"}, home(tmp_path), tmp_path)
+    assert (named.key, named.tenant) == ("k-acme", "acme2")
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense", "host:", "host:port", "a:99999", "http://a", "a b:1", "a:1,b"]
+)
+def test_an_address_that_is_none_is_named_with_its_source(tmp_path: Path, address: str) -> None:
+    environment = home(tmp_path) | {"TASKYARD_ADDRESS": address}
+    with pytest.raises(ContextError, match=r"from TASKYARD_ADDRESS\) is not host:port.*correct TASKYARD_A"):
+        find_context({}, environment, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["a:1", "[::1]:7420", "https://a", "https://a:1", "unix:/tmp/x", "ipv4:1.2.3.4:5,1.2.3.4:6", "a:1, b:2"],
+)
+def test_addresses_of_every_form_are_accepted(tmp_path: Path, address: str) -> None:
+    assert find_context({"address": address}, home(tmp_path), tmp_path).address == address
+
+
+def test_a_context_of_the_configuration_file_is_selected_by_name(tmp_path: Path) -> None:
+    config = tmp_path / "home/.config/taskyard/config.toml"
+    text = 'current = "b"\n[contexts.a]\naddress = "a:1"\n[contexts.b]\naddress = "b:1"\nkey = "k-b"\n'
+    write(config, text)
+    assert find_context({}, home(tmp_path), tmp_path).address == "b:1"
+    assert find_context({}, home(tmp_path), tmp_path, name="a").address == "a:1"
+    assert find_context({}, home(tmp_path) | {"TASKYARD_CONTEXT": "a"}, tmp_path).address == "a:1"
+    write(tmp_path / ".taskyard/context.toml", 'address = "near:1"\n')
+    assert find_context({}, home(tmp_path), tmp_path).address == "near:1"
+    assert find_context({}, home(tmp_path), tmp_path, name="b").key == "k-b"
+    with pytest.raises(ContextError, match="no context 'c', only: a, b"):
+        find_context({}, home(tmp_path), tmp_path, name="c")
+    write(config, 'current = "c"\n')
+    with pytest.raises(ContextError, match="current = 'c' names no context"):
+        find_context({}, home(tmp_path), tmp_path / "home")

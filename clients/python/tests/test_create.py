@@ -149,6 +149,6 @@ async def test_a_wrong_key_is_refused_with_its_reason(address: str) -> None:
 
 
 async def test_no_server_is_an_error_at_once() -> None:
-    async with Client("127.0.0.1:1", key=KEY) as client:
+    async with Client("127.0.0.1:1", key=KEY, patience=0) as client:
         with pytest.raises(errors.Unavailable):
             await asyncio.wait_for(client.create(command("echo")), 20)

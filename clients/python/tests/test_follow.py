@@ -9,6 +9,8 @@ import pytest
 from clients.python.tests.task_server import KEY, TaskServer, serving
 from taskyard import Client, EventType, LogSource, Phase, Stream, command, errors, retry_timer
 from taskyard.channel import client_channel_options
+from taskyard.channels import Channels
+from taskyard.context import Context
 from taskyard.stream import responses
 from taskyard.v1 import log_pb2, task_pb2
 from taskyard.v1 import task_service_pb2 as pb
@@ -186,9 +188,11 @@ async def test_stalled_reader_resumes(client: Client, server: TaskServer) -> Non
     assert [event.version for event in await take(client.watch(), 2)] == [1, 2]
 
 
-async def test_watch_that_never_connected_fails_at_once() -> None:
-    async with Client("127.0.0.1:1", key=KEY) as client:
-        with pytest.raises(errors.Unavailable):
+async def test_watch_that_never_connected_fails_after_its_patience() -> None:
+    async with Client("127.0.0.1:1", key=KEY, patience=0.5) as client:
+        with pytest.raises(
+            errors.Unavailable, match=r"no server answers at 127\.0\.0\.1:1; gave up after 0\.5"
+        ):
             await asyncio.wait_for(take(client.watch(), 1), 20)
 
 
@@ -284,7 +288,10 @@ async def test_cancellation_that_races_with_a_response_is_not_lost(rounds: int) 
         def cancel(self) -> None:
             """Nothing is under way."""
 
-    source: Any = responses(lambda token: Call(), "", endless=True, silence=60, outage_timeout=0)
+    channels = Channels(Context("127.0.0.1:1"))
+    source: Any = responses(
+        lambda token: Call(), "", endless=True, silence=60, outage_timeout=0, channels=channels
+    )
     reading = asyncio.ensure_future(anext(source))
     await read_started.wait()
     response.set_result(changes("k1", 1))

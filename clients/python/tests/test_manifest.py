@@ -2,7 +2,7 @@
 
 import pytest
 
-from taskyard.cli.desired import _merge
+from taskyard.cli.desired import merge
 from taskyard.cli.manifest import json_lines, new_tasks, resources
 from taskyard.cli.marked_yaml import YamlError
 from taskyard.cli.top import sparkline
@@ -159,10 +159,10 @@ def test_only_fields_named_in_a_file_are_compared() -> None:
     )
     same = tenant_pb2.Tenant(tier=tenant_pb2.TENANT_TIER_FREE)
     same.quota.weight = 10
-    assert _merge(current, same)[1:] == ([], [])
+    assert merge(current, same)[1:] == ([], [])
     other = tenant_pb2.Tenant(display_name="B")
     other.quota.weight = 20
-    merged, paths, difference = _merge(current, other)
+    merged, paths, difference = merge(current, other)
     assert paths == ["display_name", "quota"]
     assert difference == ["~ display_name: A → B", "~ quota.weight: 10 → 20"]
     assert (merged.quota.max_concurrent_tasks, merged.quota.weight) == (5, 20)
@@ -172,7 +172,7 @@ def test_maps_are_compared_as_a_whole_and_documents_by_their_meaning() -> None:
     current, wanted = task_pb2.Task(), task_pb2.Task()
     current.metadata.labels.update({"a": "1", "b": "2"})
     wanted.metadata.labels.update({"a": "9", "c": "3"})
-    _, paths, difference = _merge(current, wanted, 2)
+    _, paths, difference = merge(current, wanted, 2)
     assert paths == ["metadata.labels"]
     assert difference == [
         "~ metadata.labels.a: 1 → 9",
@@ -181,7 +181,7 @@ def test_maps_are_compared_as_a_whole_and_documents_by_their_meaning() -> None:
     ]
     first = task_type_pb2.TaskType(payload_schema=b'{"a":1,"b":2}')
     again = task_type_pb2.TaskType(payload_schema=b'{"b": 2, "a": 1}')
-    assert _merge(first, again)[1] == []
+    assert merge(first, again)[1] == []
 
 
 def test_a_sparkline_fills_its_height() -> None:

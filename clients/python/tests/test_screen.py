@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from taskyard.cli import screen
-from taskyard.cli.follow import print_entry
+from taskyard.cli.logs import print_entry
 from taskyard.task import LogEntry
 from taskyard.v1.log_pb2 import LOG_SOURCE_STDERR, LOG_SOURCE_STDOUT
 from taskyard.v1.log_pb2 import LogEntry as Entry

@@ -94,6 +94,9 @@ async def test_exceptions_become_classed_errors(
     assert report.failed.retry_after.seconds == (7 if how == "transient" else 0)
     (trace,) = await peer.lines(task, 1)
     assert trace.level == LOG_LEVEL_ERROR and "function_app.py" in trace.message
+    # The caller gets the same: from the function on, without the frames of the host.
+    assert error.details["traceback"] == trace.message and "host.py" not in trace.message
+    assert error.details["exception"] == message.partition(":")[0]
 
 
 async def test_a_payload_that_does_not_fit_is_refused_by_field(

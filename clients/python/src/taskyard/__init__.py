@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Run,
         RunState,
         Task,
+        TaskFailed,
         TaskFailure,
     )
 
@@ -52,6 +53,7 @@ __all__ = [
     "Stream",
     "SyncClient",
     "Task",
+    "TaskFailed",
     "TaskFailure",
     "Verdict",
     "command",
@@ -86,6 +88,7 @@ _HOMES = {
         "Run",
         "RunState",
         "Task",
+        "TaskFailed",
         "TaskFailure",
     ),
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -114,6 +116,8 @@ def _connect(address: str, credentials: grpc.ChannelCredentials | None, options:
     return grpc.aio.secure_channel(address, credentials, options=options)
 
 
+calls_log = logging.getLogger("taskyard.calls")
+
 _Headers = tuple[tuple[str, str], ...]
 
 
@@ -163,12 +167,32 @@ class _Channel(grpc.aio.Channel):
             sent = headers + tuple(metadata or ())
             kwargs.setdefault("timeout", timeout)
             if tracing.enabled():
-                return _traced_call(name, inner, sent, args, kwargs)
-            if traceparent := tracing.current_traceparent():
-                sent += ((tracing.TRACEPARENT, traceparent),)
-            return inner(*args, metadata=sent, **kwargs)
+                made = _traced_call(name, inner, sent, args, kwargs)
+            else:
+                if traceparent := tracing.current_traceparent():
+                    sent += ((tracing.TRACEPARENT, traceparent),)
+                made = inner(*args, metadata=sent, **kwargs)
+            if calls_log.isEnabledFor(logging.DEBUG):
+                _log_call(name, args[0] if args else None, made)
+            return made
 
+        # Read by those who decide whether the call may be repeated.
+        call.method = method  # type: ignore[attr-defined]
         return call
+
+
+def _log_call(name: str, request: Any, call: Any) -> None:
+    """Log a call when it ends: its method, how it ended, how long it took, and its request id."""
+    begin = time.perf_counter()
+
+    async def log_end() -> None:
+        code = await call.code()
+        took = (time.perf_counter() - begin) * 1000
+        request_id = getattr(request, "request_id", "")
+        more = f" request_id={request_id}" if request_id else ""
+        calls_log.debug("%s %s %.1f ms%s", name, code.name, took, more)
+
+    call.add_done_callback(lambda _: asyncio.ensure_future(log_end()))
 
 
 def _traced_call(
@@ -189,6 +213,8 @@ def _traced_call(
 async def _end_span(started: Any, call: grpc.aio.Call) -> None:
     code = await call.code()
     started.set_attribute("rpc.response.status_code", code.name)
-    if code is not grpc.StatusCode.OK:
+    # A stream that its reader left is not an error.
+    left = code is grpc.StatusCode.CANCELLED and call.cancelled()
+    if code is not grpc.StatusCode.OK and not left:
         tracing.mark_failed(started, code.name)
     started.end()

@@ -1,36 +1,73 @@
-"""The connections of a client: one channel per server and key, each opened when it is first used."""
+"""The connections of a client: one channel per server and key, and how its calls fare over an outage."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import grpc
 import grpc.aio
 
-from taskyard import tracing
+from taskyard import errors, tracing
 from taskyard.channel import MIB, client_channel_options, open_channel
-from taskyard.context import Context, ContextError
+from taskyard.context import DEFAULT_TENANT, Context, ContextError
 from taskyard.failover import HEALTH_CHECK, SERVING
+from taskyard.retry_timer import RetryTimer, is_outage
+from taskyard.service_config import repeatable
 from taskyard.status import translated
+
+if TYPE_CHECKING:
+    from taskyard.v1.api_key_service_pb2 import WhoAmIResponse
+    from taskyard.v1.api_key_service_pb2_grpc import ApiKeyServiceAsyncStub
 
 A = TypeVar("A")
 S = TypeVar("S")
+T = TypeVar("T")
 Server = Literal["taskdb", "admin", "scheduler"]
 """taskdb with the ordinary key, taskdb with the administrator's, or the scheduler."""
 
 MAX_RECEIVE_BYTES = 64 * MIB
 
+log = logging.getLogger("taskyard")
+
 
 class Channels:
-    """The channels to the servers of a context."""
+    """The channels to the servers of a context. `patience` is how long a call waits out an outage."""
 
-    def __init__(self, context: Context, timeout: float | None) -> None:
+    def __init__(self, context: Context, timeout: float | None = None, patience: float = 0.0) -> None:
         self.context = context
+        self.patience = patience
         self._timeout = timeout
         self._open: dict[tuple[str, str], grpc.aio.Channel] = {}
         self._stubs: dict[tuple[Server, Any], Any] = {}
+        self._resolving = asyncio.Lock()
+
+    async def tenant(self) -> str:
+        """The tenant of the context; where it names none, that of the key."""
+        if not self.context.tenant:
+            async with self._resolving:
+                if not self.context.tenant:
+                    self.context = replace(self.context, tenant=await self._tenant_of_key())
+        return self.context.tenant
+
+    async def _tenant_of_key(self) -> str:
+        try:
+            return (await self.who_am_i()).api_key.tenant or DEFAULT_TENANT
+        except errors.Unimplemented:
+            # A server of before this RPC.
+            return DEFAULT_TENANT
+
+    async def who_am_i(self, server: Server = "taskdb") -> WhoAmIResponse:
+        """The key of the context, or its administrator's key, as the server has it."""
+        from taskyard.v1.api_key_service_pb2 import WhoAmIRequest
+        from taskyard.v1.api_key_service_pb2_grpc import ApiKeyServiceStub
+
+        stub: ApiKeyServiceAsyncStub = self.stub(server, ApiKeyServiceStub)
+        return await self.call(stub.WhoAmI, WhoAmIRequest())
 
     def stub(self, server: Server, make: Callable[[grpc.aio.Channel], S]) -> S:
         """A stub of that server; raises ContextError if its address is not configured."""
@@ -41,12 +78,57 @@ class Channels:
         return stub
 
     async def call(
-        self, method: Callable[..., Awaitable[A]], request: Any, timeout: float | None = None
+        self,
+        method: Callable[..., Awaitable[A]],
+        request: Any,
+        timeout: float | None = None,
+        *,
+        waits_out: bool = True,
     ) -> A:
-        """The response of one call; `timeout` overrides service_config.json. Raises taskyard.errors."""
+        """The response of one call, repeated over an outage if that is safe. Raises taskyard.errors.
+
+        `timeout` overrides service_config.json. With `waits_out` unset the first error is raised.
+        """
         limit = timeout or self._timeout
-        with translated():
-            return await (method(request, timeout=limit) if limit else method(request))
+        outage: RetryTimer | None = None
+        while True:
+            try:
+                with translated():
+                    return await (method(request, timeout=limit) if limit else method(request))
+            except errors.TaskyardError as error:
+                path = getattr(method, "method", "")
+                lost = self.described(error, path)
+                if not (waits_out and is_outage(error) and path in repeatable()):
+                    raise lost from error.__cause__
+                if outage is None:
+                    outage = self.outage(lost)
+            await outage.wait(lost)
+
+    def outage(self, error: errors.TaskyardError) -> RetryTimer:
+        """The timer of an outage that begins with this error."""
+        if self.patience:
+            log.warning("%s; trying again for up to %g s", error, self.patience)
+        return RetryTimer(self.patience, f"gave up after {self.patience:g} s (the setting `patience`)")
+
+    def described(self, error: errors.TaskyardError, path: str = "") -> errors.TaskyardError:
+        """The error with a message for people, where gRPC itself made it and speaks of its own parts."""
+        if error.reason:
+            return error
+        service = path.strip("/").partition("/")[0].rpartition(".")[2]
+        scheduler = service in ("ExplainService", "RunnerLinkService", "WorkService")
+        address = self.context.scheduler if scheduler else self.context.address
+        if isinstance(error, errors.Unavailable):
+            http = " (it speaks HTTP/1: is it the gateway?)" if "http1" in error.message.lower() else ""
+            error.message = f"no server answers at {address}{http}"
+        elif isinstance(error, errors.Unimplemented):
+            name, variable = ("scheduler", "SCHEDULER") if scheduler else ("taskdb", "ADDRESS")
+            error.message = (
+                f"the server at {address} does not serve {path.rpartition('/')[2] or 'this call'}: it is not"
+                f" a {name}, or an older one; TASKYARD_{variable} is the address of {name}"
+            )
+        elif "larger than max" in error.message:
+            error.message = f"the request is larger than the server accepts: {error.message}"
+        return error
 
     async def serves(self, address: str) -> bool:
         """Whether the health check of the server at an address reports SERVING."""
@@ -88,3 +170,13 @@ class Channels:
             )
         except (ValueError, OSError) as error:
             raise ContextError(str(error)) from error
+
+
+async def deferred(make: Callable[[], Awaitable[AsyncGenerator[Sequence[T]]]]) -> AsyncGenerator[Sequence[T]]:
+    """The batches of a generator that takes a call to make."""
+    batches = await make()
+    try:
+        async for batch in batches:
+            yield batch
+    finally:
+        await batches.aclose()

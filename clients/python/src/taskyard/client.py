@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
-from typing import Any, Literal
-from uuid import uuid4
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from taskyard import errors
-from taskyard.admin import Admin
+from taskyard.builders import function as function_task
+from taskyard.channels import deferred
 from taskyard.convert import Seconds, to_duration, to_payload
-from taskyard.many import each_result
+from taskyard.many import deleted_batches, each_result
 from taskyard.names import new_request_id
-from taskyard.new_task import NewTask
+from taskyard.new_task import CommonOptions, NewTask
 from taskyard.reader import Reader, View, view_of
+from taskyard.retry_timer import is_outage
 from taskyard.stream import Stream
-from taskyard.submit import Batches, Coalescer, Result, counted, create_batches
+from taskyard.submit import Batches, Coalescer, Result, counted, create_batches, is_retryable
 from taskyard.task import Created, Task
 from taskyard.v1 import task_pb2
 from taskyard.v1 import task_service_pb2 as pb
 
-# How long single creates that share a batch are retried; about as long as gRPC retries a single call.
-COALESCED_RETRY_SECONDS = 5.0
+if TYPE_CHECKING:
+    from taskyard.admin import Admin
+
+# The largest request that a server accepts unless it is configured otherwise, with room for the frame.
+MAX_REQUEST_BYTES = 4 * 1024 * 1024 - 1024
+
+TaskResult = tuple[str, errors.TaskyardError | None]
+"""The name of a task, and the error if its operation failed."""
 
 
 class Client(Reader):
@@ -30,19 +38,42 @@ class Client(Reader):
 
     Arguments that are not given are read from TASKYARD_ADDRESS, TASKYARD_KEY and TASKYARD_TENANT, then from
     .taskyard/context.toml in this folder or the nearest parent that has one, then from
-    ~/.config/taskyard/config.toml. `timeout` replaces the per-method timeout of service_config.json.
-    `outage_timeout` is how long watch, logs, wait and create_many retry while the server cannot be reached.
+    ~/.config/taskyard/config.toml, of which `context` selects an entry. Without a tenant it is that of the
+    key; a tenant other than the key's is accessible with `admin_key`.
+
+    `timeout` replaces the per-method timeout of service_config.json. `patience` is how long calls that are
+    safe to repeat wait out an outage (30 s, or TASKYARD_PATIENCE); `outage_timeout` is the same for watch,
+    logs, wait and create_many once they have begun.
 
     Methods raise taskyard.errors. A task is given as its id, its full name, or a Task.
+
+    Example:
+        async with Client(patience=60) as other:
+            print([found.id async for found in other.list(limit=3)])
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._coalescer = Coalescer(self._create_now)
-        self.admin = Admin(self._channels)
+    @cached_property
+    def admin(self) -> Admin:
+        """The administrator's API.
+
+        Example:
+            print([runner.name async for runner in client.admin.runners()])
+        """
+        from taskyard.admin import Admin
+
+        return Admin(self._channels)
+
+    @cached_property
+    def _coalescer(self) -> Coalescer:
+        return Coalescer(self._create_now)
 
     async def close(self) -> None:
-        """Closes the connection and cancels the calls in flight."""
+        """Closes the connection and cancels the calls in flight.
+
+        Example:
+            other = Client()
+            await other.close()
+        """
         self._coalescer.close()
         await super().close()
 
@@ -52,8 +83,38 @@ class Client(Reader):
         """Creates a task; when this returns, the task is stored durably.
 
         A retry after a broken connection creates no second task. Concurrent calls share batches.
+
+        Example:
+            made = await client.create(command("echo", "hello", labels={"team": "docs"}, retry=2))
+            print(made.id, made.outcome)
         """
         return await self._coalescer.create(self._prepared(task))
+
+    async def call(
+        self,
+        function: str | Callable[..., Any],
+        payload: Any = None,
+        *,
+        deadline: Seconds | None = None,
+        **options: Unpack[CommonOptions],
+    ) -> Any:
+        """Runs a function of a runner's application and returns its result.
+
+        `function` is its name, or the function itself where the application can be imported. Raises
+        TaskFailed, with the traceback of the remote exception, if it did not succeed, and TimeoutError if
+        there is no result within `deadline` seconds; the task continues then.
+
+        Example:
+            try:
+                print(await client.call("greet", {"name": "Ada"}, deadline=1, queue_timeout=0.5))
+            except TaskFailed as failed:
+                print(failed.failure.message, failed.traceback)
+            except TimeoutError:
+                print("no runner has the function")
+        """
+        name = function if isinstance(function, str) else function_name(function)
+        task = await self.create(function_task(name, payload, **options))
+        return (await self.wait(task, timeout=deadline)).result
 
     def create_many(
         self,
@@ -67,27 +128,44 @@ class Client(Reader):
 
         `tasks` is read only as fast as the server accepts them; retry delays of the server are honoured.
         `progress` is called with the number of results so far.
+
+        Example:
+            async for result in client.create_many(command("echo", str(n)) for n in range(3)):
+                print(result if isinstance(result, errors.TaskyardError) else result.id)
         """
-        batches = Batches(self._batch_create, self._parent, self._outage_timeout, view_of(view))
-        made = create_batches(tasks, self._prepared, batches.send, in_flight)
-        return Stream(counted(made, progress) if progress else made)
+
+        async def first() -> AsyncGenerator[Sequence[Result]]:
+            batches = Batches(
+                self._batch_create, await self._parent(), self._outage_timeout, view_of(view), is_retryable
+            )
+            made = create_batches(tasks, self._prepared, batches.send, in_flight)
+            return counted(made, progress) if progress else made
+
+        return Stream(deferred(first))
 
     async def check(self, task: NewTask) -> Task:
-        """Validates a create without storing it; returns the task with its defaults filled in."""
+        """Validates a create without storing it; returns the task with its defaults filled in.
+
+        Example:
+            checked = await client.check(command("echo", "hello"))
+            print(checked.proto.spec.priority)
+        """
         request = self._prepared(task)
-        request.parent, request.validate_only = self._parent, True
+        request.parent, request.validate_only = await self._parent(), True
         return Task((await self._channels.call(self._tasks.CreateTask, request)).task)
 
     async def _create_now(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
-        if len(requests) > 1:
-            batches = Batches(self._batch_create, self._parent, COALESCED_RETRY_SECONDS, pb.TASK_VIEW_BASIC)
-            return await batches.send(requests)
-        request = requests[0]
-        request.parent, request.view = self._parent, pb.TASK_VIEW_BASIC
         try:
+            parent = await self._parent()
+            if len(requests) > 1:
+                patience = self._channels.patience
+                batches = Batches(self._batch_create, parent, patience, pb.TASK_VIEW_BASIC, is_outage)
+                return await batches.send(requests)
+            request = requests[0]
+            request.parent, request.view = parent, pb.TASK_VIEW_BASIC
             return [Created.of(await self._channels.call(self._tasks.CreateTask, request))]
         except errors.TaskyardError as error:
-            return [error]
+            return [error] * len(requests)
 
     async def _batch_create(self, request: pb.BatchCreateTasksRequest) -> pb.BatchCreateTasksResponse:
         return await self._channels.call(self._tasks.BatchCreateTasks, request)
@@ -96,62 +174,132 @@ class Client(Reader):
         request = pb.CreateTaskRequest()
         request.CopyFrom(task.request)
         request.request_id = request.request_id or new_request_id()
+        if (size := request.ByteSize()) > MAX_REQUEST_BYTES:
+            raise _too_large(request, size)
         return request
 
     # Controlling
 
     async def cancel(self, task: str | Task, *, reason: str = "", grace: Seconds | None = None) -> Task:
-        """Requests cancellation; no new attempt starts after this returns. Repeating it is safe."""
-        request = pb.CancelTaskRequest(name=self._name(task), reason=reason)
+        """Requests cancellation; no new attempt starts after this returns. Repeating it is safe.
+
+        Example:
+            made = await client.create(command("sleep", "1000"))
+            await client.cancel(made, reason="not needed", grace=5)
+        """
+        request = pb.CancelTaskRequest(name=await self._name(task), reason=reason)
         if grace is not None:
             request.grace_period.CopyFrom(to_duration(grace))
         return Task((await self._channels.call(self._tasks.CancelTask, request)).task)
 
     async def pause(self, task: str | Task, *, reason: str = "", grace: Seconds | None = None) -> Task:
-        """Requests a pause; the workload may write a checkpoint before it stops. Repeating it is safe."""
-        request = pb.PauseTaskRequest(name=self._name(task), reason=reason)
+        """Requests a pause; the workload may write a checkpoint before it stops. Repeating it is safe.
+
+        Example:
+            made = await client.create(command("true", runner_labels={"zone": "moon"}))
+            print((await client.pause(made)).phase)
+            await client.cancel(made)
+        """
+        request = pb.PauseTaskRequest(name=await self._name(task), reason=reason)
         if grace is not None:
             request.grace_period.CopyFrom(to_duration(grace))
         return Task((await self._channels.call(self._tasks.PauseTask, request)).task)
 
     async def resume(self, task: str | Task) -> Task:
-        """Resumes a paused task. Repeating it is safe."""
-        request = pb.ResumeTaskRequest(name=self._name(task))
+        """Resumes a paused task. Repeating it is safe.
+
+        Example:
+            made = await client.create(command("true", runner_labels={"zone": "moon"}))
+            await client.pause(made)
+            print((await client.resume(made)).phase)
+            await client.cancel(made)
+        """
+        request = pb.ResumeTaskRequest(name=await self._name(task))
         return Task((await self._channels.call(self._tasks.ResumeTask, request)).task)
 
     async def retry(self, task: str | Task, *, from_scratch: bool = False) -> Task:
-        """Runs a task that ended without success again, by default from its latest checkpoint."""
+        """Runs a task that ended without success again, by default from its latest checkpoint.
+
+        Example:
+            failed = await client.wait(await client.create(command("false", retry=0)))
+            print((await client.retry(failed)).phase)
+        """
         request = pb.RetryTaskRequest(
-            name=self._name(task), discard_checkpoints=from_scratch, request_id=uuid4().hex
+            name=await self._name(task), discard_checkpoints=from_scratch, request_id=new_request_id()
         )
         return Task((await self._channels.call(self._tasks.RetryTask, request)).task)
 
     async def delete(self, task: str | Task, *, missing_ok: bool = False) -> None:
-        """Deletes an ended task with its runs and logs; its audit trail is kept."""
-        request = pb.DeleteTaskRequest(name=self._name(task), allow_missing=missing_ok)
+        """Deletes an ended task with its runs and logs; its audit trail is kept.
+
+        Example:
+            ended = await client.wait(await client.create(command("true")))
+            await client.delete(ended)
+            await client.delete(ended, missing_ok=True)
+        """
+        request = pb.DeleteTaskRequest(name=await self._name(task), allow_missing=missing_ok)
         await self._channels.call(self._tasks.DeleteTask, request)
 
-    def cancel_all(self, filter: str, *, reason: str = "") -> Stream[tuple[str, errors.TaskyardError | None]]:
-        """Cancels every task that matches the filter; yields each task's name and its error, if any."""
-        request = pb.BatchCancelTasksRequest(parent=self._parent, filter=filter, reason=reason)
-        return Stream(each_result(lambda: self._channels.call(self._tasks.BatchCancelTasks, request)))
+    def cancel_all(
+        self, filter: str, *, reason: str = "", grace: Seconds | None = None
+    ) -> Stream[TaskResult]:
+        """Cancels every live task that matches the filter; yields each task's name and its error, if any.
 
-    def retry_all(
-        self, filter: str, *, from_scratch: bool = False
-    ) -> Stream[tuple[str, errors.TaskyardError | None]]:
-        """Retries every task that matches the filter; yields each task's name and its error, if any."""
-        request = pb.BatchRetryTasksRequest(
-            parent=self._parent, filter=filter, discard_checkpoints=from_scratch
-        )
-        return Stream(each_result(lambda: self._channels.call(self._tasks.BatchRetryTasks, request)))
+        Example:
+            async for name, error in client.cancel_all('metadata.labels.team = "nobody"'):
+                print(name, error)
+        """
+        request = pb.BatchCancelTasksRequest(filter=filter, reason=reason)
+        if grace is not None:
+            request.grace_period.CopyFrom(to_duration(grace))
 
-    async def update(self, task: Task, *paths: str) -> Task:
+        async def first() -> AsyncGenerator[Sequence[TaskResult]]:
+            request.parent = await self._parent()
+            return each_result(lambda: self._channels.call(self._tasks.BatchCancelTasks, request))
+
+        return Stream(deferred(first))
+
+    def retry_all(self, filter: str, *, from_scratch: bool = False) -> Stream[TaskResult]:
+        """Retries every task that matches the filter; yields each task's name and its error, if any.
+
+        Example:
+            async for name, error in client.retry_all('metadata.labels.team = "nobody"'):
+                print(name, error)
+        """
+        request = pb.BatchRetryTasksRequest(filter=filter, discard_checkpoints=from_scratch)
+
+        async def first() -> AsyncGenerator[Sequence[TaskResult]]:
+            request.parent = await self._parent()
+            return each_result(lambda: self._channels.call(self._tasks.BatchRetryTasks, request))
+
+        return Stream(deferred(first))
+
+    def delete_all(self, filter: str) -> Stream[TaskResult]:
+        """Deletes every ended task that matches the filter; yields each task's name and its error, if any.
+
+        Example:
+            async for name, error in client.delete_all('metadata.labels.team = "nobody"'):
+                print(name, error)
+        """
+        ended = self.list(filter, phase="terminal", view="name")
+        return Stream(deleted_batches(ended, lambda name: self.delete(name, missing_ok=True)))
+
+    async def update(self, task: Task, *paths: str, validate_only: bool = False) -> Task:
         """Changes the fields of `task.proto` that `paths` name, such as "spec.priority".
 
-        Raises errors.ResourceVersionMismatch if the task has changed since it was read.
+        With `validate_only` nothing is changed. Raises errors.ResourceVersionMismatch if the task has changed
+        since it was read.
+
+        Example:
+            found = await client.get("encode-17")
+            found.proto.metadata.labels["team"] = "video"
+            await client.update(found, "metadata.labels")
         """
         request = pb.UpdateTaskRequest(
-            task=task.proto, update_mask=FieldMask(paths=paths), request_id=uuid4().hex
+            task=task.proto,
+            update_mask=FieldMask(paths=paths),
+            request_id=new_request_id(),
+            validate_only=validate_only,
         )
         return Task((await self._channels.call(self._tasks.UpdateTask, request)).task)
 
@@ -164,8 +312,14 @@ class Client(Reader):
         message: str = "",
         output: Any = None,
     ) -> Task:
-        """Reports the status of an external task, as its owner."""
-        request = pb.ReportTaskStatusRequest(name=self._name(task), request_id=uuid4().hex)
+        """Reports the status of an external task, as its owner.
+
+        Example:
+            made = await client.create(external())
+            await client.report(made, "running", percent=50)
+            await client.report(made, "succeeded", output={"pages": 3})
+        """
+        request = pb.ReportTaskStatusRequest(name=await self._name(task), request_id=new_request_id())
         if phase:
             request.phase = task_pb2.TaskPhase.Value(f"TASK_PHASE_{phase.upper()}")
         if percent or (message and phase != "failed"):
@@ -175,3 +329,21 @@ class Client(Reader):
         if output is not None:
             request.result.output.CopyFrom(to_payload(output))
         return Task((await self._channels.call(self._tasks.ReportTaskStatus, request)).task)
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """The name under which an application has registered a function; its own name otherwise."""
+    return str(getattr(function, "__taskyard_name__", getattr(function, "__name__", function)))
+
+
+def _too_large(request: pb.CreateTaskRequest, size: int) -> errors.TooLarge:
+    """The error for a request that no server accepts; it names the largest field of the spec."""
+    fields = {field.name: _size(value) for field, value in request.task.spec.ListFields()}
+    largest = max(fields, key=lambda name: fields[name], default="payload")
+    error = errors.TooLarge.sized(f"task.spec.{largest}", fields.get(largest, size), MAX_REQUEST_BYTES)
+    error.message += "; pass large data by reference, such as the URL of a file"
+    return error
+
+
+def _size(value: Any) -> int:
+    return int(value.ByteSize()) if hasattr(value, "ByteSize") else len(str(value))

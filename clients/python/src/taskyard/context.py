@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import tomllib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 NEARBY_FILE = Path(".taskyard") / "context.toml"
+# The tenant of a key that belongs to none: an administrator's.
 DEFAULT_TENANT = "default"
 
 _ENVIRONMENT = {
@@ -18,7 +20,13 @@ _ENVIRONMENT = {
     "admin_key": "TASKYARD_ADMIN_KEY",
     "tenant": "TASKYARD_TENANT",
     "tls_ca": "TASKYARD_TLS_CA",
+    "gateway": "TASKYARD_GATEWAY",
 }
+CONTEXT_VARIABLE = "TASKYARD_CONTEXT"
+# host:port, [::1]:port, https://host, or a target of one of gRPC's own resolvers.
+_ADDRESS = re.compile(
+    r"(unix|unix-abstract|ipv4|ipv6|dns|vsock):\S+|https://[^\s/:]+|(https?://)?(\[[^\s\]]+\]|[^\s/:,]+):(\d+)"
+)
 
 
 class ContextError(ValueError):
@@ -34,7 +42,8 @@ class Context:
     key: str = field(default="", repr=False)
     # For administrative calls; if empty, `key` is used.
     admin_key: str = field(default="", repr=False)
-    tenant: str = DEFAULT_TENANT
+    # If empty, that of the key.
+    tenant: str = ""
     tls_ca: str = ""
     # Where HTTP is served, as http://host:port; of use to other tools.
     gateway: str = ""
@@ -54,16 +63,19 @@ def find_context(
     given: Mapping[str, str | None],
     environment: Mapping[str, str] | None = None,
     start: Path | None = None,
+    *,
+    name: str = "",
 ) -> Context:
     """The effective context; raises ContextError if no server is configured or a file is damaged.
 
     Each layer fills in values that earlier layers did not set. A layer with a different address is skipped:
     its key belongs to another server and must not be sent to this one. For the same reason a key of the
     environment is not sent to an address that only a file names: somebody else may have written that file.
+    `name` selects a context of the configuration file, in place of the files that are found otherwise.
     """
     environment = os.environ if environment is None else environment
     address, source, found = "", "", dict[str, str]()
-    for layer in _layers(given, environment, start or Path.cwd()):
+    for layer in _layers(given, environment, start or Path.cwd(), name):
         if layer.problem:
             if address:
                 continue
@@ -74,28 +86,68 @@ def find_context(
             address, source = layer.values["address"], layer.source
             if layer.is_file:
                 _refuse_bare_keys(given, environment, layer.source)
-        found = {**_without_foreign_admin(layer.values, found), **found}
+        found = _merge(found, layer.values)
     if not address:
         raise ContextError(
             "no server is configured: start one here with `make up` or `taskyard up`,"
-            " or set TASKYARD_ADDRESS and TASKYARD_KEY"
+            " sign in to one with `taskyard login`, or set TASKYARD_ADDRESS and TASKYARD_KEY"
         )
+    _check_addresses(found, source)
     return Context(**found, source=source)
 
 
-def _without_foreign_admin(values: Mapping[str, str], found: Mapping[str, str]) -> Mapping[str, str]:
-    """Drops admin_key if an earlier layer set `key`: that key is then used for administrative calls too."""
-    return {name: value for name, value in values.items() if name != "admin_key" or "key" not in found}
+def _merge(found: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
+    """The values of earlier layers, completed by those of the next one.
+
+    The tenant and the administrator's key of a layer go with its key. A tenant that an earlier layer names,
+    and that is not the one of the key, is only accessible to the administrator.
+    """
+    keyed = "key" in found
+    own = {name: value for name, value in values.items() if not (keyed and name in ("admin_key", "tenant"))}
+    merged = {**own, **found}
+    admin_key = own.get("admin_key", "")
+    foreign = "key" in own and found.get("tenant", own.get("tenant")) != own.get("tenant")
+    return {**merged, "key": admin_key} if foreign and admin_key else merged
 
 
-def _layers(given: Mapping[str, str | None], environment: Mapping[str, str], start: Path) -> Iterator[_Layer]:
+def _check_addresses(found: Mapping[str, str], source: str) -> None:
+    for name in ("address", "scheduler"):
+        if not (value := found.get(name)):
+            continue
+        for one in [value] if value.startswith(("ipv4:", "ipv6:")) else value.split(","):
+            match = _ADDRESS.fullmatch(one.strip())
+            if match is None or int(match[4] or 1) not in range(1, 65536):
+                variable = _ENVIRONMENT[name]
+                raise ContextError(
+                    f"{name} {one.strip()!r} (from {source}) is not host:port, such as 127.0.0.1:7420;"
+                    f" correct {variable if source == 'TASKYARD_ADDRESS' else f'it, or set {variable}'}"
+                )
+
+
+def _layers(
+    given: Mapping[str, str | None], environment: Mapping[str, str], start: Path, name: str
+) -> Iterator[_Layer]:
     yield _Layer("argument", {name: value for name, value in given.items() if value})
     variables = {name: environment.get(variable, "") for name, variable in _ENVIRONMENT.items()}
     yield _Layer("TASKYARD_ADDRESS", {name: value for name, value in variables.items() if value})
+    if name := name or environment.get(CONTEXT_VARIABLE, ""):
+        yield _named_layer(config_file(environment), name)
+        return
     for file in _files(environment, start):
         if file.is_file():
-            problem = _distrust(file)
+            problem = distrust(file)
             yield _Layer(str(file), {} if problem else _read(file), is_file=True, problem=problem)
+
+
+def _named_layer(file: Path, name: str) -> _Layer:
+    if file.is_file() and (problem := distrust(file)):
+        return _Layer(str(file), {}, is_file=True, problem=problem)
+    contexts = read_config(file).contexts
+    if name not in contexts:
+        known = ", ".join(contexts) or "none"
+        problem = f"{file} has no context {name!r}, only: {known}; add it with `taskyard login --name {name}`"
+        return _Layer(str(file), {}, is_file=True, problem=problem)
+    return _Layer(f"context {name} of {file}", contexts[name])
 
 
 def _refuse_bare_keys(given: Mapping[str, str | None], environment: Mapping[str, str], file: str) -> None:
@@ -107,7 +159,7 @@ def _refuse_bare_keys(given: Mapping[str, str | None], environment: Mapping[str,
             )
 
 
-def _distrust(file: Path) -> str:
+def distrust(file: Path) -> str:
     """Why a file may say what others want; empty if only its owner can have written it."""
     found = file.stat()
     if found.st_uid not in (os.geteuid(), 0):
@@ -120,21 +172,62 @@ def _distrust(file: Path) -> str:
 def _files(environment: Mapping[str, str], start: Path) -> Iterator[Path]:
     nearby = (folder / NEARBY_FILE for folder in (start, *start.parents))
     yield from [file for file in nearby if file.is_file()][:1]
-    home = Path(environment.get("HOME") or "~").expanduser()
-    yield Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "taskyard" / "config.toml"
+    yield config_file(environment)
     # The default data directory of `taskyard up`.
+    home = _home(environment)
     yield Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share") / "taskyard" / "context.toml"
 
 
-def _read(file: Path) -> dict[str, str]:
-    allowed = {f.name for f in fields(Context)} - {"source"}
+def config_file(environment: Mapping[str, str] | None = None) -> Path:
+    """The user's configuration file."""
+    environment = os.environ if environment is None else environment
+    folder = environment.get("XDG_CONFIG_HOME") or _home(environment) / ".config"
+    return Path(folder) / "taskyard" / "config.toml"
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("HOME") or "~").expanduser()
+
+
+@dataclass(frozen=True)
+class Config:
+    """A configuration file: contexts by name, the current one, and values without a name."""
+
+    contexts: Mapping[str, Mapping[str, str]]
+    current: str = ""
+    unnamed: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_config(file: Path) -> Config:
+    """The configuration in a file, empty if there is none; raises ContextError if it is damaged."""
+    # Loaded here: many programs have no such file.
+    import tomllib
+
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Config({})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ContextError(f"{file} cannot be read ({error}); correct or remove it") from None
+    contexts, current = values.pop("contexts", {}), values.pop("current", "")
+    if not isinstance(contexts, dict) or not all(isinstance(one, dict) for one in contexts.values()):
+        raise ContextError(f"{file}: contexts must be tables, such as [contexts.production]")
+    if not isinstance(current, str) or (current and current not in contexts):
+        raise ContextError(f"{file}: current = {current!r} names no context; use {', '.join(contexts)}")
+    named = {name: _checked(one, f"{file}: contexts.{name}") for name, one in contexts.items()}
+    return Config(named, current, _checked(values, str(file)))
+
+
+def _read(file: Path) -> Mapping[str, str]:
+    config = read_config(file)
+    return config.contexts[config.current] if config.current else config.unnamed
+
+
+def _checked(values: Mapping[str, Any], where: str) -> dict[str, str]:
+    allowed = {f.name for f in fields(Context)} - {"source"}
     for name, value in values.items():
         if name not in allowed:
-            raise ContextError(f"{file}: unknown setting {name!r}; use {', '.join(sorted(allowed))}")
+            raise ContextError(f"{where}: unknown setting {name!r}; use {', '.join(sorted(allowed))}")
         if not isinstance(value, str):
-            raise ContextError(f"{file}: {name} = {value!r} must be a text in quotes")
+            raise ContextError(f"{where}: {name} = {value!r} must be a text in quotes")
     return {name: value for name, value in values.items() if value}

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.v1.common_pb2 import Payload
@@ -60,6 +59,9 @@ def from_payload(payload: Payload) -> Any:
     if form is None:
         return None
     if form == "json":
+        # Loaded here: it takes longer than most commands need, and few payloads have this form.
+        from google.protobuf.json_format import MessageToDict
+
         return MessageToDict(payload.json)
     media_type = payload.content_type.partition(";")[0].strip() or JSON_TYPE
     return json.loads(payload.raw) if media_type == JSON_TYPE else payload.raw

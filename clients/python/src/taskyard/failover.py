@@ -82,6 +82,7 @@ class FailoverChannel(grpc.aio.Channel):
             options.setdefault("timeout", default_timeout)
             return self._keep(self._call(callables, request, options, may_repeat))
 
+        call.method = method  # type: ignore[attr-defined]
         return call
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Any:

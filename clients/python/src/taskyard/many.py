@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,8 @@ from taskyard.v1 import task_service_pb2 as pb
 
 # How many names one call or one watch may have.
 MAX_NAMES = 1000
+# Deletes in flight at a time.
+MAX_DELETES = 16
 
 Fetch = Callable[[Sequence[str]], Any]
 Watch = Callable[[Sequence[str]], Stream[Event]]
@@ -81,3 +84,21 @@ async def each_result(
 
 def _error(item: pb.BatchTaskResult) -> errors.TaskyardError | None:
     return from_status(item.status) if item.status.code else None
+
+
+async def deleted_batches(
+    ended: Stream[Task], delete: Callable[[str], Awaitable[None]]
+) -> AsyncGenerator[Sequence[tuple[str, errors.TaskyardError | None]]]:
+    """Deletes tasks, a few at a time; yields each task's name and its error, if any."""
+    limit = asyncio.Semaphore(MAX_DELETES)
+
+    async def result(name: str) -> tuple[str, errors.TaskyardError | None]:
+        async with limit:
+            try:
+                await delete(name)
+            except errors.TaskyardError as error:
+                return name, error
+            return name, None
+
+    async for batch in ended.batches:
+        yield await asyncio.gather(*(result(task.name) for task in batch))

@@ -21,11 +21,20 @@ def transient(error: errors.TaskyardError) -> bool:
     return not error.reason and error.code in broken
 
 
-class RetryTimer:
-    """Waits longer with each failure in a row, for at most `limit` seconds since the last success."""
+def is_outage(error: errors.TaskyardError) -> bool:
+    """Whether the server is away or the connection broke; a server that refuses is not away."""
+    return transient(error) and not isinstance(error, errors.ResourceExhausted)
 
-    def __init__(self, limit: float) -> None:
+
+class RetryTimer:
+    """Waits longer with each failure in a row, for at most `limit` seconds since the last success.
+
+    `remark` is added to the message of the error that is raised when time is up.
+    """
+
+    def __init__(self, limit: float, remark: str = "") -> None:
         self._limit = limit
+        self._remark = remark if limit else ""
         self._delay = FIRST_DELAY
         self._deadline = time.monotonic() + limit
 
@@ -38,7 +47,11 @@ class RetryTimer:
         """Returns when the call should be retried; raises `error` if it is permanent or time is up."""
         requested = error.retry_after.total_seconds() if error.retry_after else 0.0
         delay = max(requested, self._delay * random.uniform(0.5, 1.0))
-        if not transient(error) or time.monotonic() + delay > self._deadline:
+        if not transient(error):
+            raise error
+        if time.monotonic() + delay > self._deadline:
+            if self._remark:
+                error.message = f"{error.message}; {self._remark}"
             raise error
         self._delay = min(MAX_DELAY, self._delay * 2)
         await asyncio.sleep(delay)

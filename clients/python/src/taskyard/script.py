@@ -9,7 +9,11 @@ from taskyard.v1 import task_pb2 as pb
 
 
 def bash(body: str, *args: str, working_directory: str = "", **options: Unpack[Options]) -> NewTask:
-    """A bash script; `args` are its $1, $2, …"""
+    """A bash script; `args` are its $1, $2, …
+
+    Example:
+        new = script.bash('echo "hello $1"', "Ada")
+    """
     return _script(
         pb.ScriptExecution(interpreter=pb.INTERPRETER_BASH, args=args, working_directory=working_directory),
         body,
@@ -18,7 +22,11 @@ def bash(body: str, *args: str, working_directory: str = "", **options: Unpack[O
 
 
 def python(body: str, *args: str, working_directory: str = "", **options: Unpack[Options]) -> NewTask:
-    """A Python script, run by the host's python3."""
+    """A Python script, run by the host's python3.
+
+    Example:
+        new = script.python("import sys; print(sys.argv[1])", "Ada")
+    """
     return _script(
         pb.ScriptExecution(interpreter=pb.INTERPRETER_PYTHON, args=args, working_directory=working_directory),
         body,
@@ -27,7 +35,11 @@ def python(body: str, *args: str, working_directory: str = "", **options: Unpack
 
 
 def node(body: str, *args: str, working_directory: str = "", **options: Unpack[Options]) -> NewTask:
-    """A JavaScript program, run by the host's node."""
+    """A JavaScript program, run by the host's node.
+
+    Example:
+        new = script.node("console.log(process.argv[2])", "Ada")
+    """
     return _script(
         pb.ScriptExecution(interpreter=pb.INTERPRETER_NODE, args=args, working_directory=working_directory),
         body,
@@ -43,7 +55,11 @@ def custom(
     working_directory: str = "",
     **options: Unpack[Options],
 ) -> NewTask:
-    """A script for any interpreter: `program flag FILE args…`."""
+    """A script for any interpreter: `program flag FILE args…`.
+
+    Example:
+        new = script.custom("perl", 'print "hello $ARGV[0]\\n"', "Ada")
+    """
     return _script(
         pb.ScriptExecution(
             interpreter=pb.INTERPRETER_CUSTOM,

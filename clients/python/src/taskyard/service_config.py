@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 
 @cache
 def service_config() -> str:
     """The JSON text of service_config.json."""
-    return resources.files("taskyard").joinpath("service_config.json").read_text(encoding="utf-8")
+    return Path(__file__).with_name("service_config.json").read_text(encoding="utf-8")
 
 
 @cache

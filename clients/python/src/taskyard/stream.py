@@ -10,7 +10,8 @@ import grpc
 import grpc.aio
 
 from taskyard import errors
-from taskyard.retry_timer import RetryTimer
+from taskyard.channels import Channels
+from taskyard.retry_timer import RetryTimer, is_outage
 from taskyard.status import from_rpc_error
 from taskyard.task import Event, LogEntry
 from taskyard.v1 import log_pb2
@@ -31,6 +32,8 @@ class Stream(Generic[T]):
 
     def __init__(self, batches: AsyncGenerator[Sequence[T]]) -> None:
         self.batches = batches
+        # Of a list, once its first page was read: a watch from here delivers what changed since.
+        self.resume_token = ""
 
     async def __aiter__(self) -> AsyncIterator[T]:
         try:
@@ -60,15 +63,17 @@ async def responses(
     endless: bool,
     silence: float,
     outage_timeout: float,
+    channels: Channels,
     established: bool = False,
 ) -> AsyncGenerator[R]:
     """Yields every response of the stream opened by `connect(token)`, over as many connections as needed.
 
     Ends when the server ends the stream without announcing it, unless `endless`. Raises taskyard.errors if
-    the first connection fails and the stream is not `established`, if an error is not retryable, or after an
-    outage of `outage_timeout`.
+    no first connection is made within the client's patience and the stream is not `established`, if an error
+    is not retryable, or after an outage of `outage_timeout`.
     """
     retry_timer = RetryTimer(outage_timeout) if established else None
+    first: RetryTimer | None = None
     while True:
         call = connect(token)
         closing = endless
@@ -83,12 +88,14 @@ async def responses(
                 return
             lost: errors.TaskyardError = errors.ServerDraining()
         except grpc.RpcError as error:
-            lost = from_rpc_error(error)
+            lost = channels.described(from_rpc_error(error))
         except TimeoutError:
             lost = errors.Unavailable(message=f"the server sent nothing for {silence:g} s")
         finally:
             call.cancel()
-        await (retry_timer or RetryTimer(0)).wait(lost)
+        if retry_timer is None and first is None:
+            first = channels.outage(lost) if is_outage(lost) else RetryTimer(0)
+        await (retry_timer or first or RetryTimer(0)).wait(lost)
 
 
 async def _read(call: Any, silence: float) -> Any:
@@ -189,8 +196,7 @@ async def log_batches(source: AsyncGenerator[pb.TailTaskLogsResponse]) -> AsyncG
                     batch.append(LogEntry(entry))
             if batch:
                 yield batch
-            if response.complete:
-                return
+            # The server ends a complete log by itself: a call that is left early counts as cancelled.
     finally:
         await source.aclose()
 

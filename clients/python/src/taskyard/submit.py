@@ -42,6 +42,7 @@ class Batches:
     parent: str
     outage_timeout: float
     view: pb.TaskView.ValueType
+    retries: Callable[[errors.TaskyardError], bool]
 
     async def send(self, requests: Sequence[pb.CreateTaskRequest]) -> Sequence[Result]:
         """One result per request, in order; requests that fail with a retryable error are sent again."""
@@ -51,13 +52,16 @@ class Batches:
         while pending:
             received = await self._once([requests[i] for i in pending])
             results.update(zip(pending, received, strict=True))
-            refused = [i for i in pending if _retryable(results[i])]
+            refused = [i for i in pending if self._sends_again(results[i])]
             if len(refused) < len(pending):
                 retry_timer.refresh()
             if refused and not await _wait_to_retry(retry_timer, _longest_delay(results[i] for i in refused)):
                 break
             pending = refused
         return [results[i] for i in range(len(requests))]
+
+    def _sends_again(self, result: Result) -> bool:
+        return isinstance(result, errors.TaskyardError) and self.retries(result)
 
     async def _once(self, requests: list[pb.CreateTaskRequest]) -> list[Result]:
         request = pb.BatchCreateTasksRequest(
@@ -95,8 +99,9 @@ def _unindexed(path: str) -> str:
     return re.sub(r"\brequests\[\d+\]\.", "", path)
 
 
-def _retryable(result: Result) -> bool:
-    return isinstance(result, errors.TaskyardError) and result.retryable
+def is_retryable(error: errors.TaskyardError) -> bool:
+    """Whether the server asks for a retry, or is away."""
+    return error.retryable
 
 
 def _longest_delay(results: Iterable[Result]) -> errors.TaskyardError:

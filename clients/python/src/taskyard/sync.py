@@ -6,11 +6,13 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from taskyard.admin import Admin
 from taskyard.client import Client
 from taskyard.context import Context
+from taskyard.convert import Seconds
 from taskyard.stream import Stream
 
 P = ParamSpec("P")
@@ -114,25 +116,60 @@ class SyncAdmin(_Waiting[Admin]):
     doctor = _waiting(Admin.doctor)
     quarantines = _iterating(Admin.quarantines)
     release_quarantine = _waiting(Admin.release_quarantine)
+    webhook_secret = _waiting(Admin.webhook_secret)
+    webhook_deliveries = _iterating(Admin.webhook_deliveries)
 
 
 class SyncClient(_Waiting[Client]):
     """Client without await; safe to share between threads; a context manager.
 
-    It runs the one implementation on an event loop in a thread of its own, so it also works where a loop is
-    running already. Streams are plain iterators.
+    Its arguments are those of Client. It runs the one implementation on an event loop in a thread of its own,
+    so it also works where a loop is running already. Streams are plain iterators.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._target = Client(*args, **kwargs)
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+        scheduler: str | None = None,
+        admin_key: str | None = None,
+        tls_ca: str | Path | None = None,
+        context: str = "",
+        timeout: Seconds | None = None,
+        patience: Seconds | None = None,
+        outage_timeout: Seconds = 300.0,
+    ) -> None:
+        self._target = Client(
+            address,
+            key=key,
+            tenant=tenant,
+            scheduler=scheduler,
+            admin_key=admin_key,
+            tls_ca=tls_ca,
+            context=context,
+            timeout=timeout,
+            patience=patience,
+            outage_timeout=outage_timeout,
+        )
         self._loop = _Loop()
-        self.admin = SyncAdmin(self._target.admin, self._loop)
 
+    @functools.cached_property
+    def admin(self) -> SyncAdmin:
+        """The administrator's API."""
+        return SyncAdmin(self._target.admin, self._loop)
+
+    tenant = _waiting(Client.tenant)
+    whoami = _waiting(Client.whoami)
     create = _waiting(Client.create)
+    call = _waiting(Client.call)
     check = _waiting(Client.check)
     create_many = _iterating(Client.create_many)
     get = _waiting(Client.get)
+    get_many = _iterating(Client.get_many)
     list = _iterating(Client.list)
+    count = _waiting(Client.count)
     runs = _iterating(Client.runs)
     wait = _waiting(Client.wait)
     wait_all = _iterating(Client.wait_all)
@@ -149,6 +186,7 @@ class SyncClient(_Waiting[Client]):
     retry = _waiting(Client.retry)
     cancel_all = _iterating(Client.cancel_all)
     retry_all = _iterating(Client.retry_all)
+    delete_all = _iterating(Client.delete_all)
     update = _waiting(Client.update)
     report = _waiting(Client.report)
     delete = _waiting(Client.delete)

@@ -117,7 +117,22 @@ class TaskFailure:
 
 def _failure(error: common_pb2.TaskError) -> TaskFailure:
     permanent = error.error_class == common_pb2.ERROR_CLASS_PERMANENT
-    return TaskFailure(error.code, error.message, permanent, dict(error.details))
+    return TaskFailure(error.code, error.message, permanent, dict(error.details.items()))
+
+
+class TaskFailed(Exception):
+    """A task ended without success: `task` is the task, `failure` why, `traceback` that of its exception."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.failure = task.error or TaskFailure("", "", False, {})
+        self.traceback = str(self.failure.details.get("traceback", ""))
+        reason = f"{self.failure.code}: {self.failure.message}".strip(": ")
+        remote = f"\n\nTraceback of the task:\n{self.traceback}" if self.traceback else ""
+        super().__init__(f"task {task.id} {task.phase}{f': {reason}' if reason else ''}{remote}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.task,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +174,23 @@ class Task:
         return from_payload(self.proto.status.result.output)
 
     @property
+    def succeeded(self) -> bool:
+        """Whether it has ended with success."""
+        return self.phase is Phase.SUCCEEDED
+
+    @property
+    def result(self) -> Any:
+        """The output of a task that has succeeded; None if there is none, or if a list left it out.
+
+        Raises TaskFailed if it ended otherwise, and RuntimeError while it is live.
+        """
+        if not self.phase.terminal:
+            raise RuntimeError(f"task {self.id} is {self.phase} and has no result yet; wait for its end")
+        if not self.succeeded:
+            raise TaskFailed(self)
+        return self.output
+
+    @property
     def error(self) -> TaskFailure | None:
         """Why the last unsuccessful run failed."""
         status = self.proto.status
@@ -176,7 +208,7 @@ class Task:
 
     @property
     def runner(self) -> str:
-        """The id of the runner that holds the task, or held it last; empty if none ever did."""
+        """The id of the runner that holds the task or ran it last; empty if none has yet."""
         return last_segment(self.proto.status.runner or self.proto.status.last_runner)
 
     @property

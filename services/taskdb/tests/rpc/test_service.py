@@ -19,15 +19,18 @@ class Rest:
     async def ListApiKeys(self, request: object, context: object) -> str:
         return "listed"
 
+    async def WhoAmI(self, request: object, context: object) -> str:
+        return "whose"
+
     async def RevokeApiKey(self, request: object, context: object) -> str:
         return "revoked"
 
 
 async def test_every_rpc_is_the_method_of_its_handler() -> None:
     servicer = compose(BASE, Creating(), Rest())
-    assert rpc_names(BASE) == ["CreateApiKey", "ListApiKeys", "RevokeApiKey"]
+    assert rpc_names(BASE) == ["CreateApiKey", "ListApiKeys", "WhoAmI", "RevokeApiKey"]
     responses = [await getattr(servicer, name)(None, None) for name in rpc_names(BASE)]
-    assert responses == ["created", "listed", "revoked"]
+    assert responses == ["created", "listed", "whose", "revoked"]
 
 
 def test_rpc_without_a_handler_fails_at_startup() -> None:

@@ -1,4 +1,4 @@
-"""The command that creates or updates tenants, task types and tasks from a file."""
+"""Commands that create or update tenants, task types and tasks from a file: apply, diff."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from taskyard import errors
 from taskyard.cli import screen
 from taskyard.cli.desired import Change, change_of
-from taskyard.cli.failure import USAGE, CommandFailed
+from taskyard.cli.failure import FAILED, USAGE, CommandFailed, explain
 from taskyard.cli.manifest import KINDS, Resource, resources
 from taskyard.cli.marked_yaml import YamlError
 from taskyard.cli.session import with_client
@@ -18,24 +19,31 @@ from taskyard.client import Client
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-@click.command()
-@click.option(
+file_option = click.option(
     "--file",
     "-f",
     "files",
     multiple=True,
-    required=True,
     type=click.Path(exists=True, allow_dash=True, path_type=Path),
     help="YAML file, folder of them, or - for standard input; repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Change nothing; show what would change.")
+files_argument = click.argument(
+    "more", nargs=-1, type=click.Path(exists=True, allow_dash=True, path_type=Path), metavar="[FILE]..."
+)
+
+
+@click.command()
+@files_argument
+@file_option
+@click.option("--dry-run", is_flag=True, help="Change nothing; the server checks what it would change.")
 @with_client
-async def apply(client: Client, files: tuple[Path, ...], dry_run: bool) -> None:
+async def apply(client: Client, more: tuple[Path, ...], files: tuple[Path, ...], dry_run: bool) -> int:
     """Create or update tenants, task types and tasks from a file.
 
     A file holds YAML documents with `kind: Tenant`, `TaskType` or `Task` and an `id`. Missing resources are
     created, different ones are changed, equal ones are left alone; applying a file again changes nothing.
-    Fields that a file does not name keep their values.
+    Fields that a file does not name keep their values. The server validates every document before the first
+    one is applied.
 
     \b
     Examples:
@@ -43,22 +51,78 @@ async def apply(client: Client, files: tuple[Path, ...], dry_run: bool) -> None:
       taskyard apply -f yard.yaml --dry-run
       cat encode.yaml | taskyard apply -f -
     """
+    planned = await _plan(client, (*files, *more))
+    counts = {"created": 0, "changed": 0, "unchanged": 0}
+    for resource, change, remark in planned:
+        if not dry_run:
+            await change.make()
+        counts[change.verb] += 1
+        _print_change(change, resource, dry_run, remark if dry_run else "")
+    summary = ", ".join(f"{count} {verb}" for verb, count in counts.items() if count)
+    click.echo(f"{summary}{' (dry run: nothing was changed)' if dry_run else ''}", err=True)
+    return 0
+
+
+@click.command()
+@files_argument
+@file_option
+@with_client
+async def diff(client: Client, more: tuple[Path, ...], files: tuple[Path, ...]) -> int:
+    """Show what apply would change.
+
+    The exit code is 0 if nothing would change, 1 if something would.
+
+    \b
+    Example:
+      taskyard diff -f yard.yaml || taskyard apply -f yard.yaml
+    """
+    different = False
+    for resource, change, remark in await _plan(client, (*files, *more)):
+        if change.verb != "unchanged":
+            different = True
+            _print_change(change, resource, True, remark)
+    return FAILED if different else 0
+
+
+async def _plan(client: Client, files: Sequence[Path]) -> list[tuple[Resource, Change, str]]:
+    """The change of every resource, validated by the server, and a remark on what it could not check.
+
+    Everything is compared and validated before the first change: a mistake in the last document changes
+    nothing.
+    """
+    if not files:
+        raise click.UsageError("name a file, with -f or without")
     try:
         wanted = [resource for file in files for resource in _read(file)]
     except YamlError as error:
         raise CommandFailed(str(error), USAGE) from None
     if not wanted:
         raise CommandFailed("the files contain no documents", USAGE)
-    # Everything is read and compared before the first change: a mistake in the last document changes nothing.
-    counts = {"created": 0, "changed": 0, "unchanged": 0}
     ordered = sorted(wanted, key=lambda one: KINDS.index(one.kind))
-    for resource, change in [(one, await change_of(client, one)) for one in ordered]:
-        if not dry_run:
-            await change.make()
-        counts[change.verb] += 1
-        _print_change(change, resource, dry_run)
-    summary = ", ".join(f"{count} {verb}" for verb, count in counts.items() if count)
-    click.echo(f"{summary}{' (dry run: nothing was changed)' if dry_run else ''}", err=True)
+    planned: list[tuple[Resource, Change, str]] = []
+    types: set[str] = set()
+    for resource in ordered:
+        change = await change_of(client, resource)
+        remark = ""
+        if resource.kind == "TaskType" and change.verb != "unchanged":
+            types.add(resource.id)
+        task_type = resource.message.request.task.spec.task_type if resource.kind == "Task" else ""
+        if task_type in types and change.verb != "unchanged":
+            remark = "checked once its type is applied"
+        else:
+            await _validate(client, resource, change)
+        planned.append((resource, change, remark))
+    return planned
+
+
+async def _validate(client: Client, resource: Resource, change: Change) -> None:
+    try:
+        await change.make(validate_only=True)
+    except errors.TaskyardError as error:
+        failure = explain(error, client.context)
+        line, column = resource.document.places.get((), (1, 1))
+        where = f"{resource.document.file}:{line}:{column}: {resource.kind} {resource.id}"
+        raise CommandFailed(f"{where} would be refused: {failure}", failure.exit_code) from error
 
 
 def _read(file: Path) -> Sequence[Resource]:
@@ -79,9 +143,10 @@ def _read(file: Path) -> Sequence[Resource]:
     return found
 
 
-def _print_change(change: Change, resource: Resource, dry_run: bool) -> None:
+def _print_change(change: Change, resource: Resource, dry_run: bool, remark: str) -> None:
     verb = f"would be {change.verb}" if dry_run and change.verb != "unchanged" else change.verb
-    click.echo(f"{resource.kind} {resource.id}  {screen.paint(verb, change.verb)}")
+    more = f" ({remark})" if remark else ""
+    click.echo(f"{resource.kind} {resource.id}  {screen.paint(verb, change.verb)}{more}")
     for line in change.difference:
         colour = {"+": "created", "-": "error"}.get(line[0], "changed")
         click.echo(f"  {screen.paint(screen.clean(line), colour)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -21,11 +22,14 @@ from taskyard.v1 import task_pb2, tenant_pb2
 
 @dataclass(frozen=True)
 class Change:
-    """The change of one resource: `verb` is created, changed or unchanged."""
+    """The change of one resource: `verb` is created, changed or unchanged.
+
+    `make(validate_only=True)` has the server check the change as it would make it.
+    """
 
     verb: str
     difference: list[str]
-    make: Callable[[], Awaitable[Any]]
+    make: Callable[..., Awaitable[Any]]
 
 
 async def change_of(client: Client, resource: Resource) -> Change:
@@ -42,24 +46,24 @@ async def _tenant(client: Client, id_: str, wanted: tenant_pb2.Tenant) -> Change
         current = await client.admin.get_tenant(id_)
     except errors.NotFound:
         wanted.display_name = wanted.display_name or id_
-        return Change("created", list(_added(wanted)), lambda: client.admin.create_tenant(id_, wanted))
+        return Change("created", list(_added(wanted)), partial(client.admin.create_tenant, id_, wanted))
     wanted.name = tenant_name(id_)
-    merged, paths, difference = _merge(current, wanted)
+    merged, paths, difference = merge(current, wanted)
     if not paths:
         return _unchanged()
-    return Change("changed", difference, lambda: client.admin.update_tenant(merged, *paths))
+    return Change("changed", difference, partial(client.admin.update_tenant, merged, *paths))
 
 
 async def _task_type(client: Client, id_: str, wanted: Any) -> Change:
-    wanted.name = task_type_name(client.context.tenant, id_)
+    wanted.name = task_type_name(await client.tenant(), id_)
     try:
         current = await client.admin.get_type(id_)
     except errors.NotFound:
-        return Change("created", list(_added(wanted)), lambda: client.admin.put_type(wanted))
-    merged, paths, difference = _merge(current, wanted)
+        return Change("created", list(_added(wanted)), partial(client.admin.put_type, wanted))
+    merged, paths, difference = merge(current, wanted)
     if not paths:
         return _unchanged()
-    return Change("changed", difference, lambda: client.admin.put_type(merged, *paths))
+    return Change("changed", difference, partial(client.admin.put_type, merged, *paths))
 
 
 async def _task(client: Client, id_: str, wanted: NewTask) -> Change:
@@ -67,23 +71,25 @@ async def _task(client: Client, id_: str, wanted: NewTask) -> Change:
     try:
         current = await client.get(id_)
     except errors.NotFound:
-        return Change("created", [], lambda: client.create(wanted))
-    merged, paths, difference = _merge(
-        current.proto, task_pb2.Task(metadata=task.metadata, spec=task.spec), 2
-    )
+
+        async def create(*, validate_only: bool = False) -> None:
+            await (client.check(wanted) if validate_only else client.create(wanted))
+
+        return Change("created", [], create)
+    merged, paths, difference = merge(current.proto, task_pb2.Task(metadata=task.metadata, spec=task.spec), 2)
     if not paths:
         return _unchanged()
-    return Change("changed", difference, lambda: client.update(Task(merged), *paths))
+    return Change("changed", difference, partial(client.update, Task(merged), *paths))
 
 
 def _unchanged() -> Change:
-    async def nothing() -> None:
-        pass
+    async def nothing(*, validate_only: bool = False) -> None:
+        """Nothing is to be changed."""
 
     return Change("unchanged", [], nothing)
 
 
-def _merge(current: Any, wanted: Any, depth: int = 1) -> tuple[Any, list[str], list[str]]:
+def merge(current: Any, wanted: Any, depth: int = 1) -> tuple[Any, list[str], list[str]]:
     """The current message merged with the wanted one, the paths of changed fields, and the differences.
 
     Only fields that `wanted` sets count. Maps and lists are replaced as a whole, messages field by field.
@@ -112,7 +118,7 @@ def _merge_fields(
                 paths.append(".".join(below))
         elif not _equal(field, getattr(merged, field.name), value):
             difference += _differences(".".join(below), field, merged, wanted)
-            _replace(merged, field, value)
+            replace_field(merged, field, value)
             paths.append(".".join(below))
 
 
@@ -128,7 +134,8 @@ def _equal(field: FieldDescriptor, current: Any, wanted: Any) -> bool:
     return bool(current == wanted)
 
 
-def _replace(merged: Any, field: FieldDescriptor, value: Any) -> None:
+def replace_field(merged: Any, field: FieldDescriptor, value: Any) -> None:
+    """Sets a field of a message to a value, whatever it was before."""
     merged.ClearField(field.name)
     if field.is_repeated and hasattr(value, "items"):
         target = getattr(merged, field.name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from taskyard.cli import screen
+from taskyard.cli import printing, screen
 from taskyard.cli.failure import FAILED
 from taskyard.cli.lists import print_list, word
-from taskyard.cli.read import exact_option, output_option
+from taskyard.cli.printing import exact_option, output_option
 from taskyard.cli.session import call, for_each, with_client
 from taskyard.client import Client
 from taskyard.convert import to_datetime
@@ -36,7 +36,7 @@ async def doctor(client: Client, checks: tuple[str, ...], repair: bool, output: 
     """
     response = await client.admin.doctor(checks, repair=repair)
     if output != "table":
-        screen.print_message(response, output)
+        printing.print_message(response, output)
         return 0 if response.healthy else FAILED
     table = screen.Table("CHECK", "STATE", "FOUND", *(("REPAIRED",) if repair else ()), "WHAT")
     table.add(_row(finding, repair) for finding in response.findings)
@@ -63,7 +63,7 @@ def _row(finding: pb.DoctorFinding, repair: bool) -> tuple[str, ...]:
 
 
 @click.group(invoke_without_command=True)
-@output_option("table", "json", "yaml", "name")
+@output_option("table", "json", "yaml", "name", "jsonpath")
 @exact_option
 @click.pass_context
 def quarantines(context: click.Context, output: str, exact: bool) -> int | None:

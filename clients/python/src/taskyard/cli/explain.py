@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from taskyard import errors
-from taskyard.cli import screen
+from taskyard.cli import printing, screen
+from taskyard.cli.complete import task_ids
 from taskyard.cli.failure import FAILED, UNREACHABLE, CommandFailed
-from taskyard.cli.read import exact_option, output_option
+from taskyard.cli.printing import exact_option, output_option
 from taskyard.cli.session import with_client
 from taskyard.client import Client
 from taskyard.explanation import Explanation, Verdict
@@ -15,7 +16,7 @@ from taskyard.new_task import NewTask
 
 
 @click.command()
-@click.argument("task")
+@click.argument("task", shell_complete=task_ids)
 @output_option("text", "json", "yaml")
 @exact_option
 @with_client
@@ -35,7 +36,7 @@ async def explain(client: Client, task: str, output: str, exact: bool) -> int:
     if output == "text":
         print_explanation(explanation, exact)
     else:
-        screen.print_message(explanation.proto, output)
+        printing.print_message(explanation.proto, output)
     return 0 if explanation.runnable else FAILED
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from taskyard import errors
-from taskyard.context import Context
+if TYPE_CHECKING:
+    from taskyard import errors
+    from taskyard.context import Context
 
 FAILED = 1
 USAGE = 2
@@ -21,7 +23,8 @@ EXIT_CODES = """\
 \b
 Exit codes:
   0    done
-  1    refused by the server, a task did not succeed, or `doctor` found something
+  1    refused by the server, a task did not succeed, `doctor` found something,
+       or `diff` found differences
   2    wrong usage
   3    no server answers
   4    the key is refused
@@ -42,11 +45,13 @@ class CommandFailed(Exception):
 
 def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
     """The message and exit code for an error of the server or of the connection."""
+    from taskyard import errors
+
     where = f"{context.address} (from {context.source})"
     if isinstance(error, errors.Unavailable) and not error.reason:
+        problem = _line(error).replace(context.address, where, 1)
         return CommandFailed(
-            f"no server answers at {where}; start one with `make up` or `taskyard up`,"
-            " or set TASKYARD_ADDRESS and TASKYARD_KEY",
+            f"{problem}; start one with `make up` or `taskyard up`, or set TASKYARD_ADDRESS and TASKYARD_KEY",
             UNREACHABLE,
         )
     if isinstance(error, errors.Unavailable | errors.DeadlineExceeded):
@@ -57,6 +62,8 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
             f'{problem} by the server at {where}; set TASKYARD_KEY, or put key = "…" into the context file',
             REFUSED,
         )
+    if isinstance(error, errors.Unimplemented) and not error.reason:
+        return CommandFailed(f"{_line(error)} ({context.source})", UNREACHABLE)
     if isinstance(error, errors.PermissionDenied):
         hint = "" if context.admin_key else "; an administrator's key goes into TASKYARD_ADMIN_KEY"
         return CommandFailed(_line(error) + hint, REFUSED)
@@ -64,6 +71,9 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
         given = error.violations[0].description.rpartition(", not ")[2]
         problem = f"no task, runner, tenant, type or key can be called {given}"
         return CommandFailed(f"{problem}: an id is made of letters, digits, dot, dash and underscore", USAGE)
+    if isinstance(error, errors.NotFound) and error.kind == "tenant":
+        hint = "this key may not see it, or it does not exist; `taskyard whoami` shows the key's tenant"
+        return CommandFailed(f'no tenant "{_short(error.name)}": {hint}', MISSING)
     if isinstance(error, errors.NotFound):
         command = _LISTS.get(error.kind)
         hint = f"; to list them: `taskyard {command}`" if command else ""
@@ -74,7 +84,6 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
 _LISTS = {
     "task": "list",
     "runner": "runners",
-    "tenant": "tenants",
     "task type": "types",
     "key": "keys",
     "API key": "keys",

@@ -8,9 +8,11 @@ from typing import Literal
 import click
 from google.protobuf.json_format import MessageToDict
 
-from taskyard.cli import screen
+from taskyard.cli import printing, screen
+from taskyard.cli.complete import task_ids
 from taskyard.cli.lists import word
-from taskyard.cli.read import LIMIT, exact_option, output_option
+from taskyard.cli.printing import exact_option, output_option
+from taskyard.cli.read import LIMIT
 from taskyard.cli.session import with_client
 from taskyard.cli.values import DURATION
 from taskyard.client import Client
@@ -28,7 +30,7 @@ _ENDED = (Phase.SUCCEEDED, Phase.FAILED)
 
 
 @click.command()
-@click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
+@click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only tasks that match.")
 @click.option("--since", "window", type=DURATION, metavar="DURATION", help="Only this recent period.")
 @click.option(
     "--by", "group_by", type=click.Choice(DIMENSIONS), multiple=True, help="Group by this; repeatable."
@@ -48,7 +50,7 @@ async def stats(
     """
     response = await client.stats(filter_, window=window, group_by=group_by)
     if output != "table":
-        screen.print_message(response, output)
+        printing.print_message(response, output)
         return
     phases = _phases(response)
     titles = [*(name.upper().replace("_", " ") for name in group_by), "TASKS", *map(str, phases)]
@@ -84,8 +86,8 @@ def _quantiles(durations: pb.DurationStats) -> str:
 
 
 @click.command()
-@click.argument("task", required=False)
-@click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only events that match.")
+@click.argument("task", required=False, shell_complete=task_ids)
+@click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only events that match.")
 @click.option("--type", "event_type", default="", metavar="TYPE", help="Only of this type, or type.*.")
 @click.option(
     "--limit",
@@ -119,11 +121,11 @@ async def audit(
     """
     wanted = [f"({filter_})"] if filter_ else []
     if task:
-        wanted.append(f'resource = "{task_name(client.context.tenant, task)}"')
+        wanted.append(f'resource = "{task_name(await client.tenant(), task)}"')
     if event_type:
         wanted.append(f'event_type = "{event_type}"')
     table = screen.Table("TIME", "EVENT", "BY", "WHAT", "DETAILS")
-    printed = screen.for_programs(output)
+    printed = printing.for_programs(output)
     count = 0
     stream = client.audit(" AND ".join(wanted), page_size=0 if everything else min(limit, 1000))
     async for batch in stream.batches:

@@ -12,8 +12,9 @@ from typing import TextIO
 import click
 
 from taskyard.cli import screen
+from taskyard.cli.complete import key_ids
 from taskyard.cli.lists import pairs, print_list, word
-from taskyard.cli.read import exact_option, output_option
+from taskyard.cli.printing import exact_option, output_option
 from taskyard.cli.session import call, for_each, with_client
 from taskyard.cli.values import DURATION, PAIR
 from taskyard.client import Client
@@ -26,7 +27,7 @@ KINDS = ("tenant", "admin", "scheduler", "runner")
 
 
 @click.group(invoke_without_command=True)
-@output_option("table", "json", "yaml", "name")
+@output_option("table", "json", "yaml", "name", "jsonpath")
 @exact_option
 @click.pass_context
 def keys(context: click.Context, output: str, exact: bool) -> int | None:
@@ -113,7 +114,7 @@ async def create(
     """
     key = api_key_pb2.ApiKey(
         kind=api_key_pb2.PrincipalKind.Value(f"PRINCIPAL_KIND_{kind.upper()}"),
-        tenant=(tenant or client.context.tenant) if kind == "tenant" else "",
+        tenant=(tenant or await client.tenant()) if kind == "tenant" else "",
         read_only=read_only,
         description=description,
     )
@@ -134,7 +135,7 @@ async def create(
 
 
 @keys.command()
-@click.argument("keys_", nargs=-1, required=True, metavar="KEY...")
+@click.argument("keys_", nargs=-1, required=True, metavar="KEY...", shell_complete=key_ids)
 @with_client
 async def revoke(client: Client, keys_: tuple[str, ...]) -> int:
     """Revoke keys permanently, on every server within 10 seconds.

@@ -12,8 +12,9 @@ import click
 
 from taskyard import errors
 from taskyard.cli.failure import FAILED, INTERRUPTED, NO_EXIT_CODE, TIME_UP, CommandFailed
-from taskyard.cli.follow import outcome_line, print_entry
+from taskyard.cli.follow import outcome_line
 from taskyard.cli.launch_options import creation_options, new_task_of
+from taskyard.cli.logs import print_entry
 from taskyard.cli.session import Connection, call
 from taskyard.client import Client
 from taskyard.new_task import NewTask
@@ -25,8 +26,9 @@ HINT_SECONDS = 3.0
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND [ARGUMENT]...")
 @creation_options
+@click.option("--detach", "-d", is_flag=True, help="Print the id and return; the task runs on.")
 @click.pass_obj
-def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> int:
+def run(connection: Connection, /, words: tuple[str, ...], detach: bool, **options: Any) -> int:
     """Run a task and show its output.
 
     Exits with the exit code of the task. Without --retries a failure is not retried. Ctrl-C cancels the
@@ -37,6 +39,7 @@ def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> in
       taskyard run -- echo hello
       taskyard run --timeout 5m --retries 2 -- make test
       taskyard run --script build.sh -- release
+      taskyard run --detach --delay 10m -- backup.sh
     """
     options["retry"] = options["retry"] or 0
     new = new_task_of(words, options)
@@ -44,6 +47,9 @@ def run(connection: Connection, /, words: tuple[str, ...], **options: Any) -> in
     async def execute(client: Client) -> int:
         task = await client.create(new)
         _print_outcome(task)
+        if detach:
+            click.echo(task.id)
+            return 0
         return await _ForegroundTask(client, task).follow()
 
     return call(connection, execute)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 
 from taskyard import script
 from taskyard.builders import command, container, function, typed, wasm
+from taskyard.cli.complete import type_ids
 from taskyard.cli.values import DURATION, JSON, PAIR
 from taskyard.new_task import NewTask
 
@@ -29,7 +31,11 @@ _OPTIONS = (
     click.option("--image", metavar="IMAGE", help="Run this container image; COMMAND is its arguments."),
     click.option("--wasm", "wasm_", type=_MODULE, help="Run this WASI module."),
     click.option(
-        "--type", "task_type", metavar="TYPE", help="Task type, with its defaults if it is registered."
+        "--type",
+        "task_type",
+        metavar="TYPE",
+        shell_complete=type_ids,
+        help="Task type, with its defaults if it is registered.",
     ),
     click.option("--payload", type=JSON, help="Input as JSON, or @FILE."),
     click.option("--id", metavar="ID", help="Id of the task; by default the server creates one."),
@@ -39,6 +45,7 @@ _OPTIONS = (
     click.option(
         "--workdir", "working_directory", metavar="PATH", help="Working directory; by default a new one."
     ),
+    click.option("--delay", type=DURATION, metavar="DURATION", help="Start no earlier than this from now."),
     click.option("--priority", type=click.IntRange(0, 1000), help="Higher goes first.  [default: 10]"),
     click.option("--retries", "retry", type=click.IntRange(0, 1000), help="How often a failure is retried."),
     click.option("--timeout", type=DURATION, metavar="DURATION", help="Longest time of one attempt."),
@@ -71,6 +78,8 @@ def new_task_of(words: tuple[str, ...], given: dict[str, Any]) -> NewTask:
     if "interpreter" in options and "script_" not in kinds:
         raise click.UsageError("--interpreter needs --script")
     interpreter = options.pop("interpreter", "")
+    if "delay" in options:
+        options["not_before"] = datetime.now(UTC) + timedelta(seconds=options.pop("delay"))
     for name in ("labels", "env", "runner_labels"):
         if name in options:
             options[name] = dict(options[name])

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from taskyard.cli import screen
+from taskyard.cli import printing, screen
 from taskyard.stream import Stream
 
 M = TypeVar("M")
@@ -23,7 +23,7 @@ async def print_list(
 ) -> None:
     """Prints a list as a table, as JSON, as YAML or as names; prints `empty_message` if it is empty."""
     table = screen.Table(*titles)
-    printed = screen.for_programs(form)
+    printed = printing.for_programs(form)
     async for batch in stream.batches:
         messages: Sequence[Any] = batch
         if printed:

@@ -26,10 +26,11 @@ def run(arguments: list[str]) -> int:
     """The exit code of the command that `arguments` name."""
     try:
         import click
-        import rich  # noqa: F401
     except ImportError:
         print("taskyard: the command line needs its extra; run: pip install 'taskyard[cli]'", file=sys.stderr)
         return USAGE
+    if problem := _not_text(arguments):
+        return _fail(problem, USAGE)
     from taskyard.cli.group import taskyard
 
     try:
@@ -44,7 +45,7 @@ def run(arguments: list[str]) -> int:
         return USAGE
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "taskyard"
-        return _fail(f"{error.format_message().rstrip('.')} (see `{path} --help`)", USAGE)
+        return _fail(f"{_usage(error)} (see `{path} --help`)", USAGE)
     except click.ClickException as error:
         return _fail(error.format_message(), USAGE)
     except UnicodeDecodeError as error:
@@ -56,6 +57,29 @@ def run(arguments: list[str]) -> int:
         # The reader closed the pipe (`| head`); avoid a second error when the interpreter flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+
+
+def _not_text(arguments: list[str]) -> str:
+    """Why the arguments cannot be sent: one of them is not UTF-8, which is all that a task can hold."""
+    for place, argument in enumerate(arguments, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raw = repr(os.fsencode(argument))[2:-1]
+            return f"argument {place}, '{raw}', is not UTF-8 text; pass such bytes in a file, or encoded"
+    return ""
+
+
+def _usage(error: Exception) -> str:
+    import click
+
+    assert isinstance(error, click.UsageError)
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption) and error.option_name == "-f":
+        options = {name for param in (error.ctx.command.params if error.ctx else ()) for name in param.opts}
+        close = [name for name in ("--follow", "--filter") if name in options]
+        return f"{message}; -f is short for --file{f', use {close[0]}' if close else ''}"
+    return message
 
 
 def _fail(line: str, code: int) -> int:

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import click
 
-from taskyard.cli import screen
+from taskyard.cli import printing, screen
+from taskyard.cli.complete import runner_ids
 from taskyard.cli.failure import TIME_UP, CommandFailed
 from taskyard.cli.lists import confirm, pairs, print_list, word, yes_option
+from taskyard.cli.printing import exact_option, output_option
 from taskyard.cli.progress import Bar
-from taskyard.cli.read import exact_option, output_option
 from taskyard.cli.session import Connection, call, for_each, with_client
 from taskyard.cli.values import DURATION, PAIR
 from taskyard.client import Client
@@ -27,8 +28,8 @@ POLL_SECONDS = 0.5
 
 
 @click.group(invoke_without_command=True)
-@click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only runners that match.")
-@output_option("table", "json", "yaml", "name")
+@click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only runners that match.")
+@output_option("table", "json", "yaml", "name", "jsonpath")
 @exact_option
 @click.pass_context
 def runners(context: click.Context, filter_: str, output: str, exact: bool) -> int | None:
@@ -80,7 +81,7 @@ def _kinds(runner: runner_pb2.Runner) -> list[str]:
 
 
 @runners.command()
-@click.argument("runner")
+@click.argument("runner", shell_complete=runner_ids)
 @output_option("text", "json", "yaml")
 @exact_option
 @with_client
@@ -93,7 +94,7 @@ async def show(client: Client, runner: str, output: str, exact: bool) -> None:
     """
     found = await client.admin.get_runner(runner)
     if output != "text":
-        screen.print_message(found, output)
+        printing.print_message(found, output)
     else:
         screen.print_fields(_fields(found, exact))
 
@@ -133,7 +134,7 @@ def _fields(runner: runner_pb2.Runner, exact: bool) -> Iterator[tuple[str, str]]
 
 
 @runners.command()
-@click.argument("runner")
+@click.argument("runner", shell_complete=runner_ids)
 @click.argument("labels", nargs=-1, type=PAIR, required=True, metavar="NAME=VALUE...")
 @with_client
 async def label(client: Client, runner: str, labels: tuple[tuple[str, str], ...]) -> None:
@@ -154,7 +155,7 @@ async def label(client: Client, runner: str, labels: tuple[tuple[str, str], ...]
 
 
 @runners.command("delete")
-@click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...")
+@click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...", shell_complete=runner_ids)
 @click.option("--force", is_flag=True, help="Delete it even if it holds tasks; they go to other runners.")
 @yes_option
 @with_client
@@ -176,7 +177,7 @@ async def delete_runner(client: Client, runners_: tuple[str, ...], force: bool, 
 
 
 @click.command()
-@click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...")
+@click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...", shell_complete=runner_ids)
 @click.option(
     "--mode",
     type=click.Choice(["finish", "release"]),
@@ -253,7 +254,7 @@ async def _until_empty(client: Client, runners_: tuple[str, ...], held: int, tim
 
 
 @click.command()
-@click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...")
+@click.argument("runners_", nargs=-1, required=True, metavar="RUNNER...", shell_complete=runner_ids)
 @with_client
 async def undrain(client: Client, runners_: tuple[str, ...]) -> int:
     """Let drained runners accept work again.

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 from unicodedata import combining, east_asian_width
 
 import click
-from google.protobuf.json_format import MessageToDict, MessageToJson
-from google.protobuf.message import Message
 
-from taskyard.task import Phase, Task
+from taskyard.task import Phase
+
+if TYPE_CHECKING:
+    from taskyard.task import Task
 
 _COLOURS = {
     "SUCCEEDED": "green",
@@ -58,9 +60,32 @@ _COLOURS = {
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+# Standard output is a pipe to a pager that shows it on the terminal.
+_paging = False
+
+
+@contextlib.contextmanager
+def piped_to_a_terminal() -> Iterator[None]:
+    """Inside, standard output counts as a terminal."""
+    global _paging
+    _paging = True
+    try:
+        yield
+    finally:
+        _paging = False
+
+
+def on_terminal() -> bool:
+    """Whether a person reads standard output."""
+    return _paging or sys.stdout.isatty()
+
+
 def coloured() -> bool:
-    """Whether standard output is a terminal and NO_COLOR is not set."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    """Whether to use colours: on a terminal, or always with FORCE_COLOR, but never with NO_COLOR."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    forced = os.environ.get("FORCE_COLOR", "")
+    return forced != "0" if forced else on_terminal()
 
 
 def clean(text: str) -> str:
@@ -70,7 +95,8 @@ def clean(text: str) -> str:
 
 def shown(text: str, stream: TextIO | None = None) -> str:
     """Untrusted text: unchanged for a pipe, with control characters escaped for a terminal."""
-    return _escape(text) if (stream or sys.stdout).isatty() else text
+    terminal = on_terminal() if stream is None else stream.isatty()
+    return _escape(text) if terminal else text
 
 
 def _escape(text: str) -> str:
@@ -89,44 +115,80 @@ def dim(text: str) -> str:
 
 
 class Table:
-    """Aligned columns, printed row by row; the first rows set the widths, a phase gets its colour."""
+    """Aligned columns, printed row by row; the first rows set the widths, a phase gets its colour.
+
+    On a terminal no line is wider than it: long cells are cut, and where not even the titles fit, each row is
+    printed as lines of names and values.
+    """
 
     def __init__(self, *titles: str) -> None:
         self._titles = titles
         self._widths: list[int] = []
+        self._room = 0
         self.count = 0
 
     def add(self, rows: Iterable[Sequence[str]]) -> None:
         """Prints rows, after the titles if they are the first."""
         cells = [[shown(cell) for cell in row] for row in rows]
-        room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-        if cells and not self._widths:
-            self._widths = [max(map(width, column)) for column in zip(self._titles, *cells, strict=True)]
-            click.echo(dim(_row(self._titles, self._widths, room)))
+        if cells and not self.count:
+            self._room = shutil.get_terminal_size().columns if on_terminal() else 0
+            self._widths = fit(self._titles, cells, self._room)
+            if self._widths:
+                click.echo(dim(_row(self._titles, self._widths)))
         for row in cells:
-            click.echo(_row(row, self._widths, room, painted=True))
-        self.count += len(cells)
+            if self._widths:
+                click.echo(_row(row, self._widths, cut=bool(self._room), painted=True))
+            else:
+                _print_record(self._titles, row, first=not self.count)
+            self.count += 1
 
 
 def table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]], room: int) -> list[str]:
-    """The lines of a complete table, none wider than `room`."""
+    """The lines of a complete table, none wider than `room`; columns that do not fit are left out."""
     cells = [[shown(cell) for cell in row] for row in rows]
-    widths = [max(map(width, column)) for column in zip(titles, *cells, strict=True)]
-    return [dim(_row(titles, widths, room)), *(_row(row, widths, room, painted=True) for row in cells)]
+    while not (widths := fit(titles, cells, room)):
+        titles, cells = titles[:-1], [row[:-1] for row in cells]
+    return [dim(_row(titles, widths)), *(_row(row, widths, cut=True, painted=True) for row in cells)]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], room: int, *, painted: bool = False) -> str:
-    line, used = [], 0
+def fit(titles: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The widths of columns that fit into `room`, 0 for any; empty if not even the titles fit.
+
+    The widest columns are cut first, and the first one, which names the row, last.
+    """
+    widths = [max(map(width, column)) for column in zip(titles, *rows, strict=True)]
+    least = [width(title) for title in titles]
+    excess = sum(widths) + 2 * (len(widths) - 1) - room if room else 0
+    for columns in (range(1, len(widths)), range(1)):
+        while excess > 0 and (wide := [n for n in columns if widths[n] > least[n]]):
+            widest = max(wide, key=lambda n: widths[n])
+            widths[widest] -= 1
+            excess -= 1
+    return [] if excess > 0 else widths
+
+
+def _print_record(titles: Sequence[str], row: Sequence[str], *, first: bool) -> None:
+    if not first:
+        click.echo()
+    print_fields([(title.lower(), cell or "-") for title, cell in zip(titles, row, strict=True)])
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], *, cut: bool = False, painted: bool = False) -> str:
+    line = []
     for cell, wide in zip(cells, widths, strict=True):
-        text = cell + " " * (wide - width(cell))
-        # A row that is wider than the terminal is cut, never wrapped.
-        if room and used + width(text.rstrip()) > room:
-            text = text[: max(0, room - used - 1)] + "…"
+        text = _cut(cell, wide) if cut else cell
+        text += " " * (wide - width(text))
         line.append(paint(text, cell) if painted else text)
-        used += width(text) + 2
-        if room and used > room:
-            break
     return "  ".join(line).rstrip()
+
+
+def _cut(text: str, room: int) -> str:
+    """The text, cut to at most `room` columns of a terminal."""
+    if width(text) <= room:
+        return text
+    while text and width(text) > room - 1:
+        text = text[:-1]
+    return text + "…"
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
@@ -142,64 +204,6 @@ def width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
-
-
-def print_message(message: Message, form: str) -> None:
-    """Prints a message for programs: as JSON, or as YAML."""
-    if form == "json":
-        click.echo(MessageToJson(message))
-    else:
-        click.echo(yaml_text(MessageToDict(message)), nl=False)
-
-
-def yaml_text(value: Any) -> str:
-    """A plain value as a YAML document."""
-    import yaml
-
-    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, explicit_start=True))
-
-
-def json_line(message: Message) -> str:
-    """A message as JSON on one line."""
-    return MessageToJson(message, indent=None)
-
-
-class YamlDocuments:
-    """Messages as YAML documents, printed one by one."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def add(self, messages: Iterable[Message]) -> None:
-        """Prints the next documents."""
-        for message in messages:
-            click.echo(yaml_text(MessageToDict(message)), nl=False)
-            self.count += 1
-
-    def close(self) -> None:
-        """No-op: YAML documents need no terminator."""
-
-
-def for_programs(form: str) -> JsonArray | YamlDocuments | None:
-    """The printer for JSON or YAML output; None for output for people."""
-    return JsonArray() if form == "json" else YamlDocuments() if form == "yaml" else None
-
-
-class JsonArray:
-    """A JSON array of messages, printed one by one, so that a long list is not kept in memory."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def add(self, messages: Iterable[Message]) -> None:
-        """Prints the next elements."""
-        for message in messages:
-            click.echo(("," if self.count else "[") + "\n " + json_line(message), nl=False)
-            self.count += 1
-
-    def close(self) -> None:
-        """Prints the end."""
-        click.echo("\n]" if self.count else "[]")
 
 
 def format_time(time: datetime | None, exact: bool) -> str:
@@ -264,7 +268,7 @@ def _interpreter(task: Task) -> str:
 
 def wrapped(text: str, indent: int = 0) -> list[str]:
     """The text as lines that fit beside the indent on the terminal; as one line where there is none."""
-    if not sys.stdout.isatty():
+    if not on_terminal():
         return [text]
     room = max(20, shutil.get_terminal_size().columns - indent)
     return textwrap.wrap(shown(text), room, break_long_words=False, break_on_hyphens=False)

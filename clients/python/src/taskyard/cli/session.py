@@ -8,31 +8,42 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
-from taskyard import errors, tracing
-from taskyard.cli import screen
 from taskyard.cli.failure import FAILED, REFUSED, TIME_UP, UNREACHABLE, CommandFailed, explain
-from taskyard.client import Client
-from taskyard.context import ContextError
+
+if TYPE_CHECKING:
+    from taskyard.client import Client
 
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
 class Connection:
-    """The options of the command line that select the server."""
+    """The options of the command line that select the server, and how calls to it are made."""
 
     address: str | None = None
     key: str | None = field(default=None, repr=False)
     tenant: str | None = None
+    context: str = ""
+    patience: float | None = None
+    debug: bool = False
 
     def client(self) -> Client:
         """A client of that server; raises CommandFailed if none is named."""
+        from taskyard.client import Client
+        from taskyard.context import ContextError
+
         try:
-            return Client(self.address, key=self.key, tenant=self.tenant)
+            return Client(
+                self.address,
+                key=self.key,
+                tenant=self.tenant,
+                context=self.context,
+                patience=self.patience,
+            )
         except ContextError as error:
             raise CommandFailed(str(error), UNREACHABLE) from None
 
@@ -52,14 +63,23 @@ def with_client(
 
 def call(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
     """Runs a coroutine function with a client; it returns the exit code."""
+    from taskyard import tracing
+
     # A traced shell script passes its trace in this variable.
     tracing.pass_on(os.environ.get("TRACEPARENT", ""))
+    _log_to_stderr(connection.debug)
     return asyncio.run(_run(connection, command))
 
 
 async def _run(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
+    from taskyard import errors
+    from taskyard.context import ContextError
+
     client = connection.client()
     try:
+        if connection.tenant and connection.tenant != "-":
+            # To an administrator a tenant that does not exist looks like an empty one.
+            await client.admin.get_tenant(connection.tenant)
         return await command(client) or 0
     except errors.TaskyardError as error:
         raise explain(error, client.context) from error
@@ -71,10 +91,28 @@ async def _run(connection: Connection, command: Callable[[Client], Awaitable[int
         await client.close()
 
 
+def _log_to_stderr(debug: bool) -> None:
+    """Prints what the client logs: outages, and with --debug every call."""
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            from taskyard.cli import screen
+
+            click.echo(f"taskyard: {screen.shown(self.format(record), sys.stderr)}", err=True)
+
+    log = logging.getLogger("taskyard")
+    log.handlers[:], log.propagate = [Handler()], False
+    log.setLevel(logging.DEBUG if debug else logging.WARNING)
+
+
 async def for_each(
     client: Client, tasks: Sequence[str], act: Callable[[str], Awaitable[Any]], report: Callable[[Any], None]
 ) -> int:
     """Calls `act` for each task and `report` with its result; a failure does not stop the others."""
+    from taskyard import errors
+    from taskyard.cli import screen
+
     failures = []
     for task in tasks:
         try:

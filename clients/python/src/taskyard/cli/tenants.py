@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from taskyard.cli import screen
+from taskyard.cli import printing, screen
+from taskyard.cli.complete import tenant_ids
 from taskyard.cli.lists import confirm, limit, print_list, word, yes_option
-from taskyard.cli.read import exact_option, output_option
+from taskyard.cli.printing import exact_option, output_option
 from taskyard.cli.session import call, for_each, with_client
 from taskyard.client import Client
 from taskyard.convert import to_datetime
@@ -49,8 +50,8 @@ def _changing(required: bool) -> Callable[[Callable[..., Any]], Callable[..., An
 
 
 @click.group(invoke_without_command=True)
-@click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only tenants that match.")
-@output_option("table", "json", "yaml", "name")
+@click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only tenants that match.")
+@output_option("table", "json", "yaml", "name", "jsonpath")
 @click.pass_context
 def tenants(context: click.Context, filter_: str, output: str) -> int | None:
     """List tenants; create, change or delete one.
@@ -95,7 +96,7 @@ def _state(tenant: tenant_pb2.Tenant) -> str:
 
 
 @tenants.command()
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenant_ids)
 @output_option("text", "json", "yaml")
 @exact_option
 @with_client
@@ -108,7 +109,7 @@ async def show(client: Client, tenant: str, output: str, exact: bool) -> None:
     """
     found = await client.admin.get_tenant(tenant)
     if output != "text":
-        screen.print_message(found, output)
+        printing.print_message(found, output)
     else:
         usage = await client.admin.tenant_usage(tenant)
         screen.print_fields(_fields(found, usage, exact))
@@ -134,7 +135,7 @@ def _fields(
 
 
 @tenants.command()
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenant_ids)
 @_changing(required=True)
 @with_client
 async def create(client: Client, /, tenant: str, **given: Any) -> None:
@@ -151,7 +152,7 @@ async def create(client: Client, /, tenant: str, **given: Any) -> None:
 
 
 @tenants.command()
-@click.argument("tenant")
+@click.argument("tenant", shell_complete=tenant_ids)
 @_changing(required=False)
 @click.option("--suspend/--unsuspend", default=None, help="Refuse new tasks and start none.")
 @click.option("--pause-queue/--resume-queue", default=None, help="Accept new tasks, but start none.")
@@ -197,7 +198,7 @@ def _wanted(given: dict[str, Any]) -> tuple[tenant_pb2.Tenant, list[str]]:
 
 
 @tenants.command()
-@click.argument("tenants_", nargs=-1, required=True, metavar="TENANT...")
+@click.argument("tenants_", nargs=-1, required=True, metavar="TENANT...", shell_complete=tenant_ids)
 @click.option("--force", is_flag=True, help="With its task types and tasks.")
 @yes_option
 @with_client

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from taskyard.cli import screen
+from taskyard.cli import printing, screen
+from taskyard.cli.complete import type_ids
 from taskyard.cli.failure import FAILED
 from taskyard.cli.lists import confirm, print_list, yes_option
-from taskyard.cli.read import exact_option, output_option
+from taskyard.cli.printing import exact_option, output_option
 from taskyard.cli.session import call, for_each, with_client
 from taskyard.cli.values import JSON
 from taskyard.client import Client
@@ -22,11 +23,11 @@ TITLES = ("TYPE", "STATE", "RUNS", "REVISION", "CHANGED", "DESCRIPTION")
 
 
 @click.group(invoke_without_command=True)
-@click.option("--filter", "-f", "filter_", default="", metavar="EXPRESSION", help="Only types that match.")
+@click.option("--filter", "filter_", default="", metavar="EXPRESSION", help="Only types that match.")
 @click.option(
     "--of", "tenant", default="", metavar="TENANT", help="Of this tenant; system has the shared ones."
 )
-@output_option("table", "json", "yaml", "name")
+@output_option("table", "json", "yaml", "name", "jsonpath")
 @exact_option
 @click.pass_context
 def types(context: click.Context, filter_: str, tenant: str, output: str, exact: bool) -> int | None:
@@ -67,7 +68,7 @@ def _state(task_type: task_type_pb2.TaskType) -> str:
 
 
 @types.command()
-@click.argument("task_type", metavar="TYPE")
+@click.argument("task_type", metavar="TYPE", shell_complete=type_ids)
 @output_option("text", "json", "yaml")
 @exact_option
 @with_client
@@ -80,7 +81,7 @@ async def show(client: Client, task_type: str, output: str, exact: bool) -> None
     """
     found = await client.admin.get_type(task_type)
     if output != "text":
-        screen.print_message(found, output)
+        printing.print_message(found, output)
     else:
         screen.print_fields(_fields(found, exact))
 
@@ -103,7 +104,7 @@ def _fields(task_type: task_type_pb2.TaskType, exact: bool) -> Iterator[tuple[st
 
 
 @types.command()
-@click.argument("task_type", metavar="TYPE")
+@click.argument("task_type", metavar="TYPE", shell_complete=type_ids)
 @click.argument("payload", type=JSON, metavar="JSON|@FILE")
 @with_client
 async def check(client: Client, task_type: str, payload: Any) -> int:
@@ -124,7 +125,7 @@ async def check(client: Client, task_type: str, payload: Any) -> int:
 
 
 @types.command()
-@click.argument("types_", nargs=-1, required=True, metavar="TYPE...")
+@click.argument("types_", nargs=-1, required=True, metavar="TYPE...", shell_complete=type_ids)
 @yes_option
 @with_client
 async def delete(client: Client, types_: tuple[str, ...], yes: bool) -> int:

@@ -148,16 +148,24 @@ def report_of(result: dict[str, Any] | None) -> RunReport:
     return RunReport(succeeded=RunSucceeded(result=TaskResult(output=output)))
 
 
+def _clean(text: str) -> str:
+    """Text for a report: bounded, valid, and without NUL, which the database rejects."""
+    clean = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return clean.encode(errors="replace")[:65536].decode(errors="ignore")
+
+
 def _failed(error: dict[str, Any]) -> RunReport:
     lasting = error["class"] == "permanent"
-    message = error["message"].replace("\0", "\N{REPLACEMENT CHARACTER}")
     failed = RunFailed(
         error=TaskError(
             error_class=ERROR_CLASS_PERMANENT if lasting else ERROR_CLASS_TRANSIENT,
             code=error["code"],
-            message=message.encode(errors="replace")[:65536].decode(errors="ignore"),
+            message=_clean(error["message"]),
         )
     )
+    for name in ("exception", "traceback"):
+        if isinstance(error.get(name), str):
+            failed.error.details[name] = _clean(error[name])
     after = error.get("retry_after")
     if after is not None:
         after = min(float(after), 86400.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import re
@@ -69,6 +70,9 @@ class App:
                 _tuple(transient),
                 signature.schema if schema is None else schema,
             )
+            # Lets a client call the function itself, not only its name; not every callable takes attributes.
+            with contextlib.suppress(AttributeError):
+                function.__taskyard_name__ = name  # type: ignore[attr-defined]
             return function
 
         return register

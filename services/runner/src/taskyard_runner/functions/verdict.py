@@ -5,14 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import traceback
+from types import FrameType
 from typing import Any
 
 from taskyard_runner.functions.app import Function
-from taskyard_runner.functions.errors import FunctionError, InvalidResult, Permanent, Transient
+from taskyard_runner.functions.errors import (
+    FunctionError,
+    InvalidPayload,
+    InvalidResult,
+    Permanent,
+    Transient,
+)
 from taskyard_runner.functions.work import JSON
 
 MAX_RESULT_BYTES = 1 << 20
 _MAX_MESSAGE = 60_000
+# The end of a traceback has the cause; the whole is in the log of the task.
+_MAX_TRACE = 16_000
 _CODE = "EXCEPTION"
 
 
@@ -46,7 +55,10 @@ def failed(error: BaseException, function: Function | None) -> dict[str, Any]:
         "class": "permanent" if _is_permanent(error, function) else "transient",
         "code": getattr(error, "code", "") if isinstance(error, FunctionError) else "",
         "message": describe(error),
+        "exception": type(error).__name__,
     }
+    if not isinstance(error, InvalidPayload):
+        failure["traceback"] = trace(error)[-_MAX_TRACE:]
     failure["code"] = failure["code"] or _CODE
     after = getattr(error, "retry_after", None) if isinstance(error, FunctionError) else None
     if isinstance(after, int | float) and after >= 0:
@@ -67,11 +79,16 @@ def describe(error: BaseException) -> str:
 def trace(error: BaseException) -> str:
     """The traceback from the function on, without the host's own frames."""
     found = error.__traceback__
-    while found is not None and found.tb_frame.f_globals.get("__name__", "").startswith(
-        "taskyard_runner.functions"
-    ):
+    while found is not None and _is_host(found.tb_frame):
         found = found.tb_next
     return "".join(traceback.format_exception(type(error), error, found)).rstrip()
+
+
+def _is_host(frame: FrameType) -> bool:
+    # A host that runs as a program is called __main__, but its specification has the name.
+    spec = frame.f_globals.get("__spec__")
+    name = getattr(spec, "name", None) or frame.f_globals.get("__name__", "")
+    return str(name).startswith("taskyard_runner.functions")
 
 
 def _is_permanent(error: BaseException, function: Function | None) -> bool:

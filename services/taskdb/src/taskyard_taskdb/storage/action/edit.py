@@ -57,8 +57,11 @@ class Editor:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Changes a task as `decide` says, or only checks it. Raises NotFound, ResourceVersionMismatch, RequestIdReused, what
-        `decide` raises and what the lifecycle refuses with."""
+        """Changes a task as `decide` says, or only checks the change.
+
+        Raises NotFound, ResourceVersionMismatch, RequestIdReused, what `decide` raises and what the lifecycle
+        refuses with.
+        """
 
         async def work(tx: Tx) -> CommitNotice:
             if request is not None and await is_repeat(tx, Method.UPDATE_TASK, request):

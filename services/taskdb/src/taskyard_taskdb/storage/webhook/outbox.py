@@ -98,8 +98,7 @@ async def backlog(tx: Tx) -> tuple[int, float]:
 async def list_deliveries(tx: Tx, tenant_id: str | None, after: int, size: int) -> list[Delivery]:
     """Return undelivered calls of one tenant or of all, in the order in which they were stored."""
     rows = await tx.fetch(statement("list_webhooks"), {"tenant": tenant_id, "after": after, "size": size})
-    # In a JSON document a bytea is text: \\x and hexadecimal digits.
-    return [Delivery(*row[:3], bytes.fromhex(row[3].removeprefix("\\x")), *row[4:]) for row in rows]
+    return [Delivery(*row) for row in rows]
 
 
 async def delete_call(tx: Tx, call: Call) -> bool:

@@ -34,7 +34,7 @@ SELECT count(*), extract(epoch FROM statement_timestamp() - min(create_time))::f
 
 -- name: list_webhooks
 -- Locks nothing; primary key, or webhooks_by_task for one tenant. The table holds only undelivered calls.
-SELECT id, tenant_id, task_id, task->>'callback', attempt, coalesce(last_error, ''), create_time, due_time
+SELECT id, tenant_id, task_id, (task->>'callback')::bytea, attempt, coalesce(last_error, ''), create_time, due_time
 FROM webhooks
 WHERE id > %(after)s AND (%(tenant)s::text IS NULL OR tenant_id = %(tenant)s)
 ORDER BY id
