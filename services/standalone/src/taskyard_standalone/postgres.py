@@ -217,6 +217,8 @@ async def _ensure_database(connection: psycopg.AsyncConnection) -> None:
     role, database = sql.Identifier(ROLE), sql.Identifier(DATABASE)
     if not await _exists(connection, "SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE):
         await connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
+    # For the free space of the disk and the lag of standbys, which `taskyard status` shows.
+    await connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
     if not await _exists(connection, "SELECT 1 FROM pg_database WHERE datname = %s", DATABASE):
         await connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, role))
 
