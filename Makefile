@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking dist
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ blocking: setup ## 100 functions that block for 30 s, each in a host of its own,
 
 httpfuzz: setup ## generated requests against the gateway: no server error, nothing undocumented (FUZZ_ARGS=--examples 200)
 	@.venv/bin/python -m tests.fuzz.http $(FUZZ_ARGS)
+
+dist: setup ## build wheels and source distributions of all packages into dist/, twice, and check them
+	@.venv/bin/python tools/dist.py $(DIST_ARGS)
 
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"
