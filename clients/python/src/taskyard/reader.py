@@ -86,6 +86,10 @@ class Reader:
         addresses = {"taskdb": self.context.address, "scheduler": self.context.scheduler}
         return {name: await self._channels.serves(address) for name, address in addresses.items() if address}
 
+    async def server_state(self, address: str) -> str:
+        """The state of the server at an address: "serving", "not serving" or "not reachable"."""
+        return await self._channels.state(address)
+
     # Reading
 
     async def get(self, task: str | Task, *, view: View = "full") -> Task:

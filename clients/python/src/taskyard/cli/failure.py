@@ -21,7 +21,8 @@ EXIT_CODES = """\
 \b
 Exit codes:
   0    done
-  1    refused by the server, a task did not succeed, or `doctor` found something
+  1    refused by the server, a task did not succeed, `doctor` found something,
+       or by `status` work cannot proceed
   2    wrong usage
   3    no server answers
   4    the key is refused

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec
 import click
 
 from taskyard import errors, tracing
-from taskyard.cli import screen
+from taskyard.cli import screen, waiting
 from taskyard.cli.failure import FAILED, REFUSED, TIME_UP, UNREACHABLE, CommandFailed, explain
 from taskyard.client import Client
 from taskyard.context import ContextError
@@ -60,7 +60,8 @@ def call(connection: Connection, command: Callable[[Client], Awaitable[int | Non
 async def _run(connection: Connection, command: Callable[[Client], Awaitable[int | None]]) -> int:
     client = connection.client()
     try:
-        return await command(client) or 0
+        async with waiting.announced(client):
+            return await command(client) or 0
     except errors.TaskyardError as error:
         raise explain(error, client.context) from error
     except TimeoutError as error:
