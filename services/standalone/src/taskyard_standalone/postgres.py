@@ -107,6 +107,10 @@ class EmbeddedPostgres:
         self.ready.clear()
         return describe_end(code)
 
+    def awaits(self) -> str:
+        """Nothing that a user knows of."""
+        return ""
+
     async def stop(self, hurry: asyncio.Event) -> None:
         """A fast shutdown; when hurried an immediate one, which the next start recovers from."""
         self.ready.clear()
