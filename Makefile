@@ -75,6 +75,7 @@ generate: setup ## generate the stubs from the protos, and the pages that are ma
 	@.venv/bin/python tools/schema_sql.py
 	@.venv/bin/python tools/reference.py
 	@.venv/bin/python tools/openapi.py
+	@.venv/bin/python tools/metrics_page.py
 
 image: setup ## accept the protos as they are as the baseline for breaking changes
 	@.venv/bin/buf build protos --exclude-source-info --output protos/image.binpb
