@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ httpfuzz: setup ## generated requests against the gateway: no server error, noth
 ha: setup ## failover of PostgreSQL under Patroni, with a table of figures (OUTAGE=75 for the full long outage)
 	@TASKYARD_HA=1 TASKYARD_HA_OUTAGE=$(or $(OUTAGE),15) .venv/bin/python -m pytest -q -s tests/ha
 
+dist: setup ## build wheels and source distributions of all packages into dist/, twice, and check them
+	@.venv/bin/python tools/dist.py $(DIST_ARGS)
+
 fix: setup ## format Python and protos, and repair what the linter can
 	@.venv/bin/ruff check --fix --quiet || echo "ruff check: edit the lines named above"
 	@.venv/bin/ruff format --quiet
@@ -75,6 +78,7 @@ generate: setup ## generate the stubs from the protos, and the pages that are ma
 	@.venv/bin/python tools/schema_sql.py
 	@.venv/bin/python tools/reference.py
 	@.venv/bin/python tools/openapi.py
+	@.venv/bin/python tools/metrics_page.py
 
 image: setup ## accept the protos as they are as the baseline for breaking changes
 	@.venv/bin/buf build protos --exclude-source-info --output protos/image.binpb

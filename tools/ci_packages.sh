@@ -2,7 +2,7 @@
 # Installs system packages that some tests need, if run as root on a system with apt. Without them those
 # tests are skipped; tests/allowed_skips.txt lists the accepted reasons.
 set -u
-packages="podman runc busybox-static bubblewrap systemd curl chromium pgbouncer postgresql-15 strace zsh fish less"
+packages="podman runc busybox-static bubblewrap systemd curl chromium pgbouncer postgresql-15 strace zsh fish less prometheus"
 
 missing() { for name in $packages; do dpkg -s "$name" >/dev/null 2>&1 || echo "$name"; done; }
 

@@ -3,9 +3,33 @@
 set -eu
 cd "$(dirname "$0")/.."
 venv=.venv/bin/python
+# `finished` is written last. Without it, or with `begun`, an earlier run was interrupted, and .venv is made anew: what
+# interrupted installer leaves cannot be repaired in general.
+finished=.venv/.setup-done
+begun=.venv/.setup-begun
+ticker=
 
 log() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+# A line every two seconds while a step is silent.
+step() {
+    stop_ticker
+    log "$1"
+    ( seconds=0; while sleep 2; do seconds=$((seconds + 2)); log "$1 ($seconds s)"; done ) &
+    ticker=$!
+}
+stop_ticker() {
+    if [ -n "$ticker" ]; then kill "$ticker" 2>/dev/null || true; wait "$ticker" 2>/dev/null || true; fi
+    ticker=
+}
+interrupted() {
+    stop_ticker
+    printf 'setup: interrupted; `make setup` begins again\n' >&2
+    exit 130
+}
+trap stop_ticker EXIT
+trap interrupted INT TERM
 recent() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 # A pyenv shim can exist for a version that is not installed, so each candidate is executed before it is used.
@@ -19,8 +43,10 @@ find_python() {
 
 make_venv() {
     python=$(find_python)
-    log "creating .venv with $("$python" --version)"
-    "$python" -m venv --clear .venv ||
+    step "creating .venv with $("$python" --version)"
+    # Not with --clear, which fails on the remains of an interrupted run that is still ending.
+    rm -rf .venv
+    "$python" -m venv .venv ||
         fail "$python cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv"
 }
 
@@ -42,17 +68,21 @@ uv() {
 
 add() {
     uv install "$@" || {
-        log "uv failed; trying pip, which takes longer"
+        step "uv failed; trying pip, which takes longer"
         pip install "$@"
     }
 }
 
-recent "$venv" || make_venv
+if ! [ -e "$finished" ] || [ -e "$begun" ] || ! recent "$venv"; then make_venv; fi
+touch "$begun"
+step "downloading uv, which installs the rest"
 bootstrap_uv
-log "installing $(grep -c '^[^ #]*==' requirements.lock) locked dependencies"
+step "installing $(grep -c '^[^ #]*==' requirements.lock) locked dependencies"
 add --require-hashes -r requirements.lock
-log "installing the packages of the workspace"
+step "installing the packages of the workspace"
 # shellcheck disable=SC2046
 add --no-deps --no-build-isolation $(printf -- '-e %s ' clients/python services/*/)
-touch .venv/.setup-done
+stop_ticker
+touch "$finished"
+rm "$begun"
 log "done"

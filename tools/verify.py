@@ -41,6 +41,7 @@ CHECKS = (
     Check("schema", (PYTHON, "tools/schema_sql.py", "--check", "--root", "."), "make generate"),
     Check("reference", (PYTHON, "tools/reference.py", "--check", "--root", "."), "make generate"),
     Check("openapi", (PYTHON, "tools/openapi.py", "--check", "--root", "."), "make generate"),
+    Check("metrics", (PYTHON, "tools/metrics_page.py", "--check", "--root", "."), "make generate"),
     Check("lock", (PYTHON, "tools/lock.py", "--check", "--root", "."), "make lock"),
     Check("tree", (PYTHON, "tools/tree.py", "--root", "."), "edit the files named above"),
 )

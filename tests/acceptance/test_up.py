@@ -1,14 +1,16 @@
 """`taskyard up` from the command line: detached, found again, stopped; its errors are one line."""
 
 import os
+import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.suite import BIN, Ended, client_environment
+from tests.acceptance.suite import BIN, Ended, client_environment, running_suite
 
 
 @pytest.fixture
@@ -83,3 +85,22 @@ def test_errors_of_up_are_one_line(folder: Path, arguments: list[str], message: 
 def test_down_without_up_is_reported(folder: Path) -> None:
     ended = taskyard(folder, "down", "--data-dir", "data")
     assert ended.code == 5 and ended.err.count("\n") == 1
+
+
+@pytest.mark.timeout(120)
+def test_a_stop_names_the_task_that_it_waits_for_and_a_second_ctrl_c_ends_it() -> None:
+    with running_suite() as suite:
+        suite.done("submit", "--id", "long", "--", "sleep", "600")
+        while "RUNNING" not in suite.done("get", "long"):
+            time.sleep(0.1)
+        suite.process.send_signal(signal.SIGINT)
+        words = "runner waits for task long to end, 10 s at most; Ctrl-C once more ends it now"
+        deadline = time.monotonic() + 30
+        while words not in suite.output():
+            assert time.monotonic() < deadline and suite.process.poll() is None, suite.output()
+            time.sleep(0.05)
+        began = time.monotonic()
+        suite.process.send_signal(signal.SIGINT)
+        assert suite.process.wait(60) == 0
+        assert time.monotonic() - began < 8, "the task was ended, not awaited"
+        assert "Stopped." in suite.output()

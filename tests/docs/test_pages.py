@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import subprocess
 from pathlib import Path
 
 import psycopg
@@ -12,14 +11,15 @@ import pytest
 
 from tests.acceptance.suite import BIN, ROOT, Suite, client_environment
 from tests.docs.pages import blocks, is_picture, matches, pages, steps
-from tests.harness.leash import LEFT_SOMETHING, leashed
+from tests.docs.shell import follow
 
 PAGE_SECONDS = 240
-MARK = "--8<--"
 SPLIT = "\n--><--\n"
 DATABASE = "postgresql://taskyard:secret@db.example.com/taskyard"
 # What other tests execute: lines inside containers by tests/executors, the picture of the states is generated
 # and compared by `make verify`.
+# tests/packaging/test_install.py does its steps in an empty environment.
+PAGES_ELSEWHERE = {"docs/howto/install.md"}
 ELSEWHERE_BY_LANGUAGE = {"sh": {"docs/howto/run-a-runner.md"}, "mermaid": {"docs/state_machine.md"}}
 
 
@@ -84,29 +84,21 @@ def here(suite: Suite, page: str, text: str) -> str:
 
 
 @pytest.mark.timeout(PAGE_SECONDS + 60)
-@pytest.mark.parametrize("page", [page for page in pages() if list(steps(page))])
+@pytest.mark.parametrize("page", [page for page in sorted({*pages()} - PAGES_ELSEWHERE) if list(steps(page))])
 def test_every_step_does_what_the_page_shows(suite: Suite, folder: Path, page: str) -> None:
     # One shell for the whole page: what one step sets, the next one uses.
     text = here(suite, page, SPLIT.join(part for step in steps(page) for part in (step.command, step.shown)))
     parts = text.split(SPLIT)
     done = list(zip(parts[::2], parts[1::2], strict=True))
-    script = "\n".join(f"echo '{MARK}'\n{command}" for command, _ in done)
-    process = subprocess.Popen(
-        leashed("bash", "-c", f"set -u\n{script}\n"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env={**client_environment(), "HOME": str(folder)},
-    )
     try:
-        output, _ = process.communicate(timeout=PAGE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        raise AssertionError(f"{page} did not end:\n{process.communicate()[0]}\n{suite.logs()}") from None
-    assert process.returncode != LEFT_SOMETHING, f"{page} leaves programs behind:\n{output}"
-    outputs = output.split(f"{MARK}\n")[1:]
-    assert len(outputs) == len(done), output
+        outputs = follow(
+            [command for command, _ in done],
+            folder,
+            {**client_environment(), "HOME": str(folder)},
+            PAGE_SECONDS,
+        )
+    except AssertionError as error:
+        raise AssertionError(f"{page}: {error}\n{suite.logs()}") from None
     for (command, shown), printed in zip(done, outputs, strict=True):
         assert matches(shown, printed), f"{page}\n$ {command}\n{printed}\n{suite.logs()}"
 

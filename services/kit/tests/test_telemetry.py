@@ -6,7 +6,9 @@ import asyncio
 import io
 import json
 import logging
+import re
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent import futures
@@ -25,8 +27,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from services.kit.tests.echo_service import SERVICE, pb, rpc
 from services.kit.tests.test_process import Launch, connect, launch
 from taskyard import tracing
+from taskyard.errors import Overloaded, StorageUnavailable
 from taskyard_kit import logs
-from taskyard_kit.metric_names import catalogue
+from taskyard_kit.metric_names import RPC_DURATION, catalogue
 
 __all__ = ["launch"]
 
@@ -124,6 +127,24 @@ async def test_a_failed_call_marks_its_spans_without_the_text_of_the_error(
     assert "hunter2" not in str(server)
 
 
+async def test_a_stream_that_its_reader_ends_is_not_a_failed_span(
+    launch: Launch, collector: Collector, traced: TracerProvider, tmp_path: Path
+) -> None:
+    address = f"unix:{tmp_path}/echo.sock"
+    service = await launch("--listen", address)
+    await service.event("serving")
+    async with connect(address) as channel:
+        call = rpc.EchoServiceStub(channel).Count(pb.EchoRequest())
+        async for _ in call:
+            break
+        call.cancel()
+        async with asyncio.timeout(20):
+            while not collector.spans:  # noqa: ASYNC110 (a collector on threads)
+                await asyncio.sleep(0.02)
+    (ended,) = [span for name, span in collector.spans if name == "client"]
+    assert ended.status.code == 0, "unset, as OpenTelemetry has it for what did not fail"
+
+
 async def test_missing_collector_does_not_block_shutdown(launch: Launch, tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -147,6 +168,15 @@ async def test_prometheus_reads_the_metrics_on_a_port_of_their_own(launch: Launc
     async with connect(address) as channel:
         await rpc.EchoServiceStub(channel).Echo(pb.EchoRequest(text="x"))
     page = await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/metrics")
+    buckets = [
+        line for line in page.splitlines() if "rpc_duration_seconds_bucket" in line and 'Echo"' in line
+    ]
+    counts = {re.findall(r'le="([^"]+)"', line)[0]: float(line.rpartition(" ")[2]) for line in buckets}
+    assert [float(bound) for bound in counts] == [*RPC_DURATION.buckets, float("inf")]
+    assert RPC_DURATION.buckets[0] <= 0.001 and counts["60.0"] == 1.0
+    assert await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/ready") == "ready\n"
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        await asyncio.to_thread(_read, f"http://127.0.0.1:{port}/elsewhere")
     assert f'taskyard_rpc_duration_seconds_count{{code="OK",method="{SERVICE}/Echo"' in page
 
 
@@ -180,6 +210,26 @@ def test_an_event_is_a_json_object_with_its_fields() -> None:
         "task": "t1",
         "size": 3,
     }
+
+
+def test_fields_of_any_logger_reach_the_line_and_none_replaces_another() -> None:
+    out = io.StringIO()
+    with _logging(out, "json"):
+        logging.getLogger("library").warning("third_party", extra={"attempt": 3})
+        logs.get_log("test").info("named", service="other", time=5)
+    first, second = map(json.loads, out.getvalue().splitlines())
+    assert first["attempt"] == 3
+    assert (second["service"], second["service_"], second["time_"]) == ("echo", "other", 5)
+
+
+def test_an_outage_of_the_database_is_logged_by_its_owner_alone() -> None:
+    out = io.StringIO()
+    with _logging(out, "json"):
+        log = logs.get_log("test")
+        log.failure("sweep_postponed", StorageUnavailable("not applied"), sweep="timers")
+        log.failure("sweep_postponed", Overloaded("the database", "8"), sweep="timers")
+    (line,) = map(json.loads, out.getvalue().splitlines())
+    assert line["level"] == "warning" and line["sweep"] == "timers" and "error" in line
 
 
 def test_an_event_is_a_readable_line_on_a_terminal() -> None:

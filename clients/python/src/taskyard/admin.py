@@ -316,6 +316,11 @@ class Admin:
 
     # Health
 
+    async def system_status(self, timeout: float | None = None) -> doctor_pb.GetSystemStatusResponse:
+        """Whether work can proceed: database, leader, standbys, runners and queue."""
+        request = doctor_pb.GetSystemStatusRequest()
+        return await self._channels.call(self._health.GetSystemStatus, request, timeout)
+
     async def doctor(
         self, checks: Sequence[str] = (), *, repair: bool = False
     ) -> doctor_pb.RunDoctorResponse:

@@ -20,6 +20,8 @@ from taskyard.service_config import retry_config, timeouts
 
 MIB = 1024 * 1024
 MAX_MESSAGE_BYTES = 4 * MIB
+# What gRPC gives as the details of a call that this program itself has cancelled.
+_ENDED_HERE = "Locally cancelled by application!"
 
 # A half-open connection shows within 15 s. Servers allow pings twice as often (taskyard_kit.options).
 KEEPALIVE_TIME_MS = 10_000
@@ -213,8 +215,10 @@ def _traced_call(
 async def _end_span(started: Any, call: grpc.aio.Call) -> None:
     code = await call.code()
     started.set_attribute("rpc.response.status_code", code.name)
-    # A stream that its reader left is not an error.
-    left = code is grpc.StatusCode.CANCELLED and call.cancelled()
-    if code is not grpc.StatusCode.OK and not left:
+    # A reader that has all it wants ends its stream, which is no failure.
+    if code is grpc.StatusCode.CANCELLED and await call.details() == _ENDED_HERE:
+        started.end()
+        return
+    if code is not grpc.StatusCode.OK:
         tracing.mark_failed(started, code.name)
     started.end()

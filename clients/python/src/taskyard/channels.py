@@ -132,13 +132,18 @@ class Channels:
 
     async def serves(self, address: str) -> bool:
         """Whether the health check of the server at an address reports SERVING."""
+        return await self.state(address) == "serving"
+
+    async def state(self, address: str) -> str:
+        """What the health check of the server at an address reports, in words for people."""
         async with self._open_to(address, self.context.key) as channel:
             # Two bytes do not justify another dependency.
             check: Any = channel.unary_unary(HEALTH_CHECK)
             try:
-                return bytes(await check(b"", timeout=5.0)) == SERVING
+                answer = bytes(await check(b"", timeout=5.0))
             except grpc.RpcError:
-                return False
+                return "not reachable"
+            return "serving" if answer == SERVING else "not serving"
 
     async def close(self) -> None:
         """Closes the connections and cancels the calls in flight."""

@@ -86,6 +86,14 @@ class Connected:
         addresses = {"taskdb": self.context.address, "scheduler": self.context.scheduler}
         return {name: await self._channels.serves(address) for name, address in addresses.items() if address}
 
+    async def server_state(self, address: str) -> str:
+        """The state of the server at an address: "serving", "not serving" or "not reachable".
+
+        Example:
+            assert await client.server_state(client.context.address) == "serving"
+        """
+        return await self._channels.state(address)
+
     async def whoami(self) -> WhoAmIResponse:
         """The key of this client as the server has it, and the version of the server.
 

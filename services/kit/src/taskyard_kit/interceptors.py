@@ -270,7 +270,7 @@ def _with_tracking(method: str, streams: Streams, inner: Behavior, *, authorized
 
     async def call(incoming: Any, context: Context) -> Any:
         if streams.ended:
-            await _fail(context, ServerDraining())
+            await fail(context, ServerDraining())
         task = streams.enter(_header(context, "authorization") if authorized else None)
         gauge.add(1, labels)
         try:
@@ -280,7 +280,7 @@ def _with_tracking(method: str, streams: Streams, inner: Behavior, *, authorized
             if error is None:
                 raise
             task.uncancel()
-            await _fail(context, error)
+            await fail(context, error)
         finally:
             streams.leave(task)
             gauge.add(-1, labels)
@@ -355,11 +355,11 @@ def _with_error_status(inner: Behavior) -> Behavior:
         try:
             return await inner(incoming, context)
         except TaskyardError as error:
-            await _fail(context, error)
+            await fail(context, error)
 
     return call
 
 
-async def _fail(context: Context, error: TaskyardError) -> None:
+async def fail(context: Context, error: TaskyardError) -> None:
     code = status.GRPC_CODE[error.code]
     await context.abort(code, status.clip(error.message), status.trailing_metadata(error))

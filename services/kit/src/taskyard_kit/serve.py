@@ -15,10 +15,11 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from taskyard.errors import Unimplemented
 from taskyard_kit import health_state, validation
 from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
 from taskyard_kit.collector import spare_collector
-from taskyard_kit.interceptors import Guard
+from taskyard_kit.interceptors import Guard, fail
 from taskyard_kit.listen import ListenSettings
 from taskyard_kit.logs import get_log
 from taskyard_kit.options import MAX_MESSAGE_BYTES, server_options
@@ -96,6 +97,7 @@ class Server:
         names = (*own, health.SERVICE_NAME, reflection.SERVICE_NAME)
         servicer = reflection.aio.ReflectionServicer(names)
         self.add(reflection_pb2_grpc.add_ServerReflectionServicer_to_server, servicer)
+        self._server.add_generic_rpc_handlers((_ForeignMethods(self._settings.service, own),))
         check_policies(self._methods, self._policies)
         validation.prime(method.input_type for name in own for method in _describe(name).methods)
         self.port = self._listen()
@@ -206,6 +208,35 @@ class Server:
             return self._server.add_secure_port(listen, grpc.ssl_server_credentials([pair]))
         except (RuntimeError, ValueError):
             raise StartupError(f"cannot listen on {listen}; check the address and the certificate") from None
+
+
+# The service that serves each of the contract's, for callers that have confused their addresses.
+_SERVED_BY = {
+    "RunnerLinkService": "scheduler",
+    "WorkService": "scheduler",
+    "ExplainService": "scheduler",
+}
+
+
+class _ForeignMethods(grpc.GenericRpcHandler):
+    """Rejects calls of Taskyard services that this server does not have, with a hint at the right address."""
+
+    def __init__(self, service: str, served: tuple[str, ...]) -> None:
+        self._service = service
+        self._served = served
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        method = handler_call_details.method
+        name = method.strip("/").partition("/")[0]
+        if not name.startswith("taskyard.") or name in self._served:
+            return None
+        right = _SERVED_BY.get(name.rpartition(".")[2], "taskdb")
+        message = f"this is {self._service}, which does not serve {name}; use the address of {right}"
+
+        async def refuse(request: Any, context: Any) -> None:
+            await fail(context, Unimplemented(name, message=message))
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
 
 
 class _Registrar:

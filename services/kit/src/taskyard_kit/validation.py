@@ -11,7 +11,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from taskyard.errors import FieldInvalid, FieldViolation
-from taskyard_kit import wellformed
+from taskyard_kit import pattern_words, wellformed
 from taskyard_kit.auth import Policy
 
 # One validator per process: it compiles the rules of a message type once (up to 20 ms) and then takes about
@@ -56,6 +56,8 @@ def _violation(found: protovalidate.Violation) -> FieldViolation:
     proto = found.proto
     # A gRPC message cannot contain NUL.
     description = (proto.message or f"breaks the rule {proto.rule_id}").replace("\0", "NUL")
+    if proto.rule_id == "string.pattern":
+        description = pattern_words.describe(str(found.rule_value))
     shown = _shown(found)
     return FieldViolation(
         _path(proto), f"{description}, not {shown}" if shown else description, proto.rule_id

@@ -107,6 +107,10 @@ class EmbeddedPostgres:
         self.ready.clear()
         return describe_end(code)
 
+    def awaits(self) -> str:
+        """Nothing that a user knows of."""
+        return ""
+
     async def stop(self, hurry: asyncio.Event) -> None:
         """A fast shutdown; when hurried an immediate one, which the next start recovers from."""
         self.ready.clear()
@@ -217,6 +221,8 @@ async def _ensure_database(connection: psycopg.AsyncConnection) -> None:
     role, database = sql.Identifier(ROLE), sql.Identifier(DATABASE)
     if not await _exists(connection, "SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE):
         await connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
+    # For the free space of the disk and the lag of standbys, which `taskyard status` shows.
+    await connection.execute(sql.SQL("GRANT pg_monitor TO {}").format(role))
     if not await _exists(connection, "SELECT 1 FROM pg_database WHERE datname = %s", DATABASE):
         await connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, role))
 

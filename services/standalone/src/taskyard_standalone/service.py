@@ -1,9 +1,11 @@
 """One of Taskyard's services as a supervised child program."""
 
 import asyncio
+import json
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from taskyard_standalone.errors import Killed, ServiceError
 from taskyard_standalone.logs import LogFile
@@ -36,6 +38,7 @@ class Service:
         self._database_ready = database_ready
         self._child: Child | None = None
         self._written = 0
+        self._stopping = 0
 
     @property
     def name(self) -> str:
@@ -77,9 +80,17 @@ class Service:
         assert self._child is not None
         return self._describe_end(await self._child.wait())
 
+    def awaits(self) -> str:
+        """What a stop that is under way waits for: the tasks that a runner has logged; empty if nothing."""
+        for line in reversed(self._log.lines(self._stopping)):
+            if '"drain_waits"' in line:
+                return _describe_wait(json.loads(line))
+        return ""
+
     async def stop(self, hurry: asyncio.Event) -> None:
         """Lets the service drain until its deadline or `hurry`, then ends it."""
         child = self._child
+        self._stopping = self._log.size()
         if child is not None and child.code is None:
             child.send(signal.SIGTERM)
             if not await wait_unless_hurried(child, self._spec.stop_seconds, hurry):
@@ -94,3 +105,9 @@ class Service:
         lines = [line.strip() for line in self._log.lines(self._written) if not line.startswith("{")]
         reason = f": {lines[-1]}" if lines else ""
         return f"{describe_end(code)}{reason} (log {self._log.path})"
+
+
+def _describe_wait(event: Mapping[str, Any]) -> str:
+    first, more = event["tasks"][0].rpartition("/")[2], event["task_count"] - 1
+    others = "" if not more else " and 1 other" if more == 1 else f" and {more} others"
+    return f"task {first}{others} to end, {event['seconds']:.0f} s at most"

@@ -26,6 +26,9 @@ class Part(Protocol):
     async def ended(self) -> str:
         """Returns, in words, how the part ended once it has."""
 
+    def awaits(self) -> str:
+        """What a stop that is under way waits for; empty if nothing is known."""
+
     async def stop(self, hurry: asyncio.Event) -> None:
         """Ends the part, gracefully until `hurry` is set."""
 

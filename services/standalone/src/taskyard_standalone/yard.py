@@ -35,6 +35,8 @@ from taskyard_standalone.supervision import (
 )
 
 _ROTATE_SECONDS = 30.0
+# A stop that takes longer is explained.
+_WAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,20 @@ class Yard:
         await asyncio.gather(*self._keepers, return_exceptions=True)
         while self.parts:
             part = self.parts.pop()
-            await part.stop(hurry)
+            reporting = asyncio.ensure_future(self._report_wait(part, hurry))
+            try:
+                await part.stop(hurry)
+            finally:
+                reporting.cancel()
             self._announce(f"  {part.name} stopped")
+
+    async def _report_wait(self, part: Part, hurry: asyncio.Event) -> None:
+        """Says what a stop waits for that takes a while, and that a second signal ends it."""
+        await asyncio.sleep(_WAIT_SECONDS)
+        reason = part.awaits()
+        waits = f"for {reason}" if reason else "for the calls in flight"
+        hint = "" if hurry.is_set() else "; Ctrl-C once more ends it now"
+        self._announce(f"  {part.name} waits {waits}{hint}")
 
     async def _claim_addresses(self) -> Addresses:
         host = self._settings.host

@@ -76,7 +76,9 @@ QUEUE_OLDEST = Metric(
     "How long the oldest task of each of those has waited.",
 )
 TASKS_CREATED = Metric("taskyard.taskdb.tasks.created", "counter", "{task}", (), "Tasks that were created.")
-TASKS_STARTED = Metric("taskyard.taskdb.tasks.started", "counter", "{run}", (), "Runs that were started.")
+RUNS_STARTED = Metric(
+    "taskyard.taskdb.runs.started", "counter", "{run}", (), "Runs: times that a runner claimed a task."
+)
 TASKS_ENDED = Metric(
     "taskyard.taskdb.tasks.ended",
     "counter",
@@ -111,7 +113,7 @@ POOL_CONNECTIONS = Metric(
 DATABASE_WRITABLE = Metric(
     "taskyard.taskdb.database.writable",
     "gauge",
-    "1",
+    "",
     (),
     "1 if the last probe of this replica could write to the database, else 0.",
 )
@@ -131,5 +133,5 @@ REPLICATION_LAG_BYTES = Metric(
     "WAL that a standby has not replayed.",
 )
 LEADER = Metric(
-    "taskyard.taskdb.leader", "gauge", "1", (), "1 on the replica that runs housekeeping, 0 on the others."
+    "taskyard.taskdb.leader", "gauge", "", (), "1 on the replica that runs housekeeping, 0 on the others."
 )

@@ -21,10 +21,10 @@ from taskyard_taskdb.metric_names import (
     REPLICATION_LAG,
     REPLICATION_LAG_BYTES,
     RUNNERS,
+    RUNS_STARTED,
     TASKS_CREATED,
     TASKS_ENDED,
     TASKS_RETRIED,
-    TASKS_STARTED,
 )
 from taskyard_taskdb.storage.claim import lanes
 from taskyard_taskdb.storage.claim.lanes import LaneHead
@@ -46,7 +46,8 @@ _OUTCOMES = {
 }
 _COUNTERS = {
     ChangeEvent.TASK_CREATED: TASKS_CREATED,
-    ChangeEvent.TASK_STARTED: TASKS_STARTED,
+    # A short run reports its start and its end at once, so that only its claim is a change of its own.
+    ChangeEvent.TASK_SCHEDULED: RUNS_STARTED,
     ChangeEvent.TASK_RETRY_SCHEDULED: TASKS_RETRIED,
     ChangeEvent.TASK_REDISTRIBUTED: LEASES_LOST,
 }

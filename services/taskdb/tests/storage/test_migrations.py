@@ -135,8 +135,7 @@ def test_unreachable_database_and_unknown_revision_are_one_line_errors(empty_dat
     assert away.returncode == 1 and len(away.stderr.splitlines()) == 1
     migrate.upgrade(empty_database_url)
     unknown = command(empty_database_url, "migrate", "--downgrade", "7777")
-    assert unknown.returncode == 1 and "known are base, s0001, " in unknown.stderr
-    assert migrate.head() in unknown.stderr
+    assert unknown.returncode == 1 and unknown.stderr.endswith(f", {migrate.head()}\n")
     assert command(empty_database_url, "migrate", "--downgrade", "base").stdout == "schema base\n"
 
 

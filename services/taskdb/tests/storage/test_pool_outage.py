@@ -52,6 +52,13 @@ async def test_the_pool_answers_within_a_second_after_the_database_is_back(tmp_p
         await pool.open()
         try:
             await postgres.stop(asyncio.Event())
+            with pytest.raises(
+                StorageUnavailable, match="nothing was changed, repeat the call a moment later"
+            ):
+                async with pool.reading() as tx:
+                    await tx.fetch("SELECT 1")
+            with pytest.raises(StorageUnavailable, match="a write is not applied; repeat it with the same"):
+                await pool.run(lambda tx: tx.execute("SELECT 1"), attempts=1)
             end = time.monotonic() + OUTAGE_SECONDS
             while time.monotonic() < end:
                 assert not await select(pool)

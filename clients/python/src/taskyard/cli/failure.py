@@ -24,7 +24,7 @@ EXIT_CODES = """\
 Exit codes:
   0    done
   1    refused by the server, a task did not succeed, `doctor` found something,
-       or `diff` found differences
+       `diff` found differences, or by `status` work cannot proceed
   2    wrong usage
   3    no server answers
   4    the key is refused

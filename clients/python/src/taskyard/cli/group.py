@@ -29,7 +29,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "This machine": {
         "up": Entry("serve", "up", "Run everything on this machine."),
         "down": Entry("serve", "down", "Stop a `taskyard up` and keep its data."),
-        "status": Entry("serve", "status", "Show whether the servers answer."),
+        "status": Entry("status", "status", "Show whether work can proceed."),
+        "support-bundle": Entry("support_bundle", "support_bundle", "Collect what support needs."),
     },
     "Tasks": {
         "run": Entry("launch", "run", "Run a task and show its output."),

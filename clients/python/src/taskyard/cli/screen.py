@@ -35,6 +35,8 @@ _COLOURS = {
     "REDISTRIBUTING": "yellow",
     "serving": "green",
     "not reachable": "red",
+    "not serving": "red",
+    "stopped": "bright_black",
     "healthy": "green",
     "draining": "yellow",
     "drained": "yellow",

@@ -1,4 +1,4 @@
-"""Commands about the servers: up, down, status."""
+"""Commands about the servers of this machine: up, down."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import Any
 
 import click
 
-from taskyard import errors
-from taskyard.cli import screen
 from taskyard.cli.background import find_data_dir, owner_of, start_detached, stop
-from taskyard.cli.failure import MISSING, UNREACHABLE, USAGE, CommandFailed
-from taskyard.cli.session import with_client
+from taskyard.cli.failure import MISSING, USAGE, CommandFailed
 from taskyard.cli.values import DURATION
-from taskyard.client import Client
 
 
 @click.command()
@@ -105,38 +101,3 @@ def down(data_dir: Path | None, timeout: float) -> int:
     stop(pid, timeout)
     click.echo(f"Stopped. The data is kept in {found}.")
     return 0
-
-
-@click.command()
-@with_client
-async def status(client: Client) -> int:
-    """Show whether the servers answer.
-
-    Also checks whether the key is accepted and, with the key of an administrator, warns if PostgreSQL can
-    lose acknowledged writes.
-
-    \b
-    Example:
-      taskyard status
-    """
-    serving = await client.health()
-    addresses = {"taskdb": client.context.address, "scheduler": client.context.scheduler}
-    table = screen.Table("SERVICE", "ADDRESS", "STATE")
-    table.add((name, addresses[name], "serving" if up else "not reachable") for name, up in serving.items())
-    if not all(serving.values()):
-        return UNREACHABLE
-    async for _ in client.list(limit=1):
-        break
-    click.echo(f"The key is accepted; tenant {client.context.tenant}, from {client.context.source}.")
-    for weakness in await _weaknesses(client):
-        click.echo(f"warning: {screen.clean(weakness)}", err=True)
-    return 0
-
-
-async def _weaknesses(client: Client) -> list[str]:
-    """The findings of the check `durability`; none if the key is not an administrator's."""
-    try:
-        report = await client.admin.doctor(["durability"])
-    except errors.PermissionDenied:
-        return []
-    return [example for finding in report.findings for example in finding.examples]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
+from taskyard.cli import waiting
 from taskyard.cli.failure import FAILED, REFUSED, TIME_UP, UNREACHABLE, CommandFailed, explain
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ async def _run(connection: Connection, command: Callable[[Client], Awaitable[int
         if connection.tenant and connection.tenant != "-":
             # To an administrator a tenant that does not exist looks like an empty one.
             await client.admin.get_tenant(connection.tenant)
-        return await command(client) or 0
+        async with waiting.announced(client):
+            return await command(client) or 0
     except errors.TaskyardError as error:
         raise explain(error, client.context) from error
     except TimeoutError as error:

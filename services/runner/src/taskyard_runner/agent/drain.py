@@ -22,6 +22,9 @@ _IMPATIENT_GRACE = 10.0
 # A month: the upper bound of a deadline, because the loop's timers overflow.
 _MAX_DRAIN_SECONDS = 30 * 86400.0
 
+# Tasks that a log line lists.
+_MAX_LISTED = 10
+
 log = get_log(__name__)
 
 
@@ -55,6 +58,8 @@ class Drain:
     def begin(self, seconds: float) -> None:
         """SIGTERM: tasks may finish for this long."""
         self._own = True
+        if live := [run.lease.task for run in self._runs.table.live()]:
+            log.info("drain_waits", seconds=seconds, task_count=len(live), tasks=live[:_MAX_LISTED])
         self._release_waiting()
         self._release_after(seconds)
         self._changed()

@@ -125,7 +125,7 @@ class Link:
     def _failed(self, error: errors.TaskyardError) -> float:
         lasting = error.code in _LASTING
         if lasting and not self._welcomed and not self._handler.holds_work:
-            raise Refused(str(error))
+            raise Refused(_remedy(error))
         self._failures += 1
         _lost.add(1, {"reason": error.reason or error.code.name})
         ceiling = min(_MAX_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
@@ -215,3 +215,16 @@ async def _raise_end(call: Any) -> None:
         raise grpc.aio.AioRpcError(
             code, await call.initial_metadata(), await call.trailing_metadata(), details=details
         )
+
+
+def _remedy(error: errors.TaskyardError) -> str:
+    """The message with what the operator of a runner can do; an API caller's advice is about headers."""
+    if isinstance(error, errors.Unauthenticated):
+        problem = error.message.partition(";")[0]
+        return (
+            f"the scheduler rejects the key: {problem}; set TASKYARD_KEY or --key to a key of kind runner"
+            " (`taskyard keys create --kind runner`)"
+        )
+    if isinstance(error, errors.Unimplemented):
+        return f"{error.message}; --scheduler must name a scheduler"
+    return str(error)

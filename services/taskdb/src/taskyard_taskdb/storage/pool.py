@@ -34,6 +34,9 @@ _TIMEOUTS = (pg.LockNotAvailable, pg.QueryCanceled)
 _UNAVAILABLE = ("08", "53", "57P", "25006", "58")
 
 
+READ_REFUSED = "the database cannot be reached; nothing was changed, repeat the call a moment later"
+
+
 @dataclass(frozen=True)
 class PoolOptions:
     """Sizes and limits.
@@ -200,8 +203,14 @@ class Pool:
     @asynccontextmanager
     async def reading(self, *, planned: bool = False) -> AsyncIterator[Tx]:
         """Single statements that only read, each seeing what is committed when it begins."""
-        async with self._autocommitting("not applied", planned=planned) as tx:
-            yield tx
+        try:
+            async with self._autocommitting("not applied", planned=planned) as tx:
+                yield tx
+        except StorageUnavailable as error:
+            # Advice about writes would be beside the point.
+            raise StorageUnavailable(
+                "not applied", retry_after=error.retry_after, message=READ_REFUSED
+            ) from error
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[Tx]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from enum import IntEnum
 from typing import Any
 
@@ -16,7 +18,8 @@ PROBE_SECONDS = 3.0
 # A temporary file of about 1 MB. Where it does not fit, no table can grow; unlike a row of a table it leaves
 # nothing to vacuum.
 _SPILL = """
-SELECT count(*) FROM (SELECT repeat(md5(n::text), 32) FROM generate_series(1, 1000) n ORDER BY 1) spilled
+WITH spilled AS MATERIALIZED (SELECT repeat(md5(n::text), 32) AS text FROM generate_series(1, 1000) n)
+SELECT sum(length(text)) FROM spilled
 """
 # One record of WAL, which the commit makes durable. It waits for synchronous standbys, as every write does.
 _WRITE = "SELECT pg_logical_emit_message(true, 'taskyard', 'probe')"
@@ -58,7 +61,9 @@ class Probe:
                 self.state = await self._try()
         except (psycopg.Error, OSError, TimeoutError) as error:
             self.state = _meaning(error)
-            await self.close()
+            # On a full disk PostgreSQL may not accept a new connection.
+            if self.state is DatabaseState.UNREACHABLE:
+                await self.close()
         return self.state
 
     async def close(self) -> None:
@@ -82,7 +87,8 @@ class Probe:
 
 
 def _meaning(error: BaseException) -> DatabaseState:
-    if isinstance(error, pg.DiskFull):
+    # An error while connecting has no SQLSTATE, only the words of the operating system.
+    if isinstance(error, pg.DiskFull) or os.strerror(errno.ENOSPC) in str(error):
         return DatabaseState.DISK_FULL
     if isinstance(error, pg.ReadOnlySqlTransaction):
         return DatabaseState.READ_ONLY

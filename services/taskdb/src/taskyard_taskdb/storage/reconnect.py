@@ -51,7 +51,18 @@ class Reconnector:
                 continue
             except PoolClosed:
                 return
-            del self._tasks[pool]
+            # The pool may still hold one of before the outage.
+            works = await _works(connection)
             await pool.putconn(connection)
-            self._availability.restored(pool)
-            return
+            if works:
+                del self._tasks[pool]
+                self._availability.restored(pool)
+                return
+
+
+async def _works(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> bool:
+    try:
+        await AsyncConnectionPool.check_connection(connection)
+    except psycopg.Error:
+        return False
+    return True

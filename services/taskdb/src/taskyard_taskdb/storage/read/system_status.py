@@ -74,6 +74,10 @@ async def read(tx: Tx, now: datetime) -> SystemStatus:
 async def database(tx: Tx) -> tuple[str, int, str | None]:
     """Version, size, and the directory if the server runs on this machine and this role may see it."""
     version, size, directory = (await tx.fetch(statement("system_database")))[0]
+    # The embedded server names its directory relative to itself (/proc/self/cwd), and has its socket there.
+    if directory is not None and directory.startswith("/proc/"):
+        socket = tx.connection.info.host
+        directory = socket if os.path.exists(os.path.join(socket, "PG_VERSION")) else None
     return version, size, directory
 
 

@@ -1,0 +1,54 @@
+"""What the patterns of the protos allow, in words and with an example, for messages about rejected values."""
+
+from __future__ import annotations
+
+_ID = "letters, digits, dot, dash and underscore"
+
+_WORDS = {
+    "^tenants/[A-Za-z0-9._-]{1,64}$": f"must be tenants/ID with an id of 1 to 64 {_ID}, like tenants/default",
+    "^tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256}$": (
+        f"must be tenants/TENANT/tasks/ID with an id of 1 to 256 {_ID}, like tenants/default/tasks/encode-17"
+    ),
+    "^(tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256})?$": (
+        f"must be empty or tenants/TENANT/tasks/ID with an id of 1 to 256 {_ID}, like tenants/default/tasks/a"
+    ),
+    "^tenants/[A-Za-z0-9._-]{1,64}/taskTypes/[A-Za-z0-9._-]{1,128}$": (
+        f"must be tenants/TENANT/taskTypes/ID with an id of 1 to 128 {_ID},"
+        " like tenants/default/taskTypes/encode"
+    ),
+    "^tenants/[A-Za-z0-9._-]{1,64}/quarantines/[a-f0-9]{1,64}$": (
+        "must be tenants/TENANT/quarantines/DIGEST as ListQuarantines shows it,"
+        " like tenants/acme/quarantines/9f86d0"
+    ),
+    "^tenants/[A-Za-z0-9._-]{1,64}/tasks/[A-Za-z0-9._-]{1,256}/checkpoints/([0-9]{1,19}|latest)$": (
+        "must be tenants/TENANT/tasks/ID/checkpoints/NUMBER or …/latest,"
+        " like tenants/default/tasks/a/checkpoints/3"
+    ),
+    "^runners/[A-Za-z0-9._-]{1,128}$": (
+        f"must be runners/ID with an id of 1 to 128 {_ID}, like runners/worker-1"
+    ),
+    "^apiKeys/[A-Za-z0-9-]{1,64}$": "must be apiKeys/ID with letters, digits and dash, like apiKeys/4f1c2b7a",
+    "^[A-Za-z0-9._-]+$": f"must be made of {_ID}, like encode-17",
+    "^[A-Za-z0-9._-]*$": f"must be made of {_ID}, like encode-17, or be empty",
+    "^[A-Za-z0-9_-]+$": "must be made of letters, digits, dash and underscore, like encode-17",
+    "^[A-Za-z0-9-]*$": "must be made of letters, digits and dash, like encode-17, or be empty",
+    "^[A-Za-z0-9._:-]*$": f"must be made of {_ID}, and colon, like host-1:8, or be empty",
+    "^[A-Za-z0-9._-]*[*]?$": f"must be made of {_ID}, and may end with *, like worker-*",
+    "^([A-Za-z0-9._-]+[*]?|[*])$": f"must be * or made of {_ID}, and may end with *, like encode-*",
+    "^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$": (
+        "must begin and end with a letter or digit, with letters, digits, dot, dash, underscore and slash"
+        " between, like team or example.com/team"
+    ),
+    "^[A-Za-z_][A-Za-z0-9_]*$": (
+        "must be made of letters, digits and underscore and not begin with a digit, like PATH"
+    ),
+    "^([A-Z][A-Z0-9_]*[A-Z0-9])?$": "must be made of capital letters, digits and underscore, like BAD_INPUT",
+    "^(/[^\\x00]*)?$": "must be an absolute path, like /srv/data, or be empty",
+    "^https?://": "must begin with http:// or https://, like https://example.com/hook",
+    "^[0-9]{1,19}[.]-?[0-9]{1,19}$": "must be a fence as TASKYARD_FENCE holds it, like 3.12345",
+}
+
+
+def describe(pattern: str) -> str:
+    """What a value must be; the pattern itself if it has no words."""
+    return _WORDS.get(pattern) or f"must match the pattern {pattern}"
