@@ -84,6 +84,53 @@ def test_stub_that_no_proto_explains_is_found(checkout: Path) -> None:
     assert_turns_red(checkout, "stubs", damage, f"not generated from any proto: {orphan}", "make generate")
 
 
+def test_language_without_its_tools_is_named_and_skipped(checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "no-tools"
+    tools.mkdir()
+    command = [sys.executable, "tools/generate.py", "--check", "--root", str(checkout), "python", "go"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": str(tools)})
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.startswith("go: skipped, `go -C clients/go tool")
+    assert "install Go" in ended.stdout
+
+
+def plain_protoc(*arguments: str) -> None:
+    command = [sys.executable, "-m", "grpc_tools.protoc", "-Iprotos", "-Ithird_party", *arguments]
+    files = [str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto")]
+    ended = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_plain_protoc_generates_python(tmp_path: Path) -> None:
+    """Without buf: two import paths and no option are enough."""
+    plain_protoc(f"--python_out={tmp_path}")
+    assert (tmp_path / "taskyard/v1/task_pb2.py").is_file()
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_plain_protoc_generates_go(tmp_path: Path) -> None:
+    plugin = tmp_path / "protoc-gen-go"
+    build = [
+        "go",
+        "-C",
+        "clients/go",
+        "build",
+        "-o",
+        str(plugin),
+        "google.golang.org/protobuf/cmd/protoc-gen-go",
+    ]
+    subprocess.run(build, cwd=ROOT, check=True)
+    plain_protoc(f"--plugin={plugin}", f"--go_out={tmp_path}")
+    assert (tmp_path / "taskyard.dev/go/taskyard/v1/task.pb.go").is_file()
+
+
+def test_every_proto_names_its_package_of_go_and_java() -> None:
+    for path in (ROOT / "protos").rglob("*.proto"):
+        folder = path.parent.relative_to(ROOT / "protos").as_posix()
+        assert f'option go_package = "taskyard.dev/go/{folder};' in path.read_text(), path
+        assert f'option java_package = "dev.{folder.replace("/", ".")}";' in path.read_text(), path
+
+
 @pytest.mark.parametrize(
     ("module", "imported"),
     [

@@ -29,6 +29,15 @@ async def test_a_task_runs_from_creation_to_success(yard: Yard) -> None:
     assert (again.phase, again.duplicate) == (task_pb2.TASK_PHASE_SUCCEEDED, True)
 
 
+async def test_lease_ids_are_exact_as_doubles(yard: Yard) -> None:
+    """Default ts-proto reads a 64-bit field as a number and rejects what is beyond 2^53."""
+    await yard.create(20)
+    runner, _ = await yard.hello()
+    ids = [assignment.lease.lease_id for assignment in (await yard.claim(runner)).assignments]
+    assert len(set(ids)) == 20
+    assert all(0 <= lease_id < 2**53 for lease_id in ids)
+
+
 async def test_lane_that_is_named_twice_is_claimed_once(yard: Yard) -> None:
     names = await yard.create(3)
     runner, _ = await yard.hello()
