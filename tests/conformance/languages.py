@@ -36,4 +36,12 @@ def _succeeds(command: tuple[str, ...]) -> bool:
         return False
 
 
-LANGUAGES = (Language("python", (sys.executable, str(ROOT / "tests/conformance/python_driver.py"))),)
+LANGUAGES = (
+    Language("python", (sys.executable, str(ROOT / "tests/conformance/python_driver.py"))),
+    Language(
+        "go",
+        (str(ROOT / "clients/go/build/conformance-driver"),),
+        probes=(("go", "-C", "clients/go", "list", "-deps", "./cmd/conformance-driver"),),
+        build=(("go", "-C", "clients/go", "build", "-o", "build/conformance-driver", "./cmd/conformance-driver"),),
+    ),
+)
