@@ -42,6 +42,8 @@ LANGUAGES = (
         "go",
         (str(ROOT / "clients/go/build/conformance-driver"),),
         probes=(("go", "-C", "clients/go", "list", "-deps", "./cmd/conformance-driver"),),
-        build=(("go", "-C", "clients/go", "build", "-o", "build/conformance-driver", "./cmd/conformance-driver"),),
+        build=(
+            ("go", "-C", "clients/go", "build", "-o", "build/conformance-driver", "./cmd/conformance-driver"),
+        ),
     ),
 )

@@ -25,6 +25,7 @@ type stream struct {
 type driver struct {
 	mutex   sync.Mutex
 	client  *taskyard.Client
+	clients []*taskyard.Client
 	streams map[string]*stream
 	workers map[string]*runningWorker
 }
@@ -56,8 +57,8 @@ func (d *driver) close() {
 	for _, each := range d.workers {
 		each.stop()
 	}
-	if d.client != nil {
-		d.client.Close()
+	for _, each := range d.clients {
+		each.Close()
 	}
 }
 
@@ -78,9 +79,8 @@ func (d *driver) connect(_ context.Context, r *request) (object, error) {
 	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	if d.client != nil {
-		d.client.Close()
-	}
+	// The workers and streams of an earlier client go on.
+	d.clients = append(d.clients, client)
 	d.client = client
 	return object{"address": client.Context.Address, "tenant": client.Context.Tenant}, nil
 }

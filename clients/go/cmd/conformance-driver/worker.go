@@ -95,10 +95,11 @@ func (d *driver) workerStop(_ context.Context, r *request) (object, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = found.stop()
 	d.mutex.Lock()
+	defer d.mutex.Unlock()
 	delete(d.workers, r.Worker)
-	d.mutex.Unlock()
-	return object{}, found.stop()
+	return object{}, err
 }
 
 func (w *runningWorker) functions() map[string]worker.Handler {
