@@ -1,4 +1,4 @@
-"""The runner in Go runs tasks in the real suite, and survives kill -9 of the scheduler and of taskdb in mid-task."""
+"""The runner in Go in the real suite: it survives kill -9 of the scheduler and of taskdb in mid-task."""
 
 from __future__ import annotations
 
