@@ -1,4 +1,7 @@
-"""Generates the Python stubs from the protos, or with --check lists committed stubs that differ."""
+"""Generates the stubs of every language from the protos, or with --check lists committed stubs that differ.
+
+A language whose plugins are absent is named and skipped; Python's come with .venv.
+"""
 
 import argparse
 import os
@@ -6,33 +9,45 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
-SOURCE = Path("clients/python/src")
-OWNED = (Path("taskyard/v1"), Path("taskyard/compat"), Path("buf"))
-"""Directories that hold generated files only; everything in them is written or deleted here."""
+from languages import LANGUAGES, OUT, Language
 
 
-def render(root: Path) -> dict[Path, bytes]:
-    """Return every generated file by its path below SOURCE."""
+@dataclass(frozen=True)
+class Outcome:
+    """The generated files of one language by path below its source folder, beside the committed ones."""
+
+    language: Language
+    wanted: dict[Path, bytes]
+    present: dict[Path, bytes]
+
+
+def tool_environment() -> dict[str, str]:
+    """Return an environment in which the programs of this Python come first."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return os.environ | {"PATH": path}
+
+
+def missing_tool(language: Language, root: Path) -> str:
+    """Return the first probe of the language that fails, empty if its plugins can run."""
+    for probe in language.probes:
+        try:
+            subprocess.run(probe, cwd=root, env=tool_environment(), capture_output=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return " ".join(probe)
+    return ""
+
+
+def render(language: Language, root: Path) -> dict[Path, bytes]:
+    """Return every generated file of a language by its path below its source folder."""
     with tempfile.TemporaryDirectory() as scratch:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-        environment = os.environ | {"PATH": path}
-        subprocess.run(["buf", "generate", "-o", scratch], cwd=root, env=environment, check=True)
-        files = read_files(Path(scratch, SOURCE))
-    # mypy-protobuf writes a _pb2_grpc.pyi for protos without a service too; those have no module.
-    stubs = {path: content for path, content in files.items() if path.with_suffix(".py") in files}
-    return stubs | {folder / "__init__.py": package_marker(folder) for folder in packages(stubs)}
-
-
-def packages(stubs: dict[Path, bytes]) -> set[Path]:
-    """Return the folders that become regular packages; `buf` stays a namespace that others may share."""
-    folders = {parent for path in stubs for parent in path.parents}
-    return {folder for folder in folders if len(folder.parts) > 1 and folder.parts[0] == "taskyard"}
-
-
-def package_marker(folder: Path) -> bytes:
-    return f'"""Generated stubs of protos/{folder.as_posix()}; `make generate` writes them."""\n'.encode()
+        Path(scratch, language.source).mkdir(parents=True)
+        command = [part.replace(OUT, scratch) for part in language.command]
+        subprocess.run(command, cwd=root, env=tool_environment(), check=True)
+        files = language.finish(read_files(Path(scratch, language.source)))
+    return files | {copy: (root / source).read_bytes() for copy, source in language.copies.items()}
 
 
 def read_files(folder: Path) -> dict[Path, bytes]:
@@ -43,36 +58,41 @@ def read_files(folder: Path) -> dict[Path, bytes]:
     }
 
 
-def committed(root: Path) -> dict[Path, bytes]:
-    files = read_files(root / SOURCE)
-    return {path: content for path, content in files.items() if any(path.is_relative_to(o) for o in OWNED)}
+def committed(language: Language, root: Path) -> dict[Path, bytes]:
+    files: dict[Path, bytes] = {}
+    for owned in language.owned:
+        place = root / language.source / owned
+        found = {Path(): place.read_bytes()} if place.is_file() else read_files(place)
+        files |= {owned / path: content for path, content in found.items()}
+    return files
 
 
-def check(root: Path) -> int:
+def check(outcome: Outcome) -> int:
     """Print each stub that differs from the protos; return the exit status."""
-    wanted, present = render(root), committed(root)
+    source, wanted, present = outcome.language.source, outcome.wanted, outcome.present
     for path in sorted(wanted.keys() | present.keys()):
         if path not in present:
-            print(f"missing: {SOURCE / path}")
+            print(f"missing: {source / path}")
         elif path not in wanted:
-            print(f"not generated from any proto: {SOURCE / path}")
+            print(f"not generated from any proto: {source / path}")
         elif wanted[path] != present[path]:
-            print(f"stale: {SOURCE / path}")
+            print(f"stale: {source / path}")
     return 0 if wanted == present else 1
 
 
-def write(root: Path) -> int:
+def write(outcome: Outcome, root: Path) -> int:
     """Write the stubs generated from the protos; leave unchanged files untouched."""
-    wanted, present = render(root), committed(root)
+    source, wanted, present = root / outcome.language.source, outcome.wanted, outcome.present
     for path in present.keys() - wanted.keys():
-        (root / SOURCE / path).unlink()
+        (source / path).unlink()
     for path, content in wanted.items():
         if present.get(path) != content:
-            (root / SOURCE / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / SOURCE / path).write_bytes(content)
-    for folder in OWNED:
-        remove_empty(root / SOURCE / folder)
-    print(f"{len(wanted)} files in {SOURCE}, {sum(present.get(p) != c for p, c in wanted.items())} changed")
+            (source / path).parent.mkdir(parents=True, exist_ok=True)
+            (source / path).write_bytes(content)
+    for folder in outcome.language.owned:
+        remove_empty(source / folder)
+    changed = sum(present.get(path) != content for path, content in wanted.items())
+    print(f"{len(wanted)} files in {outcome.language.source}, {changed} changed")
     return 0
 
 
@@ -89,12 +109,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the checkout")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if a stub is stale")
+    parser.add_argument("names", nargs="*", metavar="language", help=", ".join(one.name for one in LANGUAGES))
     arguments = parser.parse_args()
-    try:
-        return check(arguments.root) if arguments.check else write(arguments.root)
-    except subprocess.CalledProcessError as error:
-        print(f"buf generate failed with status {error.returncode}; see its message above", file=sys.stderr)
-        return 1
+    root, status = arguments.root, 0
+    for language in LANGUAGES:
+        if arguments.names and language.name not in arguments.names:
+            continue
+        missing = missing_tool(language, root)
+        if missing:
+            print(f"{language.name}: skipped, `{missing}` fails; {language.remedy}")
+            continue
+        try:
+            outcome = Outcome(language, render(language, root), committed(language, root))
+        except subprocess.CalledProcessError as error:
+            print(f"{language.name}: {error.cmd[0]} failed with status {error.returncode}", file=sys.stderr)
+            status = 1
+            continue
+        status |= check(outcome) if arguments.check else write(outcome, root)
+    return status
 
 
 if __name__ == "__main__":

@@ -20,7 +20,15 @@ DATABASE = "postgresql://taskyard:secret@db.example.com/taskyard"
 # and compared by `make verify`.
 # tests/packaging/test_install.py does its steps in an empty environment.
 PAGES_ELSEWHERE = {"docs/howto/install.md"}
-ELSEWHERE_BY_LANGUAGE = {"sh": {"docs/howto/run-a-runner.md"}, "mermaid": {"docs/state_machine.md"}}
+# tests/verify generates stubs as docs/howto/other-languages.md shows it.
+ELSEWHERE_BY_LANGUAGE = {
+    "sh": {"docs/howto/run-a-runner.md", "docs/howto/other-languages.md"},
+    "mermaid": {"docs/state_machine.md"},
+    "yaml": {"docs/howto/other-languages.md"},
+    # tests/acceptance/test_grpcurl.py has the programs.
+    "grpcurl": {"docs/howto/grpcurl.md"},
+    "bufcurl": {"docs/howto/grpcurl.md"},
+}
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """`make verify` fails for each kind of damage that it checks, and names the fix."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -82,6 +83,66 @@ def test_stub_that_no_proto_explains_is_found(checkout: Path) -> None:
         (checkout / orphan).write_text("")
 
     assert_turns_red(checkout, "stubs", damage, f"not generated from any proto: {orphan}", "make generate")
+
+
+def test_language_without_its_tools_is_named_and_skipped(checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "no-tools"
+    tools.mkdir()
+    command = [sys.executable, "tools/generate.py", "--check", "--root", str(checkout), "python", "go"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={"PATH": str(tools)})
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.startswith("go: skipped, `go -C clients/go tool")
+    assert "install Go" in ended.stdout
+
+
+def plain_protoc(*arguments: str) -> None:
+    command = [sys.executable, "-m", "grpc_tools.protoc", "-Iprotos", "-Ithird_party", *arguments]
+    files = [str(path.relative_to(ROOT / "protos")) for path in (ROOT / "protos").rglob("*.proto")]
+    ended = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_plain_protoc_generates_python(tmp_path: Path) -> None:
+    """Without buf: two import paths and no option are enough."""
+    plain_protoc(f"--python_out={tmp_path}")
+    assert (tmp_path / "taskyard/v1/task_pb2.py").is_file()
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+@pytest.mark.timeout(600)
+def test_the_page_on_other_languages_generates_go(tmp_path: Path) -> None:
+    """Its command and its buf template, with the plugins of clients/go."""
+    text = (ROOT / "docs/howto/other-languages.md").read_text()
+    (command,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    (template,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    for name in (
+        "google.golang.org/protobuf/cmd/protoc-gen-go",
+        "google.golang.org/grpc/cmd/protoc-gen-go-grpc",
+    ):
+        build = ["go", "-C", "clients/go", "build", "-o", f"{tmp_path}/", name]
+        subprocess.run(build, cwd=ROOT, check=True)
+    protoc = tmp_path / "protoc"
+    protoc.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m grpc_tools.protoc "$@"\n')
+    protoc.chmod(0o755)
+    (tmp_path / "template.yaml").write_text(template)
+    generate = f'buf generate --template "{tmp_path}/template.yaml" -o "{tmp_path}/with-buf"'
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    script = command.replace("=out", f"={tmp_path}") + generate
+    ended = subprocess.run(
+        ["sh", "-ec", script], cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    plain = (tmp_path / "taskyard.dev/go/taskyard/v1/task.pb.go").read_text()
+    assert "buf/validate" in plain
+    slim = (tmp_path / "with-buf/out/taskyard.dev/go/taskyard/v1/task.pb.go").read_text()
+    assert "buf/validate" not in slim
+
+
+def test_every_proto_names_its_package_of_go_and_java() -> None:
+    for path in (ROOT / "protos").rglob("*.proto"):
+        folder = path.parent.relative_to(ROOT / "protos").as_posix()
+        assert f'option go_package = "taskyard.dev/go/{folder};' in path.read_text(), path
+        assert f'option java_package = "dev.{folder.replace("/", ".")}";' in path.read_text(), path
 
 
 @pytest.mark.parametrize(

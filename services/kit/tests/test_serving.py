@@ -9,8 +9,9 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_health.v1 import health_pb2
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 
 from services.kit.tests.conftest import Running, StartServer, health_stub
 from services.kit.tests.echo_service import KEYS, SERVICE, EchoSettings, pb, rpc
@@ -18,7 +19,9 @@ from services.kit.tests.stubs import TESTS
 from taskyard import errors
 from taskyard.channel import open_channel
 from taskyard.status import translated
+from taskyard.v1 import lease_pb2, task_pb2, task_service_pb2
 from taskyard_kit.auth import Kind
+from taskyard_kit.reflection import V1, V1ALPHA
 from taskyard_kit.startup import StartupError
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -39,15 +42,67 @@ async def test_service_can_report_not_serving(echo: Running) -> None:
     assert (await stub.Check(health_pb2.HealthCheckRequest())).status == SERVING
 
 
-async def list_services(channel: grpc.aio.Channel) -> set[str]:
-    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)  # type: ignore[arg-type]
-    call = stub.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
-    return {found.name async for answer in call for found in answer.list_services_response.service}
+async def reflect(
+    channel: grpc.aio.Channel, service: str = V1, **question: Any
+) -> reflection_pb2.ServerReflectionResponse:
+    info: Any = channel.stream_stream(
+        f"/{service}/ServerReflectionInfo",
+        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    (answer,) = [answer async for answer in info(iter([reflection_pb2.ServerReflectionRequest(**question)]))]
+    assert isinstance(answer, reflection_pb2.ServerReflectionResponse)
+    return answer
 
 
-async def test_reflection_lists_the_services_for_any_key(echo: Running) -> None:
-    found = await list_services(echo.channel(KEYS[Kind.RUNNER].text))
-    assert {SERVICE, "grpc.health.v1.Health"} <= found
+async def list_services(channel: grpc.aio.Channel, service: str = V1) -> set[str]:
+    answer = await reflect(channel, service, list_services="")
+    return {found.name for found in answer.list_services_response.service}
+
+
+def files_of(answer: reflection_pb2.ServerReflectionResponse) -> dict[str, FileDescriptorProto]:
+    files = map(FileDescriptorProto.FromString, answer.file_descriptor_response.file_descriptor_proto)
+    return {file.name: file for file in files}
+
+
+@pytest.mark.parametrize("version", [V1, V1ALPHA])
+async def test_reflection_lists_the_services_for_any_key(echo: Running, version: str) -> None:
+    found = await list_services(echo.channel(KEYS[Kind.RUNNER].text), version)
+    assert {SERVICE, "grpc.health.v1.Health", V1, V1ALPHA} <= found
+
+
+@pytest.mark.parametrize(
+    ("symbol", "file"),
+    [
+        (SERVICE, pb.DESCRIPTOR.name),
+        (f"{SERVICE}.Echo", pb.DESCRIPTOR.name),
+        ("taskyard.v1.Task", task_pb2.DESCRIPTOR.name),
+        ("taskyard.v1.Task.metadata", task_pb2.DESCRIPTOR.name),
+        ("taskyard.v1.TaskPhase", task_pb2.DESCRIPTOR.name),
+        ("taskyard.v1.TASK_PHASE_SUCCEEDED", task_pb2.DESCRIPTOR.name),
+        ("taskyard.v1.TaskService.GetTask", task_service_pb2.DESCRIPTOR.name),
+        (f"{V1}.ServerReflectionInfo", "grpc/reflection/v1/reflection.proto"),
+    ],
+)
+async def test_reflection_resolves_types_methods_fields_and_values(
+    echo: Running, symbol: str, file: str
+) -> None:
+    answer = await reflect(echo.channel(KEYS[Kind.ADMIN].text), file_containing_symbol=symbol)
+    assert file in files_of(answer)
+
+
+@pytest.mark.parametrize("symbol", ["taskyard.v1.TaskService.Nothing", "taskyard.v1.Task.nothing", "nothing"])
+async def test_reflection_of_an_unknown_symbol_is_not_found(echo: Running, symbol: str) -> None:
+    answer = await reflect(echo.channel(KEYS[Kind.ADMIN].text), file_containing_symbol=symbol)
+    assert answer.error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+    assert symbol in answer.error_response.error_message
+
+
+async def test_reflection_shows_the_comments_of_the_contract(echo: Running) -> None:
+    answer = await reflect(echo.channel(KEYS[Kind.ADMIN].text), file_containing_symbol="taskyard.v1.LeaseRef")
+    described = files_of(answer)[lease_pb2.DESCRIPTOR.name]
+    comments = [place.leading_comments for place in described.source_code_info.location]
+    assert " Names a lease and proves that it is held.\n" in comments
 
 
 async def test_reflection_without_a_key_is_refused(echo: Running) -> None:

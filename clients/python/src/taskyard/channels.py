@@ -13,9 +13,9 @@ import grpc
 import grpc.aio
 
 from taskyard import errors, tracing
-from taskyard.channel import MIB, client_channel_options, open_channel
+from taskyard.channel import MIB, client_channel_options, open_channel, refuse_plaintext
 from taskyard.context import DEFAULT_TENANT, Context, ContextError
-from taskyard.failover import HEALTH_CHECK, SERVING
+from taskyard.failover import HEALTH_CHECK, SERVING, split_addresses
 from taskyard.retry_timer import RetryTimer, is_outage
 from taskyard.service_config import repeatable
 from taskyard.status import translated
@@ -45,6 +45,10 @@ class Channels:
         self._open: dict[tuple[str, str], grpc.aio.Channel] = {}
         self._stubs: dict[tuple[Server, Any], Any] = {}
         self._resolving = asyncio.Lock()
+        # Found before anything is sent, and not only by the first call.
+        for address in filter(None, (context.address, context.scheduler)):
+            if not context.tls_ca and "https://" not in address:
+                refuse_plaintext(split_addresses(address.replace("http://", "")))
 
     async def tenant(self) -> str:
         """The tenant of the context; where it names none, that of the key."""
@@ -112,7 +116,7 @@ class Channels:
 
     def described(self, error: errors.TaskyardError, path: str = "") -> errors.TaskyardError:
         """The error with a message for people, where gRPC itself made it and speaks of its own parts."""
-        if error.reason:
+        if error.reason or isinstance(error, errors.CertificateUntrusted):
             return error
         service = path.strip("/").partition("/")[0].rpartition(".")[2]
         scheduler = service in ("ExplainService", "RunnerLinkService", "WorkService")
@@ -124,7 +128,7 @@ class Channels:
             name, variable = ("scheduler", "SCHEDULER") if scheduler else ("taskdb", "ADDRESS")
             error.message = (
                 f"the server at {address} does not serve {path.rpartition('/')[2] or 'this call'}: it is not"
-                f" a {name}, or an older one; TASKYARD_{variable} is the address of {name}"
+                f" a {name}, or one of another version; TASKYARD_{variable} is the address of {name}"
             )
         elif "larger than max" in error.message:
             error.message = f"the request is larger than the server accepts: {error.message}"
@@ -173,6 +177,8 @@ class Channels:
                 tls_ca=Path(ca) if ca else None,
                 options=client_channel_options(MAX_RECEIVE_BYTES),
             )
+        except ContextError:
+            raise
         except (ValueError, OSError) as error:
             raise ContextError(str(error)) from error
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,18 @@ class ContextError(ValueError):
     """No server is configured, or a context file is invalid; the message names the remedy."""
 
 
+class NoContext(ContextError):
+    """No server is configured."""
+
+
+class ContextExpired(ContextError):
+    """The time that a context file is good for has passed."""
+
+
+class PlaintextRefused(ContextError):
+    """A key would leave this machine in plaintext."""
+
+
 @dataclass(frozen=True)
 class Context:
     """The servers, the key and the tenant; `source` describes where the address came from."""
@@ -47,6 +60,8 @@ class Context:
     tls_ca: str = ""
     # Where HTTP is served, as http://host:port; of use to other tools.
     gateway: str = ""
+    # When the file ceases to be good, in RFC 3339; empty if it does not.
+    expire_time: str = ""
     source: str = "argument"
 
 
@@ -56,7 +71,7 @@ class _Layer:
     values: Mapping[str, str] = field(repr=False)
     is_file: bool = False
     # Why it must not be used.
-    problem: str = ""
+    problem: ContextError | None = None
 
 
 def find_context(
@@ -76,10 +91,10 @@ def find_context(
     environment = os.environ if environment is None else environment
     address, source, found = "", "", dict[str, str]()
     for layer in _layers(given, environment, start or Path.cwd(), name):
-        if layer.problem:
+        if layer.problem is not None:
             if address:
                 continue
-            raise ContextError(layer.problem)
+            raise layer.problem
         if address and layer.values.get("address", address) != address:
             continue
         if not address and "address" in layer.values:
@@ -88,7 +103,7 @@ def find_context(
                 _refuse_bare_keys(given, environment, layer.source)
         found = _merge(found, layer.values)
     if not address:
-        raise ContextError(
+        raise NoContext(
             "no server is configured: start one here with `make up` or `taskyard up`,"
             " sign in to one with `taskyard login`, or set TASKYARD_ADDRESS and TASKYARD_KEY"
         )
@@ -135,19 +150,42 @@ def _layers(
         return
     for file in _files(environment, start):
         if file.is_file():
-            problem = distrust(file)
-            yield _Layer(str(file), {} if problem else _read(file), is_file=True, problem=problem)
+            yield _file_layer(file)
+
+
+def _file_layer(file: Path) -> _Layer:
+    if problem := distrust(file):
+        return _Layer(str(file), {}, is_file=True, problem=ContextError(problem))
+    values = _read(file)
+    expired = _expired(file, values)
+    return _Layer(str(file), {} if expired else values, is_file=True, problem=expired)
+
+
+def _expired(source: object, values: Mapping[str, str]) -> ContextExpired | None:
+    moment = values.get("expire_time", "")
+    if not moment:
+        return None
+    try:
+        found = datetime.fromisoformat(moment)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ContextError(f"{source}: expire_time = {moment!r} is not of the form 2030-01-31T12:00:00Z")
+    return (
+        ContextExpired(f"{source} expired at {moment}; get a new one") if found <= datetime.now(UTC) else None
+    )
 
 
 def _named_layer(file: Path, name: str) -> _Layer:
     if file.is_file() and (problem := distrust(file)):
-        return _Layer(str(file), {}, is_file=True, problem=problem)
+        return _Layer(str(file), {}, is_file=True, problem=ContextError(problem))
     contexts = read_config(file).contexts
     if name not in contexts:
         known = ", ".join(contexts) or "none"
         problem = f"{file} has no context {name!r}, only: {known}; add it with `taskyard login --name {name}`"
-        return _Layer(str(file), {}, is_file=True, problem=problem)
-    return _Layer(f"context {name} of {file}", contexts[name])
+        return _Layer(str(file), {}, is_file=True, problem=ContextError(problem))
+    source = f"context {name} of {file}"
+    return _Layer(source, contexts[name], problem=_expired(source, contexts[name]))
 
 
 def _refuse_bare_keys(given: Mapping[str, str | None], environment: Mapping[str, str], file: str) -> None:

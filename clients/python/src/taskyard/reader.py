@@ -82,6 +82,7 @@ class Reader(Connected):
         order_by: str = "",
         limit: int | None = None,
         view: View = "basic",
+        page_size: int = PAGE_SIZE,
     ) -> Stream[Task]:
         """Tasks, newest first, fetched page by page as they are read.
 
@@ -97,7 +98,7 @@ class Reader(Connected):
             stream.resume_token = stream.resume_token or token
 
         wanted = all_of(filter, phase, labels)
-        stream = Stream(self._list_batches(wanted, order_by, limit, view_of(view), set_token))
+        stream = Stream(self._list_batches(wanted, order_by, limit, view_of(view), page_size, set_token))
         return stream
 
     async def _list_batches(
@@ -106,6 +107,7 @@ class Reader(Connected):
         order_by: str,
         limit: int | None,
         view: pb.TaskView.ValueType,
+        page_size: int,
         set_token: Callable[[str], None],
     ) -> AsyncGenerator[Sequence[Task]]:
         request = pb.ListTasksRequest(
@@ -113,7 +115,7 @@ class Reader(Connected):
         )
         left = limit
         while left is None or left > 0:
-            request.page_size = PAGE_SIZE if left is None else min(PAGE_SIZE, left)
+            request.page_size = page_size if left is None else min(page_size, left)
             page = await self._channels.call(self._tasks.ListTasks, request)
             set_token(page.resume_token)
             yield [Task(task) for task in page.tasks]

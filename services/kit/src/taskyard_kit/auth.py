@@ -112,6 +112,7 @@ KIT_POLICIES: Mapping[str, Policy] = {
     "/grpc.health.v1.Health/Check": OPEN,
     "/grpc.health.v1.Health/List": OPEN,
     "/grpc.health.v1.Health/Watch": OPEN,
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": ANY_KEY,
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": ANY_KEY,
 }
 

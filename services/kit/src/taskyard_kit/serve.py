@@ -13,10 +13,9 @@ import grpc.aio
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from taskyard.errors import Unimplemented
-from taskyard_kit import health_state, validation
+from taskyard_kit import health_state, reflection, validation
 from taskyard_kit.auth import KIT_POLICIES, Authenticator, KeyVerifier, Policy, check_policies
 from taskyard_kit.collector import spare_collector
 from taskyard_kit.interceptors import Guard, fail
@@ -94,9 +93,8 @@ class Server:
         """Start serving. Raises PolicyError for an RPC without a policy, StartupError if it cannot listen."""
         own = tuple(self._services)
         self.add(health_pb2_grpc.add_HealthServicer_to_server, self._health)
-        names = (*own, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        servicer = reflection.aio.ReflectionServicer(names)
-        self.add(reflection_pb2_grpc.add_ServerReflectionServicer_to_server, servicer)
+        described = reflection.ReflectionServicer((*own, health.SERVICE_NAME))
+        self.add(reflection.register, described)
         self._server.add_generic_rpc_handlers((_ForeignMethods(self._settings.service, own),))
         check_policies(self._methods, self._policies)
         validation.prime(method.input_type for name in own for method in _describe(name).methods)

@@ -48,6 +48,8 @@ def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
     from taskyard import errors
 
     where = f"{context.address} (from {context.source})"
+    if isinstance(error, errors.CertificateUntrusted):
+        return CommandFailed(f"{_line(error)} ({where})", UNREACHABLE)
     if isinstance(error, errors.Unavailable) and not error.reason:
         problem = _line(error).replace(context.address, where, 1)
         return CommandFailed(

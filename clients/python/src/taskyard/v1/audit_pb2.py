@@ -28,13 +28,14 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from taskyard.v1 import common_pb2 as taskyard_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17taskyard/v1/audit.proto\x12\x0btaskyard.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18taskyard/v1/common.proto\"\x91\x03\n\nAuditEvent\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n\nevent_type\x18\x02 \x01(\tR\teventType\x12\x1a\n\x08resource\x18\x03 \x01(\tR\x08resource\x12(\n\x05\x61\x63tor\x18\x04 \x01(\x0b\x32\x12.taskyard.v1.ActorR\x05\x61\x63tor\x12.\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x31\n\x07\x64\x65tails\x18\x06 \x01(\x0b\x32\x17.google.protobuf.StructR\x07\x64\x65tails\x12)\n\x10resource_version\x18\x07 \x01(\x03R\x0fresourceVersion\x12\x1d\n\nrequest_id\x18\x08 \x01(\tR\trequestId:]\xea\x41Z\n\x13taskyard/AuditEvent\x12*tenants/{tenant}/auditEvents/{audit_event}*\x0b\x61uditEvents2\nauditEventb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17taskyard/v1/audit.proto\x12\x0btaskyard.v1\x1a\x19google/api/resource.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18taskyard/v1/common.proto\"\x91\x03\n\nAuditEvent\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n\nevent_type\x18\x02 \x01(\tR\teventType\x12\x1a\n\x08resource\x18\x03 \x01(\tR\x08resource\x12(\n\x05\x61\x63tor\x18\x04 \x01(\x0b\x32\x12.taskyard.v1.ActorR\x05\x61\x63tor\x12.\n\x04time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x04time\x12\x31\n\x07\x64\x65tails\x18\x06 \x01(\x0b\x32\x17.google.protobuf.StructR\x07\x64\x65tails\x12)\n\x10resource_version\x18\x07 \x01(\x03R\x0fresourceVersion\x12\x1d\n\nrequest_id\x18\x08 \x01(\tR\trequestId:]\xea\x41Z\n\x13taskyard/AuditEvent\x12*tenants/{tenant}/auditEvents/{audit_event}*\x0b\x61uditEvents2\nauditEventB;\n\x0f\x64\x65v.taskyard.v1P\x01Z&taskyard.dev/go/taskyard/v1;taskyardv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'taskyard.v1.audit_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  DESCRIPTOR._loaded_options = None
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.taskyard.v1P\001Z&taskyard.dev/go/taskyard/v1;taskyardv1'
   _globals['_AUDITEVENT']._loaded_options = None
   _globals['_AUDITEVENT']._serialized_options = b'\352AZ\n\023taskyard/AuditEvent\022*tenants/{tenant}/auditEvents/{audit_event}*\013auditEvents2\nauditEvent'
   _globals['_AUDITEVENT']._serialized_start=157

@@ -124,7 +124,9 @@ class LeaseRef(_message.Message):
     generation: _builtins.int
     """Fencing generation."""
     lease_id: _builtins.int
-    """Random per claim, because a failover can roll generations back."""
+    """Random per claim, because a failover can roll generations back.  From 0 to 2^53 - 1, which a
+    double holds exactly.
+    """
     def __init__(
         self,
         *,

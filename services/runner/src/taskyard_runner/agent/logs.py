@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from pathlib import Path
 from taskyard.v1.lease_pb2 import LeaseRef, LogBatch
 from taskyard.v1.log_pb2 import LogEntry
 from taskyard_runner.agent.leases import RunKey, key_of
-from taskyard_runner.agent.log_lines import LineReader, count_entries
+from taskyard_runner.agent.log_lines import LineReader
 from taskyard_runner.warden.journal import JournalReader
 
 _READ_BYTES = 128 * 1024
@@ -156,12 +155,6 @@ class LogShipper:
         if (tail := self._tails.get(key)) is not None:
             tail.end()
             self._queue(key)
-
-    async def last_sequence(self, key: RunKey) -> int:
-        """The sequence of the last entry of a run that has ended; 0 if it wrote none."""
-        if (tail := self._tails.get(key)) is None:
-            return 0
-        return await asyncio.to_thread(count_entries, tail.path)
 
     def acked(self, key: RunKey) -> int:
         """The sequence up to which the run's entries are stored."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
@@ -31,7 +32,7 @@ from taskyard_runner.agent.early_stops import REASONS, EarlyStops
 from taskyard_runner.agent.ended import Ended, implies_start, reports_of
 from taskyard_runner.agent.executor import AssignmentHandler, WardenExecutor
 from taskyard_runner.agent.leases import Held, Leases, RunKey, key_of
-from taskyard_runner.agent.log_lines import timestamp
+from taskyard_runner.agent.log_lines import count_entries, timestamp
 from taskyard_runner.agent.logs import LogShipper
 from taskyard_runner.agent.metric_names import RUNS_ENDED
 from taskyard_runner.agent.preparation import CheckpointUnavailable, Preparation
@@ -239,7 +240,8 @@ class Runs:
         self._logs.ended(run.key)
 
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
-        report.log_sequence = await self._logs.last_sequence(run.key)
+        # From the journal, which stays until the outcome is acknowledged; its shipper may be done already.
+        report.log_sequence = await asyncio.to_thread(count_entries, run.directory.journal)
         if report.WhichOneof("report") != "succeeded":
             # While storage is unavailable, the outcome could not be stored either.
             await self._uploads.flush(run.key)

@@ -376,8 +376,11 @@ def claim_id(request_id: str) -> str:
 
 
 def _draw_lease_ids(count: int) -> tuple[int, ...]:
-    """Random, so that an id is never drawn twice, even after a failover that lost claims."""
-    return struct.unpack(f"!{count}q", os.urandom(8 * count))
+    """Random, so that an id is never drawn twice, even after a failover that lost claims.
+
+    53 bits: clients whose language has only doubles read the id exactly.
+    """
+    return tuple(drawn >> 11 for drawn in struct.unpack(f"!{count}Q", os.urandom(8 * count)))
 
 
 def _claimed_task(

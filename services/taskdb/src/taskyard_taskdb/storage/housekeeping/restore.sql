@@ -11,7 +11,7 @@ WHERE s.runner_id = sessions.runner_id;
 -- name: revoke_all_leases
 -- Locks every lease, in key order. A new lease id rejects reports of the former holder. The grace prevents a task that
 -- must not overlap with itself from starting while that holder may still run it.
-UPDATE leases SET lease_id = (random() * 4611686018427387903)::bigint, session_epoch = 0,
+UPDATE leases SET lease_id = (random() * 9007199254740991)::bigint, session_epoch = 0,
     expire_time = clock_timestamp() + %(grace)s
 FROM (SELECT tenant_id, task_id FROM leases ORDER BY tenant_id, task_id FOR UPDATE) l
 WHERE l.tenant_id = leases.tenant_id AND l.task_id = leases.task_id
