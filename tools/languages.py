@@ -31,6 +31,12 @@ def template(path: str) -> tuple[str, ...]:
     return ("buf", "generate", "--template", path, "-o", OUT)
 
 
+def template_and_service_config(path: str, folder: str) -> tuple[str, ...]:
+    """Return the command that generates by a buf template and puts the service config into a folder."""
+    config = "clients/python/src/taskyard/service_config.json"
+    return ("sh", "-ec", f"buf generate --template {path} -o {OUT}; cp {config} {OUT}/{folder}/")
+
+
 def finish_python(files: Files) -> Files:
     """Drop stubs without a module and add the package markers."""
     # mypy-protobuf writes a _pb2_grpc.pyi for protos without a service too; those have no module.
@@ -73,5 +79,13 @@ LANGUAGES = (
         (Path("taskyard"),),
         probes=(("go", "-C", "clients/go", "tool", "-n", "protoc-gen-go"),),
         remedy="install Go and run `go -C clients/go mod download`",
+    ),
+    Language(
+        "typescript",
+        template_and_service_config("clients/typescript/buf.gen.yaml", "clients/typescript/src"),
+        Path("clients/typescript/src"),
+        (Path("gen"), Path("service_config.json")),
+        probes=(("node", "clients/typescript/node_modules/.bin/protoc-gen-es", "--version"),),
+        remedy="install Node 20 and run `npm --prefix clients/typescript ci`",
     ),
 )
