@@ -1,6 +1,7 @@
+import { defineConfig } from "eslint/config";
 import tseslint from "typescript-eslint";
 
-export default tseslint.config(
+export default defineConfig(
   { ignores: ["dist", "src/gen"] },
   ...tseslint.configs.strictTypeChecked,
   {
@@ -8,6 +9,11 @@ export default tseslint.config(
     rules: {
       // Numbers in messages are readable as they are.
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      // The runner of the tests awaits them.
+      "@typescript-eslint/no-floating-promises": [
+        "error",
+        { allowForKnownSafeCalls: [{ from: "package", name: "test", package: "node:test" }] },
+      ],
     },
   },
 );

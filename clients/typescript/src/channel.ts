@@ -17,7 +17,7 @@ import {
 import * as grpc from "@grpc/grpc-js";
 
 import type { Context } from "./context.js";
-import { ContextError } from "./errors.js";
+import { ContextError, PlaintextRefused } from "./errors.js";
 import { repeatable, retryConfig, timeouts } from "./serviceConfig.js";
 import { fromServiceError, type Target } from "./status.js";
 import { traceHeaders } from "./tracing.js";
@@ -104,10 +104,13 @@ export class Channels {
   private readonly open = new Map<string, Replicas>();
   private readonly live = new Set<grpc.Call>();
 
+  /** Throws PlaintextRefused if a key would leave this machine in plaintext. */
   constructor(
     readonly context: Context,
     private readonly timeoutMs?: number,
-  ) {}
+  ) {
+    for (const target of [context.address, context.scheduler]) if (target) this.addresses(target);
+  }
 
   /** The response of one call; throws errors of Taskyard, or the reason of the signal. */
   async unary<I extends DescMessage, O extends DescMessage>(
@@ -157,7 +160,7 @@ export class Channels {
           this.live.delete(call);
           signal?.removeEventListener("abort", cancel);
           if (response !== undefined && !error) resolve(response);
-          else reject(error as grpc.ServiceError);
+          else reject(error ?? new TypeError("the call ended without a response"));
         },
       );
       const cancel = (): void => {
@@ -262,15 +265,23 @@ export class Channels {
 
   private connect(target: string): Replica[] {
     const ca = this.context.tlsCa;
-    const secure = ca !== "" || target.includes("https://");
-    const addresses = splitAddresses(target.replace(/https?:\/\//g, ""));
-    const plain = addresses.find((address) => !secure && !isLocal(address));
-    if (plain) throw new ContextError(`${plain} is not on this machine and would get the key in plaintext; use TLS`);
+    const { secure, addresses } = this.addresses(target);
     const credentials = secure ? grpc.credentials.createSsl(ca ? readCa(ca) : null) : grpc.credentials.createInsecure();
     return addresses.map((address) => ({
       address,
       client: new grpc.Client(address, credentials, { ...OPTIONS, ...proxyOptions(address, secure) }),
     }));
+  }
+
+  private addresses(target: string): { secure: boolean; addresses: string[] } {
+    const secure = this.context.tlsCa !== "" || target.includes("https://");
+    const addresses = splitAddresses(target.replace(/https?:\/\//g, ""));
+    const plain = addresses.find((address) => !secure && !isLocal(address));
+    if (plain === undefined) return { secure, addresses };
+    throw new PlaintextRefused(
+      `${plain} is not on this machine and would get the key in plaintext; use TLS:` +
+        " https:// before the address, or TASKYARD_TLS_CA",
+    );
   }
 
   private translated(error: grpc.ServiceError, replica: Replica, key: string, service: string): Error {

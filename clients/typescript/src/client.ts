@@ -2,7 +2,6 @@
 
 import {
   clone,
-  toBinary,
   type DescMessage,
   type DescMethodUnary,
   type MessageInitShape,
@@ -12,12 +11,12 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 
 import { Channels, type CallOptions, type Server } from "./channel.js";
 import { findContext, type Context, type ContextOptions } from "./context.js";
-import { BatchTooLarge, Code, DeadlineExceeded, TaskyardError } from "./errors.js";
+import { WaitTimeout, type TaskyardError } from "./errors.js";
 import type { AuditEvent } from "./gen/taskyard/v1/audit_pb.js";
 import type { Checkpoint } from "./gen/taskyard/v1/checkpoint_pb.js";
 import { BatchMode } from "./gen/taskyard/v1/common_pb.js";
 import { ExplainService, type ExplainTaskResponse } from "./gen/taskyard/v1/explain_service_pb.js";
-import type { LogEntry, LogLevel } from "./gen/taskyard/v1/log_pb.js";
+import { LogLevel, type LogEntry } from "./gen/taskyard/v1/log_pb.js";
 import { TaskPhase, type Task, type TaskRun } from "./gen/taskyard/v1/task_pb.js";
 import {
   CreateTaskRequestSchema,
@@ -34,6 +33,7 @@ import { toPayload } from "./payload.js";
 import { RetryTimer } from "./retryTimer.js";
 import { fromStatus } from "./status.js";
 import { logEntries, responses, SILENCE_MS, STREAM_MS, watchEvents, type WatchedEvent } from "./stream.js";
+import { batches, createBatch } from "./submit.js";
 
 /** A task by its id, its full name, or as it was returned. */
 export type TaskRef = string | { readonly name: string };
@@ -85,9 +85,6 @@ export interface LogOptions {
 }
 
 const PAGE_SIZE = 1000;
-const BATCH_ITEMS = 1000;
-// Below the server's message limit, with room for one large item.
-const BATCH_BYTES = 3 * 1024 * 1024;
 // The longest wait of one WaitTask call, and the time for its response beyond that.
 const WAIT_MS = 60_000;
 const RESPONSE_MS = 15_000;
@@ -101,7 +98,7 @@ export function isTerminal(task: Task): boolean {
 
 /** The phase of a task as a word: "SUCCEEDED". */
 export function phaseOf(task: Task): string {
-  return TaskPhase[task.status?.phase ?? TaskPhase.UNSPECIFIED] ?? "UNSPECIFIED";
+  return TaskPhase[task.status?.phase ?? TaskPhase.UNSPECIFIED];
 }
 
 /**
@@ -159,67 +156,12 @@ export class Client {
     tasks: Iterable<NewTask> | AsyncIterable<NewTask>,
     options: CallOptions = {},
   ): AsyncGenerator<CreatedTask | TaskyardError, void, undefined> {
-    let batch: CreateTaskRequest[] = [];
-    let size = 0;
-    for await (const task of tasks) {
-      const request = this.prepared(task);
-      const bytes = toBinary(CreateTaskRequestSchema, request).length;
-      if (batch.length >= BATCH_ITEMS || (batch.length > 0 && size + bytes > BATCH_BYTES)) {
-        yield* await this.createBatch(batch, options);
-        batch = [];
-        size = 0;
-      }
-      batch.push(request);
-      size += bytes;
-    }
-    if (batch.length > 0) yield* await this.createBatch(batch, options);
-  }
-
-  private async createBatch(
-    requests: readonly CreateTaskRequest[],
-    options: CallOptions,
-  ): Promise<(CreatedTask | TaskyardError)[]> {
-    const results: (CreatedTask | TaskyardError)[] = [];
-    const timer = new RetryTimer(this.outageMs);
-    let pending = requests.map((_, index) => index);
-    for (;;) {
-      const sent = pending.map((index) => requests[index] as CreateTaskRequest);
-      const received = await this.createBatchOnce(sent, options);
-      for (const [n, index] of pending.entries()) results[index] = received[n] as CreatedTask | TaskyardError;
-      const refused = pending.filter((index) => {
-        const result = results[index];
-        return result instanceof TaskyardError && result.retryable;
-      });
-      if (refused.length === 0) return results;
-      if (refused.length < pending.length) timer.refresh();
-      pending = refused;
-      const errors = refused.map((index) => results[index] as TaskyardError);
-      const slowest = errors.reduce((a, b) => ((b.retryAfterMs ?? 0) > (a.retryAfterMs ?? 0) ? b : a));
-      try {
-        await timer.wait(slowest, options.signal);
-      } catch (error) {
-        if (error !== slowest) throw error;
-        return results;
-      }
-    }
-  }
-
-  private async createBatchOnce(
-    requests: CreateTaskRequest[],
-    options: CallOptions,
-  ): Promise<(CreatedTask | TaskyardError)[]> {
-    const request = { parent: this.parent, requests, mode: BatchMode.PER_ITEM, view: TaskView.NAME };
-    try {
-      const response = await this.call(TaskService.method.batchCreateTasks, request, options);
-      return response.results.map(batchResult);
-    } catch (error) {
-      if (!(error instanceof TaskyardError)) throw error;
-      if (!(error instanceof BatchTooLarge) || requests.length === 1) return requests.map(() => error);
-      const half = Math.ceil(requests.length / 2);
-      return [
-        ...(await this.createBatchOnce(requests.slice(0, half), options)),
-        ...(await this.createBatchOnce(requests.slice(half), options)),
-      ];
+    const send = async (requests: CreateTaskRequest[]) => {
+      const request = { parent: this.parent, requests, mode: BatchMode.PER_ITEM, view: TaskView.NAME };
+      return (await this.call(TaskService.method.batchCreateTasks, request, options)).results.map(batchResult);
+    };
+    for await (const batch of batches(tasks, (task) => this.prepared(task))) {
+      yield* await createBatch(batch, send, this.outageMs, options.signal);
     }
   }
 
@@ -308,7 +250,7 @@ export class Client {
 
   // Following
 
-  /** The task once it has ended; throws DeadlineExceeded after `timeoutMs`. Retries over outages. */
+  /** The task once it has ended; throws WaitTimeout after `timeoutMs`. Retries over outages. */
   async wait(task: TaskRef, options: CallOptions & { view?: View } = {}): Promise<Task> {
     const name = this.name(task);
     const ends = performance.now() + (options.timeoutMs ?? Infinity);
@@ -323,9 +265,7 @@ export class Client {
         if (response.satisfied) return present(response.task);
         if (performance.now() >= ends) {
           const phase = phaseOf(present(response.task));
-          throw new DeadlineExceeded(`${name} is still ${phase} after ${options.timeoutMs ?? 0} ms`, {
-            code: Code.DEADLINE_EXCEEDED,
-          });
+          throw new WaitTimeout(`${name} is still ${phase} after ${options.timeoutMs ?? 0} ms`);
         }
       } catch (error) {
         options.signal?.throwIfAborted();
@@ -380,7 +320,7 @@ export class Client {
             follow: options.follow ?? false,
             tailLines: options.tail ?? 0,
             generation: options.generation ?? 0n,
-            minLevel: options.minLevel ?? 0,
+            minLevel: options.minLevel ?? LogLevel.UNSPECIFIED,
             resumeToken,
           },
           { timeoutMs: STREAM_MS, signal },

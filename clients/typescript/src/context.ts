@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 
 import { parse } from "smol-toml";
 
-import { ContextError } from "./errors.js";
+import { ContextError, ContextExpired, NoContext } from "./errors.js";
 
 /** The settings of a context; every one may come from a different source. */
 export interface ContextOptions {
@@ -46,14 +46,14 @@ const VARIABLES: Values = {
   tenant: "TASKYARD_TENANT",
   tls_ca: "TASKYARD_TLS_CA",
 };
-const SETTINGS = [...Object.keys(VARIABLES), "gateway"].sort();
+const SETTINGS = [...Object.keys(VARIABLES), "expire_time", "gateway"].sort();
 
 interface Layer {
   readonly source: string;
   readonly values: Values;
   readonly isFile: boolean;
   /** Why it must not be used. */
-  readonly problem: string;
+  readonly problem?: ContextError;
 }
 
 /**
@@ -83,7 +83,7 @@ export function findContext(
   for (const layer of layers(flags, environment, start)) {
     if (layer.problem) {
       if (address) continue;
-      throw new ContextError(layer.problem);
+      throw layer.problem;
     }
     const other = layer.values["address"];
     if (address && other !== undefined && other !== address) continue;
@@ -99,7 +99,7 @@ export function findContext(
     found = { ...values, ...found };
   }
   if (!address) {
-    throw new ContextError(
+    throw new NoContext(
       "no server is configured: start one here with `make up` or `taskyard up`," +
         " or set TASKYARD_ADDRESS and TASKYARD_KEY",
     );
@@ -121,15 +121,32 @@ function filled(values: Environment): Values {
 }
 
 function* layers(flags: Values, environment: Environment, start: string): Generator<Layer> {
-  yield { source: "argument", values: flags, isFile: false, problem: "" };
+  yield { source: "argument", values: flags, isFile: false };
   const variables = Object.entries(VARIABLES).map(([name, variable]) => [name, environment[variable]]);
   const values = filled(Object.fromEntries(variables) as Environment);
-  yield { source: "TASKYARD_ADDRESS", values, isFile: false, problem: "" };
+  yield { source: "TASKYARD_ADDRESS", values, isFile: false };
   for (const file of files(environment, start)) {
     if (!existsSync(file)) continue;
-    const problem = distrust(file);
-    yield { source: file, values: problem ? {} : read(file), isFile: true, problem };
+    yield fileLayer(file);
   }
+}
+
+function fileLayer(file: string): Layer {
+  const distrusted = distrust(file);
+  if (distrusted) return { source: file, values: {}, isFile: true, problem: new ContextError(distrusted) };
+  const values = read(file);
+  const expires = values["expire_time"] ?? "";
+  if (!expires || !isPast(file, expires)) return { source: file, values, isFile: true };
+  const problem = new ContextExpired(`${file} expired at ${expires}; get a new one`);
+  return { source: file, values: {}, isFile: true, problem };
+}
+
+function isPast(file: string, moment: string): boolean {
+  const found = /^\d{4}-\d\d-\d\d[T ].*(Z|[+-]\d\d:\d\d)$/.test(moment) ? Date.parse(moment) : NaN;
+  if (Number.isNaN(found)) {
+    throw new ContextError(`${file}: expire_time = '${moment}' is not of the form 2030-01-31T12:00:00Z`);
+  }
+  return found <= Date.now();
 }
 
 function refuseBareKeys(flags: Values, environment: Environment, file: string): void {

@@ -1,14 +1,17 @@
 /**
  * Every error of the client, as one tree; a class per reason of taskyard.v1.ErrorReason.
  *
- *     ContextError                       no server is configured, or it must not be used as configured
+ *     ContextError                       a context file is damaged, foreign or writable by others
+ *     ├── NoContext                      no server is configured
+ *     ├── ContextExpired                 the expire_time of a context file has passed
+ *     └── PlaintextRefused               a key would leave this machine in plaintext
+ *     WaitTimeout                        the time that the caller gave to a wait is up
  *     TaskyardError                      any error of a call
  *     ├── InvalidArgument                correct the request; `violations` names each field
  *     ├── Unauthenticated                no key, or an invalid one
- *     │   └── ContextExpired                 the key of a context file is no longer accepted
  *     ├── PermissionDenied
  *     ├── Unimplemented                  not in this version of the server
- *     │   └── VersionMismatch                the server does not serve taskyard.v1
+ *     │   └── VersionUnsupported              the server does not serve taskyard.v1
  *     ├── NotFound, AlreadyExists
  *     ├── Aborted                        re-read, then decide
  *     ├── FailedPrecondition             the state has to change first
@@ -63,9 +66,20 @@ export interface ErrorData {
   readonly cause?: unknown;
 }
 
-/** No server is configured, a context file is invalid, or a key would travel in plaintext. */
+/** The servers and keys are not configured as they have to be; the message names the remedy. */
 export class ContextError extends Error {
-  override name = "ContextError";
+  constructor(message: string) {
+    super(message);
+    this.name = new.target.name;
+  }
+}
+export class NoContext extends ContextError {}
+export class ContextExpired extends ContextError {}
+export class PlaintextRefused extends ContextError {}
+
+/** A task has not ended within the time that the caller gave. */
+export class WaitTimeout extends Error {
+  override name = "WaitTimeout";
 }
 
 /** Any error of a call; `code` and `reason` are for programs, `message` is for people. */
@@ -104,17 +118,16 @@ export class BatchTooLarge extends InvalidArgument {}
 export class FieldImmutable extends InvalidArgument {}
 export class TooLarge extends InvalidArgument {}
 export class Unauthenticated extends TaskyardError {}
-export class ContextExpired extends Unauthenticated {}
 export class PermissionDenied extends TaskyardError {}
 export class Unimplemented extends TaskyardError {}
-export class VersionMismatch extends Unimplemented {}
+export class VersionUnsupported extends Unimplemented {}
 export class NotFound extends TaskyardError {}
 export class TaskTypeUnknown extends NotFound {}
 export class AlreadyExists extends TaskyardError {}
 export class RequestIdReused extends AlreadyExists {}
 export class RunnerIdInUse extends AlreadyExists {}
 export class Aborted extends TaskyardError {}
-export class ResourceVersionMismatch extends Aborted {}
+export class ResourceVersionUnsupported extends Aborted {}
 export class StaleGeneration extends Aborted {}
 export class SessionSuperseded extends Aborted {}
 export class FailedPrecondition extends TaskyardError {}
@@ -180,7 +193,7 @@ export const BY_REASON: Readonly<Record<string, ErrorClass>> = {
   ALREADY_EXISTS: AlreadyExists,
   REQUEST_ID_REUSED: RequestIdReused,
   RUNNER_ID_IN_USE: RunnerIdInUse,
-  RESOURCE_VERSION_MISMATCH: ResourceVersionMismatch,
+  RESOURCE_VERSION_MISMATCH: ResourceVersionUnsupported,
   STALE_GENERATION: StaleGeneration,
   SESSION_SUPERSEDED: SessionSuperseded,
   PHASE_CONFLICT: PhaseConflict,

@@ -19,3 +19,5 @@ export { command, container, external, fn, script, typed, type NewTask, type Ret
 export { fromPayload, toPayload } from "./payload.js";
 export type { WatchedEvent } from "./stream.js";
 export { withTraceparent } from "./tracing.js";
+export { JobStopped, PermanentError, TransientError, type Handler, type Job, type StopCause } from "./job.js";
+export { Worker, type WorkerOptions } from "./worker.js";

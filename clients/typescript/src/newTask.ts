@@ -36,7 +36,7 @@ export interface TaskOptions {
   labels?: Record<string, string>;
   /** A registered type with its defaults, or a mere classification. */
   taskType?: string;
-  /** Input: a Uint8Array as it is, anything else as JSON. */
+  /** Input: a Uint8Array or Payload as it is, anything else as JSON. */
   payload?: unknown;
   /** Environment of the workload. */
   env?: Record<string, string>;

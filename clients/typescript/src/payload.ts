@@ -1,15 +1,15 @@
 /** Values of JavaScript to and from the payload of a task: bytes unchanged, anything else as JSON. */
 
-import { create } from "@bufbuild/protobuf";
+import { create, isMessage } from "@bufbuild/protobuf";
 
 import { PayloadSchema, type Payload } from "./gen/taskyard/v1/common_pb.js";
 
 const JSON_TYPE = "application/json";
 const BYTES_TYPE = "application/octet-stream";
 
-/** The payload of a value; undefined is no payload. Raw and not Struct, so that the bytes stay as they are. */
+/** The payload of a value, or the payload itself; undefined is no payload. Raw and not Struct: exact. */
 export function toPayload(value: unknown): Payload | undefined {
-  if (value === undefined) return undefined;
+  if (value === undefined || isMessage(value, PayloadSchema)) return value;
   if (value instanceof Uint8Array) {
     return create(PayloadSchema, { value: { case: "raw", value }, contentType: BYTES_TYPE });
   }

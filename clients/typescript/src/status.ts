@@ -1,8 +1,7 @@
 /** Errors of gRPC to errors of Taskyard: by reason, never by message text. */
 
-import { fromBinary } from "@bufbuild/protobuf";
+import { create, fromBinary } from "@bufbuild/protobuf";
 import { anyUnpackTo, durationMs } from "@bufbuild/protobuf/wkt";
-import { create } from "@bufbuild/protobuf";
 import type { ServiceError } from "@grpc/grpc-js";
 
 import type { Context } from "./context.js";
@@ -11,17 +10,17 @@ import {
   BY_REASON,
   CertificateUntrusted,
   Code,
-  ContextExpired,
   ServerUnreachable,
   TaskyardError,
   Unauthenticated,
-  VersionMismatch,
+  VersionUnsupported,
   type FieldViolation,
 } from "./errors.js";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.js";
 import { StatusSchema, type Status } from "./gen/google/rpc/status_pb.js";
 
 const DOMAIN = "taskyard.v1";
+const CODES = Object.values(Code).filter((code) => typeof code !== "string");
 const DETAILS_KEY = "grpc-status-details-bin";
 
 /** The error of a status: of a batch item, of a rejected report, or of a call. */
@@ -38,10 +37,10 @@ export function fromStatus(status: Status, cause?: unknown): TaskyardError {
     const retry = anyUnpackTo(detail, RetryInfoSchema, create(RetryInfoSchema));
     if (retry?.retryDelay) retryAfterMs = durationMs(retry.retryDelay);
   }
-  const code = Code[status.code] === undefined ? Code.UNKNOWN : (status.code as Code);
+  const code = CODES.find((known: number) => known === status.code) ?? Code.UNKNOWN;
   const reason = info.domain === DOMAIN ? info.reason : "";
   const found = BY_REASON[reason] ?? BY_CODE[code] ?? TaskyardError;
-  return new found(status.message || reason || Code[code] || "unknown", {
+  return new found(status.message || reason || Code[code], {
     code,
     reason,
     metadata: info.metadata,
@@ -66,26 +65,22 @@ export function fromServiceError(failed: ServiceError, target: Target): Taskyard
     details instanceof Uint8Array
       ? fromStatus(fromBinary(StatusSchema, details), failed)
       : fromStatus(create(StatusSchema, { code: failed.code, message: failed.details }), failed);
-  const data = { ...error, cause: failed };
+  const { code, reason, metadata, violations, retryAfterMs } = error;
+  const data = { code, reason, metadata, violations, retryAfterMs, cause: failed };
   const where = `${target.address} (from ${target.context.source})`;
   if (error instanceof Unauthenticated) {
     const problem = error.metadata["problem"] || error.message;
     if (!target.key) return new Unauthenticated(`a key is required by the server at ${where}; set TASKYARD_KEY`, data);
-    if (target.context.keyFile && target.key === target.context.key) {
-      return new ContextExpired(
-        `the key in ${target.context.keyFile} is not accepted by the server at ${target.address}: ${problem};` +
-          " start that server again with `taskyard up`, or put a key that is in force into the file",
-        data,
-      );
-    }
+    const file = target.key === target.context.key ? target.context.keyFile : "";
     return new Unauthenticated(
-      `the key is rejected by the server at ${where}: ${problem}; set TASKYARD_KEY to a key that is in force`,
+      `the key${file && ` in ${file}`} is rejected by the server at ${where}: ${problem};` +
+        ` ${file ? "put a key that is in force into it" : "set TASKYARD_KEY to a key that is in force"}`,
       data,
     );
   }
   if (error.reason) return error;
   if (error.code === Code.UNIMPLEMENTED) {
-    return new VersionMismatch(
+    return new VersionUnsupported(
       `the server at ${where} does not serve ${target.service}, so it is of another major version;` +
         " use the client of its version, or set TASKYARD_ADDRESS to another server",
       data,
