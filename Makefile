@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking conformance
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: setup ## watch Taskyard work: starts it in a temporary directory and runs 
 
 test: setup ## run the tests (PYTEST_ARGS=... chooses among them)
 	@.venv/bin/python -m pytest $(PYTEST_ARGS)
+
+conformance: setup ## play every behaviour of the clients in every language that is installed (CONFORMANCE_ARGS=go --only wait)
+	@.venv/bin/python -m tests.conformance $(CONFORMANCE_ARGS)
 
 executors: setup ## show which case each kind of execution passes, by running them
 	@.venv/bin/python -m pytest tests/executors -n 2 --dist loadfile

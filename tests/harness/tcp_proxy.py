@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -60,8 +61,9 @@ class TcpProxy:
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+    async def start(self, tls: ssl.SSLContext | None = None) -> None:
+        """Begin to listen; with `tls` clients speak TLS to the proxy, which is plaintext behind it."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls)
 
     async def stop(self) -> None:
         assert self._server is not None
@@ -117,10 +119,10 @@ async def _carry(
 
 
 @asynccontextmanager
-async def proxy_to(target: str) -> AsyncIterator[TcpProxy]:
+async def proxy_to(target: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[TcpProxy]:
     """A proxy for as long as the block runs."""
     proxy = TcpProxy(target)
-    await proxy.start()
+    await proxy.start(tls)
     try:
         yield proxy
     finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from taskyard.context import ContextError, find_context
+from taskyard.context import ContextError, ContextExpired, find_context
 
 
 def write(file: Path, text: str) -> None:
@@ -95,7 +95,12 @@ def test_the_key_is_not_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("address = ", "cannot be read"), ('adress = "a"', "'adress'"), ("address = 5", "text in quotes")],
+    [
+        ("address = ", "cannot be read"),
+        ('adress = "a"', "'adress'"),
+        ("address = 5", "text in quotes"),
+        ('expire_time = "2030-01-31"', "2030-01-31T12:00:00Z"),
+    ],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, text: str, expected: str) -> None:
     write(tmp_path / ".taskyard/context.toml", text)
@@ -103,6 +108,13 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str, expected: str) -> No
         find_context({}, home(tmp_path), tmp_path)
     assert expected in str(caught.value)
     assert "context.toml" in str(caught.value)
+
+
+def test_an_expired_file_is_refused_unless_something_else_names_the_server(tmp_path: Path) -> None:
+    write(tmp_path / ".taskyard/context.toml", 'address = "a:1"\nexpire_time = "2020-01-31T12:00:00Z"')
+    with pytest.raises(ContextExpired, match=r"context\.toml expired at 2020-01-31T12:00:00Z"):
+        find_context({}, home(tmp_path), tmp_path)
+    assert find_context({"address": "b:1"}, home(tmp_path), tmp_path).address == "b:1"
 
 
 def test_missing_server_names_the_remedy(tmp_path: Path) -> None:

@@ -147,11 +147,49 @@ def test_the_text_of_a_message_decides_nothing() -> None:
     assert type(from_status(status)) is errors.StaleGeneration
 
 
-@pytest.mark.parametrize("code", [c for c in grpc.StatusCode if c is not grpc.StatusCode.OK])
+# UNIMPLEMENTED without details is a server that does not serve the contract.
+_KEPT = [c for c in grpc.StatusCode if c not in (grpc.StatusCode.OK, grpc.StatusCode.UNIMPLEMENTED)]
+
+
+@pytest.mark.parametrize("code", _KEPT)
 def test_grpc_error_without_details_keeps_its_code(code: grpc.StatusCode) -> None:
     nothing = grpc.aio.Metadata()
     error = from_rpc_error(grpc.aio.AioRpcError(code, nothing, nothing, details="broken"))
     assert (error.code, error.reason, str(error)) == (code.value[0], "", "broken")
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind", "message"),
+    [
+        (
+            grpc.StatusCode.UNIMPLEMENTED,
+            "Method not found!",
+            errors.VersionUnsupported,
+            "the server does not serve taskyard.v1",
+        ),
+        (
+            grpc.StatusCode.UNAVAILABLE,
+            "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to"
+            " remote host: Connection refused",
+            errors.ServerUnreachable,
+            "no server answers at 127.0.0.1:1 (Failed to connect to remote host: Connection refused)",
+        ),
+        (
+            grpc.StatusCode.UNAVAILABLE,
+            "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:1: Ssl handshake failed:"
+            " CERTIFICATE_VERIFY_FAILED",
+            errors.CertificateUntrusted,
+            "the certificate of [::1]:1 is not accepted (Ssl handshake failed: CERTIFICATE_VERIFY_FAILED)",
+        ),
+    ],
+)
+def test_error_of_the_connection_has_a_type_and_a_remedy(
+    code: grpc.StatusCode, text: str, kind: type[errors.TaskyardError], message: str
+) -> None:
+    nothing = grpc.aio.Metadata()
+    error = from_rpc_error(grpc.aio.AioRpcError(code, nothing, nothing, details=text))
+    assert type(error) is kind and str(error).startswith(message)
+    assert error.retryable == (kind is errors.ServerUnreachable)
 
 
 def test_damaged_details_leave_code_and_message() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from clients.python.tests.task_server import KEY, TaskServer
-from taskyard import Client, Created, Phase, SyncClient, command, errors
+from taskyard import Client, Created, Phase, PlaintextRefused, SyncClient, command, errors
 from taskyard.task import RunState
 
 
@@ -45,9 +45,10 @@ def test_an_unknown_phase_is_live_and_keeps_its_number() -> None:
 
 
 async def test_plaintext_to_another_machine_is_refused() -> None:
-    async with Client("192.0.2.1:7420", key=KEY) as client:
-        with pytest.raises(ValueError, match="TLS"):
-            await client.get("a")
+    with pytest.raises(PlaintextRefused, match="TLS"):
+        Client("192.0.2.1:7420", key=KEY)
+    with pytest.raises(PlaintextRefused, match=r"192\.0\.2\.1"):
+        Client("localhost:1,192.0.2.1:7420", key=KEY)
 
 
 async def test_the_sync_client_is_the_same_client(address: str, server: TaskServer) -> None:

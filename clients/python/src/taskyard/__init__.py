@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from taskyard.admin import Admin
     from taskyard.builders import command, container, external, function, typed, wasm
     from taskyard.client import Client
-    from taskyard.context import Context, ContextError
+    from taskyard.context import Context, ContextError, ContextExpired, NoContext, PlaintextRefused
     from taskyard.explanation import Explanation, Verdict
     from taskyard.new_task import NewTask, Options, Retry
     from taskyard.stream import Stream
@@ -35,6 +35,7 @@ __all__ = [
     "Client",
     "Context",
     "ContextError",
+    "ContextExpired",
     "Created",
     "Event",
     "EventType",
@@ -43,9 +44,11 @@ __all__ = [
     "LogLevel",
     "LogSource",
     "NewTask",
+    "NoContext",
     "Options",
     "Outcome",
     "Phase",
+    "PlaintextRefused",
     "Retry",
     "Run",
     "RunState",
@@ -69,7 +72,7 @@ _HOMES = {
     "builders": ("command", "container", "external", "function", "typed", "wasm"),
     "admin": ("Admin",),
     "client": ("Client",),
-    "context": ("Context", "ContextError"),
+    "context": ("Context", "ContextError", "ContextExpired", "NoContext", "PlaintextRefused"),
     "explanation": ("Explanation", "Verdict"),
     "new_task": ("NewTask", "Options", "Retry"),
     "stream": ("Stream",),

@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 
 from taskyard import tracing
+from taskyard.context import PlaintextRefused
 from taskyard.failover import FailoverChannel, split_addresses
 from taskyard.service_config import retry_config, timeouts
 
@@ -60,6 +61,16 @@ def is_local(address: str) -> bool:
         return False
 
 
+def refuse_plaintext(addresses: Sequence[str]) -> None:
+    """Raise PlaintextRefused if one of the addresses is not on this machine."""
+    for address in addresses:
+        if not is_local(address):
+            raise PlaintextRefused(
+                f"{address} is not on this machine and would get the key in plaintext; use TLS:"
+                " https:// before the address, or TASKYARD_TLS_CA"
+            )
+
+
 def proxy_options(address: str, *, tls: bool) -> Options:
     """Which proxy a channel uses: none in plaintext or on this machine, where the proxy would read the key.
 
@@ -86,7 +97,7 @@ def open_channel(
     A call's own `timeout` wins, also `timeout=None`. `address` may be a list of replicas separated by commas;
     calls go to the first that answers.
 
-    TLS is used if `tls` or `tls_ca` is given. Raises ValueError for plaintext beyond this machine.
+    TLS is used if `tls` or `tls_ca` is given. Raises PlaintextRefused for plaintext beyond this machine.
     """
     secure = tls or tls_ca is not None
     chosen = client_channel_options() if options is None else options
@@ -95,9 +106,8 @@ def open_channel(
     if secure:
         credentials = grpc.ssl_channel_credentials(tls_ca.read_bytes() if tls_ca is not None else None)
     addresses = split_addresses(address)
-    for each in addresses:
-        if credentials is None and not (is_local(each) or allow_plaintext):
-            raise ValueError(f"{each} is not on this machine and would get the key in plaintext; use TLS")
+    if credentials is None and not allow_plaintext:
+        refuse_plaintext(addresses)
     channels = [
         _Channel(
             _connect(each, credentials, (*chosen, *proxy_options(each, tls=secure))),

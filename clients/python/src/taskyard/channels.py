@@ -10,9 +10,9 @@ import grpc
 import grpc.aio
 
 from taskyard import tracing
-from taskyard.channel import MIB, client_channel_options, open_channel
+from taskyard.channel import MIB, client_channel_options, open_channel, refuse_plaintext
 from taskyard.context import Context, ContextError
-from taskyard.failover import HEALTH_CHECK, SERVING
+from taskyard.failover import HEALTH_CHECK, SERVING, split_addresses
 from taskyard.status import translated
 
 A = TypeVar("A")
@@ -31,6 +31,10 @@ class Channels:
         self._timeout = timeout
         self._open: dict[tuple[str, str], grpc.aio.Channel] = {}
         self._stubs: dict[tuple[Server, Any], Any] = {}
+        # Found before anything is sent, and not only by the first call.
+        for address in filter(None, (context.address, context.scheduler)):
+            if not context.tls_ca and "https://" not in address:
+                refuse_plaintext(split_addresses(address.replace("http://", "")))
 
     def stub(self, server: Server, make: Callable[[grpc.aio.Channel], S]) -> S:
         """A stub of that server; raises ContextError if its address is not configured."""
@@ -86,5 +90,7 @@ class Channels:
                 tls_ca=Path(ca) if ca else None,
                 options=client_channel_options(MAX_RECEIVE_BYTES),
             )
+        except ContextError:
+            raise
         except (ValueError, OSError) as error:
             raise ContextError(str(error)) from error

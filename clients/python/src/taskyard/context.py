@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from pathlib import Path
 
 NEARBY_FILE = Path(".taskyard") / "context.toml"
@@ -25,6 +26,18 @@ class ContextError(ValueError):
     """No server is configured, or a context file is invalid; the message names the remedy."""
 
 
+class NoContext(ContextError):
+    """No server is configured."""
+
+
+class ContextExpired(ContextError):
+    """The time that a context file is good for has passed."""
+
+
+class PlaintextRefused(ContextError):
+    """A key would leave this machine in plaintext."""
+
+
 @dataclass(frozen=True)
 class Context:
     """The servers, the key and the tenant; `source` describes where the address came from."""
@@ -38,6 +51,8 @@ class Context:
     tls_ca: str = ""
     # Where HTTP is served, as http://host:port; of use to other tools.
     gateway: str = ""
+    # When the file ceases to be good, in RFC 3339; empty if it does not.
+    expire_time: str = ""
     source: str = "argument"
 
 
@@ -47,7 +62,7 @@ class _Layer:
     values: Mapping[str, str] = field(repr=False)
     is_file: bool = False
     # Why it must not be used.
-    problem: str = ""
+    problem: ContextError | None = None
 
 
 def find_context(
@@ -64,10 +79,10 @@ def find_context(
     environment = os.environ if environment is None else environment
     address, source, found = "", "", dict[str, str]()
     for layer in _layers(given, environment, start or Path.cwd()):
-        if layer.problem:
+        if layer.problem is not None:
             if address:
                 continue
-            raise ContextError(layer.problem)
+            raise layer.problem
         if address and layer.values.get("address", address) != address:
             continue
         if not address and "address" in layer.values:
@@ -76,7 +91,7 @@ def find_context(
                 _refuse_bare_keys(given, environment, layer.source)
         found = {**_without_foreign_admin(layer.values, found), **found}
     if not address:
-        raise ContextError(
+        raise NoContext(
             "no server is configured: start one here with `make up` or `taskyard up`,"
             " or set TASKYARD_ADDRESS and TASKYARD_KEY"
         )
@@ -94,8 +109,28 @@ def _layers(given: Mapping[str, str | None], environment: Mapping[str, str], sta
     yield _Layer("TASKYARD_ADDRESS", {name: value for name, value in variables.items() if value})
     for file in _files(environment, start):
         if file.is_file():
-            problem = _distrust(file)
-            yield _Layer(str(file), {} if problem else _read(file), is_file=True, problem=problem)
+            yield _file_layer(file)
+
+
+def _file_layer(file: Path) -> _Layer:
+    if distrust := _distrust(file):
+        return _Layer(str(file), {}, is_file=True, problem=ContextError(distrust))
+    values = _read(file)
+    expired = _is_past(file, values.get("expire_time", ""))
+    problem = ContextExpired(f"{file} expired at {values['expire_time']}; get a new one") if expired else None
+    return _Layer(str(file), {} if problem else values, is_file=True, problem=problem)
+
+
+def _is_past(file: Path, moment: str) -> bool:
+    if not moment:
+        return False
+    try:
+        found = datetime.fromisoformat(moment)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ContextError(f"{file}: expire_time = {moment!r} is not of the form 2030-01-31T12:00:00Z")
+    return found <= datetime.now(UTC)
 
 
 def _refuse_bare_keys(given: Mapping[str, str | None], environment: Mapping[str, str], file: str) -> None:

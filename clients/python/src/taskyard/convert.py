@@ -8,6 +8,7 @@ from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from taskyard.v1.common_pb2 import Payload
@@ -54,12 +55,32 @@ def to_payload(value: Any) -> Payload:
     return Payload(raw=text.encode(), content_type=JSON_TYPE)
 
 
+def from_struct(message: Struct) -> dict[str, Any]:
+    """The document of a Struct, whose numbers are doubles; whole ones become integers, as they were written."""
+    document: dict[str, Any] = _whole(MessageToDict(message))
+    return document
+
+
+# Beyond it a double no longer holds every integer, and its digits are not the ones that were written.
+_MAX_EXACT = 2.0**53
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= _MAX_EXACT else value
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value
+
+
 def from_payload(payload: Payload) -> Any:
     """The document of a JSON payload, the bytes of another; None if there is none."""
     form = payload.WhichOneof("value")
     if form is None:
         return None
     if form == "json":
-        return MessageToDict(payload.json)
+        return from_struct(payload.json)
     media_type = payload.content_type.partition(";")[0].strip() or JSON_TYPE
     return json.loads(payload.raw) if media_type == JSON_TYPE else payload.raw

@@ -14,6 +14,7 @@
     ├── Unauthenticated                UNAUTHENTICATED: no key, or an invalid one
     ├── PermissionDenied               PERMISSION_DENIED: this principal may not call the method
     ├── Unimplemented                  UNIMPLEMENTED: not in this version
+    │   └── VersionUnsupported             the server does not serve taskyard.v1; found by the client
     ├── NotFound                       NOT_FOUND: missing, or another tenant's
     │   └── TaskTypeUnknown                neither in the tenant nor in "system"
     ├── AlreadyExists                  ALREADY_EXISTS: the id is taken
@@ -50,7 +51,9 @@
     ├── Unavailable                    UNAVAILABLE: retry with back-off
     │   ├── ServerDraining                 reconnect elsewhere
     │   ├── StorageUnavailable             the database cannot be reached
-    │   └── HeartbeatTimeout               silence on the runner's stream
+    │   ├── HeartbeatTimeout               silence on the runner's stream
+    │   ├── ServerUnreachable              nothing answers at the address; found by the client
+    │   └── CertificateUntrusted           TLS does not come about; found by the client, never retried
     ├── DataLoss                       DATA_LOSS
     │   └── DigestMismatch                 a checkpoint arrived damaged
     ├── DeadlineExceeded               DEADLINE_EXCEEDED: the outcome of a write is unknown
@@ -265,6 +268,17 @@ class Unimplemented(TaskyardError):
     reason = "UNIMPLEMENTED"
     feature: str = "the method"
     sentence = "{feature} is not served by this version; upgrade the server"
+
+
+class VersionUnsupported(Unimplemented):
+    """The server does not serve the contract of this client."""
+
+    reason = ""
+    feature: str = "taskyard.v1"
+    sentence = (
+        "the server does not serve {feature}: it is of another major version than this client,"
+        " or not Taskyard; use a client of its version, or correct the address"
+    )
 
 
 class NotFound(TaskyardError):
@@ -519,6 +533,30 @@ class HeartbeatTimeout(Unavailable):
     runner: str
     timeout: str
     sentence = 'no heartbeat of runner "{runner}" for {timeout}; connect again'
+
+
+class ServerUnreachable(Unavailable):
+    """Nothing answers at the address; retried like any other outage."""
+
+    address: str = ""
+    problem: str = ""
+    sentence = "no server answers at {address} ({problem}); start it or correct the address"
+
+
+class CertificateUntrusted(Unavailable):
+    """TLS does not come about: another authority, another name, or no TLS at all on the other side."""
+
+    address: str = ""
+    problem: str = ""
+    sentence = (
+        "the certificate of {address} is not accepted ({problem});"
+        " set TASKYARD_TLS_CA to the authority that signed it, and use the name that it is for"
+    )
+
+    @property
+    def retryable(self) -> bool:
+        """Never: only another configuration helps."""
+        return False
 
 
 class DataLoss(TaskyardError):

@@ -101,20 +101,22 @@ class Reader:
         order_by: str = "",
         limit: int | None = None,
         view: View = "basic",
+        page_size: int = PAGE_SIZE,
     ) -> Stream[Task]:
         """Tasks, newest first, fetched page by page as they are read.
 
         `filter` is an expression such as 'metadata.labels.team = "a"'; `phase` also takes LIVE and TERMINAL.
         """
-        return Stream(self._list_batches(_and_phase(filter, phase), order_by, limit, view_of(view)))
+        matching = _and_phase(filter, phase)
+        return Stream(self._list_batches(matching, order_by, limit, view_of(view), page_size))
 
     async def _list_batches(
-        self, filter: str, order_by: str, limit: int | None, view: pb.TaskView.ValueType
+        self, filter: str, order_by: str, limit: int | None, view: pb.TaskView.ValueType, page_size: int
     ) -> AsyncGenerator[Any]:
         request = pb.ListTasksRequest(parent=self._parent, filter=filter, order_by=order_by, view=view)
         left = limit
         while left is None or left > 0:
-            request.page_size = PAGE_SIZE if left is None else min(PAGE_SIZE, left)
+            request.page_size = page_size if left is None else min(page_size, left)
             page = await self._channels.call(self._tasks.ListTasks, request)
             yield [Task(task) for task in page.tasks]
             if not page.next_page_token:

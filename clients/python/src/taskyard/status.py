@@ -14,6 +14,7 @@ from google.rpc import error_details_pb2 as details
 from google.rpc.status_pb2 import Status
 
 from taskyard import errors
+from taskyard.connection import connection_error
 
 DETAILS_KEY = "grpc-status-details-bin"
 # Read by gRPC's own retries, which follow the service config.
@@ -118,7 +119,8 @@ def from_rpc_error(error: grpc.RpcError) -> errors.TaskyardError:
         if key == DETAILS_KEY:
             with contextlib.suppress(DecodeError):
                 return from_status(Status.FromString(value))
-    return from_status(Status(code=code.value[0], message=message))
+    found = connection_error(_code(code.value[0]), message)
+    return found or from_status(Status(code=code.value[0], message=message))
 
 
 @contextlib.contextmanager

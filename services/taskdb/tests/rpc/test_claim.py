@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from services.taskdb.tests.conftest import RunningTaskDb
@@ -36,6 +38,28 @@ async def test_lease_ids_are_exact_as_doubles(yard: Yard) -> None:
     ids = [assignment.lease.lease_id for assignment in (await yard.claim(runner)).assignments]
     assert len(set(ids)) == 20
     assert all(0 <= lease_id < 2**53 for lease_id in ids)
+
+
+async def test_structured_payload_reaches_the_runner_with_its_integers(yard: Yard) -> None:
+    payload = common_pb2.Payload()
+    payload.json.update({"n": 7, "x": 1.5, "deep": [1, {"m": -2}], "edge": 2**53, "huge": 1e300, "on": True})
+    await yard.create(payload=payload)
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.claim(runner)).assignments
+    found = json.loads(assignment.spec.payload.raw)
+    assert found == {"n": 7, "x": 1.5, "deep": [1, {"m": -2}], "edge": 2**53, "huge": 1e300, "on": True}
+    # Equal numbers are not enough: other languages read 7.0 into no integer.
+    kinds = {key: type(value) for key, value in found.items()}
+    assert kinds == {"n": int, "x": float, "deep": list, "edge": int, "huge": float, "on": bool}
+    assert [type(found["deep"][0]), type(found["deep"][1]["m"])] == [int, int]
+
+
+async def test_raw_payload_reaches_the_runner_byte_for_byte(yard: Yard) -> None:
+    written = b'{"b": 7, "a":9007199254740993,  "c": 1.0}'
+    await yard.create(payload=common_pb2.Payload(raw=written))
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.claim(runner)).assignments
+    assert assignment.spec.payload.raw == written
 
 
 async def test_lane_that_is_named_twice_is_claimed_once(yard: Yard) -> None:

@@ -43,6 +43,8 @@ class CommandFailed(Exception):
 def explain(error: errors.TaskyardError, context: Context) -> CommandFailed:
     """The message and exit code for an error of the server or of the connection."""
     where = f"{context.address} (from {context.source})"
+    if isinstance(error, errors.CertificateUntrusted):
+        return CommandFailed(f"{_line(error)} ({where})", UNREACHABLE)
     if isinstance(error, errors.Unavailable) and not error.reason:
         return CommandFailed(
             f"no server answers at {where}; start one with `make up` or `taskyard up`,"

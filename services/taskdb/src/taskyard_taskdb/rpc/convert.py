@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from google.protobuf import json_format
-
+from taskyard.convert import from_struct
 from taskyard.v1 import common_pb2, lease_pb2, runner_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.names import parse_task_name, run_name, runner_name
 from taskyard_taskdb.domain.words import Action, ActorType, PendingReason
@@ -328,7 +327,7 @@ def runner_filter_fields(message: runner_pb2.Runner) -> dict[str, object]:
 def make_raw(payload: common_pb2.Payload) -> None:
     """Turn a structured payload into its raw form, in place."""
     if payload.WhichOneof("value") == "json":
-        document = json_format.MessageToDict(payload.json)
+        document = from_struct(payload.json)
         payload.raw = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         payload.content_type = "application/json"
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import jsonschema_rs
-from google.protobuf import json_format
 
+from taskyard.convert import from_struct
 from taskyard.errors import FieldInvalid, FieldViolation
 from taskyard.v1 import common_pb2
 
@@ -90,7 +90,7 @@ def document_of(payload: common_pb2.Payload) -> tuple[str, Any, int] | None:
     """Form, document and size in bytes of a payload; None if it is not JSON or has no value."""
     form = payload.WhichOneof("value")
     if form == "json":
-        return form, json_format.MessageToDict(payload.json), payload.json.ByteSize()
+        return form, from_struct(payload.json), payload.json.ByteSize()
     if form == "raw" and payload.content_type in _JSON_TYPES:
         return form, json.loads(payload.raw or b"null"), len(payload.raw)
     return None

@@ -1,0 +1,39 @@
+"""The languages of the kit: how a driver is built, and the command that runs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Language:
+    """One language; commands run in the checkout. `probes` succeed where its toolchain is installed."""
+
+    name: str
+    command: tuple[str, ...]
+    probes: tuple[tuple[str, ...], ...] = ()
+    build: tuple[tuple[str, ...], ...] = ()
+
+    def missing(self) -> str:
+        """The probe that fails, empty if the toolchain is there."""
+        return next((" ".join(probe) for probe in self.probes if not _succeeds(probe)), "")
+
+    def prepare(self) -> None:
+        """Build the driver; raises CalledProcessError."""
+        for step in self.build:
+            subprocess.run(step, cwd=ROOT, check=True)
+
+
+def _succeeds(command: tuple[str, ...]) -> bool:
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+LANGUAGES = (Language("python", (sys.executable, str(ROOT / "tests/conformance/python_driver.py"))),)
