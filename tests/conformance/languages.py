@@ -36,4 +36,15 @@ def _succeeds(command: tuple[str, ...]) -> bool:
         return False
 
 
-LANGUAGES = (Language("python", (sys.executable, str(ROOT / "tests/conformance/python_driver.py"))),)
+LANGUAGES = (
+    Language("python", (sys.executable, str(ROOT / "tests/conformance/python_driver.py"))),
+    Language(
+        "typescript",
+        ("node", str(ROOT / "clients/typescript/dist/conformance/driver.js")),
+        probes=(("npm", "--version"),),
+        build=(
+            ("npm", "--prefix", "clients/typescript", "ci", "--no-audit", "--no-fund", "--loglevel=error"),
+            ("npm", "--prefix", "clients/typescript", "run", "build", "--silent"),
+        ),
+    ),
+)
