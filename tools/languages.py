@@ -34,7 +34,7 @@ def template(path: str) -> tuple[str, ...]:
 def template_and_service_config(path: str, folder: str) -> tuple[str, ...]:
     """Return the command that generates by a buf template and puts the service config into a folder."""
     config = "clients/python/src/taskyard/service_config.json"
-    return ("sh", "-ec", f"buf generate --template {path} -o {OUT}; cp {config} {OUT}/{folder}/")
+    return ("sh", "-ec", f"buf generate --template {path} -o {OUT}; cp {config} {OUT}/{folder}/service_config.json")
 
 
 def finish_python(files: Files) -> Files:
@@ -87,5 +87,16 @@ LANGUAGES = (
         (Path("gen"), Path("service_config.json")),
         probes=(("node", "clients/typescript/node_modules/.bin/protoc-gen-es", "--version"),),
         remedy="install Node 20 and run `npm --prefix clients/typescript ci`",
+    ),
+    Language(
+        "java",
+        template_and_service_config("clients/java/buf.gen.yaml", "clients/java/src/generated"),
+        Path("clients/java/src/generated"),
+        (Path("java"), Path("service_config.json")),
+        probes=(
+            ("clients/java/target/tools/protoc", "--version"),
+            ("test", "-x", "clients/java/target/tools/protoc-gen-grpc-java"),
+        ),
+        remedy="install Java 17 and Maven and run `make -C clients/java tools`",
     ),
 )

@@ -47,4 +47,10 @@ LANGUAGES = (
             ("npm", "--prefix", "clients/typescript", "run", "build", "--silent"),
         ),
     ),
+    Language(
+        "java",
+        (str(ROOT / "clients/java/conformance.sh"),),
+        probes=(("mvn", "--version"), ("javac", "--version")),
+        build=(("make", "-C", "clients/java", "build"),),
+    ),
 )
