@@ -99,4 +99,25 @@ LANGUAGES = (
         ),
         remedy="install Java 17 and Maven and run `make -C clients/java tools`",
     ),
+    # The plugin of prost is a library: a small program calls it with the descriptors.
+    Language(
+        "rust",
+        (
+            "sh",
+            "-ec",
+            f"set={OUT}/contract.binpb; folder={OUT}/clients/rust/src/stubs;"
+            " buf build --path protos/taskyard/v1 --path third_party/google/rpc"
+            " --exclude-path protos/taskyard/v1/lease_service.proto"
+            " --exclude-path protos/taskyard/v1/session_service.proto"
+            " --exclude-path protos/taskyard/v1/runner_link_service.proto"
+            " --as-file-descriptor-set -o $set;"
+            " clients/rust/target/debug/taskyard-codegen $set $folder;"
+            " rm -f $folder/buf.validate.rs $folder/google.api.rs $folder/google.protobuf.rs;"
+            " cp clients/python/src/taskyard/service_config.json $folder/",
+        ),
+        Path("clients/rust/src/stubs"),
+        (Path("taskyard.v1.rs"), Path("google.rpc.rs"), Path("service_config.json")),
+        probes=(("test", "-x", "clients/rust/target/debug/taskyard-codegen"),),
+        remedy="install Rust and run `cargo build --manifest-path clients/rust/Cargo.toml -p taskyard-codegen`",
+    ),
 )

@@ -11,7 +11,7 @@ import time
 from tests.conformance.languages import LANGUAGES, Language
 from tests.conformance.play import Verdict, features, play
 from tests.conformance.table import Behaviour, behaviours
-from tests.conformance.world import World, open_world
+from tests.conformance.world import open_world
 
 SIGNS = {True: "✓", False: "✗"}
 
@@ -41,16 +41,16 @@ async def play_all(languages: list[Language], chosen: list[Behaviour]) -> dict[t
             for behaviour in chosen:
                 verdict = await play(behaviour, language, offered, world)
                 verdicts[behaviour.name, language.name] = verdict
-                _progress(language, behaviour, verdict, world)
+                _progress(language, behaviour, verdict)
     return verdicts
 
 
-def _progress(language: Language, behaviour: Behaviour, verdict: Verdict, world: World) -> None:
+def _progress(language: Language, behaviour: Behaviour, verdict: Verdict) -> None:
     if verdict.fault is None:
         return
     print(f"{SIGNS[not verdict.fault]} {language.name} {behaviour.name} {verdict.seconds:.1f} s", flush=True)
     if verdict.fault:
-        print(f"  {verdict.fault}\n{world.suite.logs()}", flush=True)
+        print(f"  {verdict.fault}", flush=True)
 
 
 def show(

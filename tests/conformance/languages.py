@@ -39,6 +39,14 @@ def _succeeds(command: tuple[str, ...]) -> bool:
 LANGUAGES = (
     Language("python", (sys.executable, str(ROOT / "tests/conformance/python_driver.py"))),
     Language(
+        "go",
+        (str(ROOT / "clients/go/build/conformance-driver"),),
+        probes=(("go", "-C", "clients/go", "list", "-deps", "./cmd/conformance-driver"),),
+        build=(
+            ("go", "-C", "clients/go", "build", "-o", "build/conformance-driver", "./cmd/conformance-driver"),
+        ),
+    ),
+    Language(
         "typescript",
         ("node", str(ROOT / "clients/typescript/dist/conformance/driver.js")),
         probes=(("npm", "--version"),),
@@ -52,5 +60,16 @@ LANGUAGES = (
         (str(ROOT / "clients/java/conformance.sh"),),
         probes=(("mvn", "--version"), ("javac", "--version")),
         build=(("make", "-C", "clients/java", "build"),),
+    ),
+    Language(
+        "rust",
+        (str(ROOT / "clients/rust/target/debug/examples/conformance_driver"),),
+        probes=(("cargo", "--version"),),
+        build=(
+            (
+                *("cargo", "build", "-q", "--locked", "-j1", "--manifest-path", "clients/rust/Cargo.toml"),
+                *("--example", "conformance_driver"),
+            ),
+        ),
     ),
 )

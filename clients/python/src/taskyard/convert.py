@@ -56,7 +56,7 @@ def to_payload(value: Any) -> Payload:
 
 
 def from_struct(message: Struct) -> dict[str, Any]:
-    """The document of a Struct, whose numbers are doubles; whole ones become integers, as they were written."""
+    """The document of a Struct, whose numbers are doubles; whole ones become integers again."""
     document: dict[str, Any] = _whole(MessageToDict(message))
     return document
 
