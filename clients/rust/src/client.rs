@@ -14,7 +14,7 @@ use crate::{
     retry::RetryTimer,
     stream::{responses, Resume, Sequences, Versions, WatchEvent, SILENCE, STREAM_LIMIT},
     v1::{
-        batch_create_tasks_result, BatchCreateTasksRequest, BatchCreateTasksResponse, BatchMode, CancelTaskRequest,
+        batch_create_tasks_result, explain_task_request::Subject, BatchCreateTasksRequest, BatchCreateTasksResponse, BatchMode, CancelTaskRequest,
         CancelTaskResponse, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse, ExplainTaskRequest,
         ExplainTaskResponse, GetTaskRequest, GetTaskResponse, ListTaskRunsRequest, ListTaskRunsResponse,
         ListTasksRequest, ListTasksResponse, LogEntry, PauseTaskRequest, PauseTaskResponse, ReportTaskStatusRequest,
@@ -216,7 +216,8 @@ impl Client {
 
     /// Why a task does not run.
     pub async fn explain(&self, task: &str) -> Result<ExplainTaskResponse> {
-        let request = ExplainTaskRequest { parent: self.parent.clone(), name: self.name(task), ..Default::default() };
+        let subject = Some(Subject::Name(self.name(task)));
+        let request = ExplainTaskRequest { parent: self.parent.clone(), subject };
         self.call(Server::Scheduler, "/taskyard.v1.ExplainService/ExplainTask", request).await
     }
 

@@ -14,7 +14,7 @@ mod stream;
 mod trace;
 
 /// Generated from the protos by `make generate`.
-#[allow(clippy::all, clippy::pedantic, rustdoc::all)]
+#[allow(dead_code, clippy::all, clippy::pedantic, rustdoc::all)]
 mod stubs {
     pub mod taskyard {
         pub mod v1 {

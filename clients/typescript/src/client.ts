@@ -15,7 +15,7 @@ import { WaitTimeout, type TaskyardError } from "./errors.js";
 import type { AuditEvent } from "./gen/taskyard/v1/audit_pb.js";
 import type { Checkpoint } from "./gen/taskyard/v1/checkpoint_pb.js";
 import { BatchMode } from "./gen/taskyard/v1/common_pb.js";
-import { ExplainService, type ExplainTaskResponse } from "./gen/taskyard/v1/explain_service_pb.js";
+import { ExplainService, type ExplainTaskRequestSchema, type ExplainTaskResponse } from "./gen/taskyard/v1/explain_service_pb.js";
 import { LogLevel, type LogEntry } from "./gen/taskyard/v1/log_pb.js";
 import { TaskPhase, type Task, type TaskRun } from "./gen/taskyard/v1/task_pb.js";
 import {
@@ -244,8 +244,11 @@ export class Client {
   /** Why a task does not run, or whether a new one would. */
   explain(subject: TaskRef | NewTask, options: CallOptions = {}): Promise<ExplainTaskResponse> {
     const spec = typeof subject === "object" && "request" in subject ? subject.request.task?.spec : undefined;
-    const of = spec ? { spec } : { name: this.name(subject as TaskRef) };
-    return this.call(ExplainService.method.explainTask, { parent: this.parent, ...of }, { ...options, server: "scheduler" });
+    const request: MessageInitShape<typeof ExplainTaskRequestSchema> = {
+      parent: this.parent,
+      subject: spec ? { case: "spec", value: spec } : { case: "name", value: this.name(subject as TaskRef) },
+    };
+    return this.call(ExplainService.method.explainTask, request, { ...options, server: "scheduler" });
   }
 
   // Following

@@ -132,6 +132,12 @@ test("calls carry the traceparent that is passed on", async () => {
   assert.match((await client.get(task)).metadata?.traceparent ?? "", /4bf92f3577b34da6a3ce929d0e0e4736/);
 });
 
+test("a task that no runner may take is explained, before and after it is created", async () => {
+  const task = command("true", [], { runnerLabels: { zone: "nowhere" } });
+  assert.equal((await client.explain(task)).runnable, false);
+  assert.equal((await client.explain(await client.create(task))).runnable, false);
+});
+
 test("any method can be called", async () => {
   const stats = await client.call(TaskService.method.getTaskStats, { parent: "tenants/default" });
   assert.ok(stats.groups.length > 0);
