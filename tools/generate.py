@@ -46,7 +46,8 @@ def render(language: Language, root: Path) -> dict[Path, bytes]:
         Path(scratch, language.source).mkdir(parents=True)
         command = [part.replace(OUT, scratch) for part in language.command]
         subprocess.run(command, cwd=root, env=tool_environment(), check=True)
-        return language.finish(read_files(Path(scratch, language.source)))
+        files = language.finish(read_files(Path(scratch, language.source)))
+    return files | {copy: (root / source).read_bytes() for copy, source in language.copies.items()}
 
 
 def read_files(folder: Path) -> dict[Path, bytes]:

@@ -1,11 +1,13 @@
 """The languages that stubs are generated for: their command, their plugins and the files they own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 Files = dict[Path, bytes]
 OUT = "{out}"
+# Retries and deadlines, which every client reads.
+SERVICE_CONFIG = Path("clients/python/src/taskyard/service_config.json")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Language:
     owned: tuple[Path, ...]
     probes: tuple[tuple[str, ...], ...] = ()
     remedy: str = ""
+    # Files of the checkout that its client carries a copy of, by the place of the copy below `source`.
+    copies: Mapping[Path, Path] = field(default_factory=dict)
     finish: Callable[[Files], Files] = field(default=lambda files: files)
 
 
@@ -76,7 +80,8 @@ LANGUAGES = (
         "go",
         template("clients/go/buf.gen.yaml"),
         Path("clients/go"),
-        (Path("taskyard"),),
+        (Path("taskyard"), Path("service_config.json")),
+        copies={Path("service_config.json"): SERVICE_CONFIG},
         probes=(("go", "-C", "clients/go", "tool", "-n", "protoc-gen-go"),),
         remedy="install Go and run `go -C clients/go mod download`",
     ),

@@ -51,8 +51,12 @@ LANGUAGES = (
         ("node", str(ROOT / "clients/typescript/dist/conformance/driver.js")),
         probes=(("npm", "--version"),),
         build=(
-            ("npm", "--prefix", "clients/typescript", "ci", "--no-audit", "--no-fund", "--loglevel=error"),
-            ("npm", "--prefix", "clients/typescript", "run", "build", "--silent"),
+            (
+                "sh",
+                "-ec",
+                "cd clients/typescript; test node_modules/.package-lock.json -nt package-lock.json"
+                " || npm ci --no-audit --no-fund --loglevel=error; npm run build --silent",
+            ),
         ),
     ),
     Language(

@@ -20,7 +20,12 @@ SPLIT = "\n--><--\n"
 DATABASE = "postgresql://taskyard:secret@db.example.com/taskyard"
 # What other tests execute: lines inside containers by tests/executors, the picture of the states is generated
 # and compared by `make verify`.
-ELSEWHERE_BY_LANGUAGE = {"sh": {"docs/howto/run-a-runner.md"}, "mermaid": {"docs/state_machine.md"}}
+# tests/verify generates stubs as docs/howto/other-languages.md shows it.
+ELSEWHERE_BY_LANGUAGE = {
+    "sh": {"docs/howto/run-a-runner.md", "docs/howto/other-languages.md"},
+    "mermaid": {"docs/state_machine.md"},
+    "yaml": {"docs/howto/other-languages.md"},
+}
 
 
 @pytest.fixture

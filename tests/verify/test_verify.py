@@ -1,5 +1,6 @@
 """`make verify` fails for each kind of damage that it checks, and names the fix."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -108,20 +109,33 @@ def test_plain_protoc_generates_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
-def test_plain_protoc_generates_go(tmp_path: Path) -> None:
-    plugin = tmp_path / "protoc-gen-go"
-    build = [
-        "go",
-        "-C",
-        "clients/go",
-        "build",
-        "-o",
-        str(plugin),
+@pytest.mark.timeout(600)
+def test_the_page_on_other_languages_generates_go(tmp_path: Path) -> None:
+    """Its command and its buf template, with the plugins of clients/go."""
+    text = (ROOT / "docs/howto/other-languages.md").read_text()
+    (command,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    (template,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    for name in (
         "google.golang.org/protobuf/cmd/protoc-gen-go",
-    ]
-    subprocess.run(build, cwd=ROOT, check=True)
-    plain_protoc(f"--plugin={plugin}", f"--go_out={tmp_path}")
-    assert (tmp_path / "taskyard.dev/go/taskyard/v1/task.pb.go").is_file()
+        "google.golang.org/grpc/cmd/protoc-gen-go-grpc",
+    ):
+        build = ["go", "-C", "clients/go", "build", "-o", f"{tmp_path}/", name]
+        subprocess.run(build, cwd=ROOT, check=True)
+    protoc = tmp_path / "protoc"
+    protoc.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m grpc_tools.protoc "$@"\n')
+    protoc.chmod(0o755)
+    (tmp_path / "template.yaml").write_text(template)
+    generate = f'buf generate --template "{tmp_path}/template.yaml" -o "{tmp_path}/with-buf"'
+    path = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    script = command.replace("=out", f"={tmp_path}") + generate
+    ended = subprocess.run(
+        ["sh", "-ec", script], cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    plain = (tmp_path / "taskyard.dev/go/taskyard/v1/task.pb.go").read_text()
+    assert "buf/validate" in plain
+    slim = (tmp_path / "with-buf/out/taskyard.dev/go/taskyard/v1/task.pb.go").read_text()
+    assert "buf/validate" not in slim
 
 
 def test_every_proto_names_its_package_of_go_and_java() -> None:

@@ -89,7 +89,13 @@ impl Channels {
     }
 
     /// The response of one call, repeated and moved to another replica as the service config allows.
-    pub(crate) async fn unary<Q, R>(&self, server: Server, path: &'static str, request: Q, limit: Option<Duration>) -> Result<R>
+    pub(crate) async fn unary<Q, R>(
+        &self,
+        server: Server,
+        path: &'static str,
+        request: Q,
+        limit: Option<Duration>,
+    ) -> Result<R>
     where
         Q: Message + Clone + 'static,
         R: Message + Default + 'static,
@@ -138,7 +144,12 @@ impl Channels {
     }
 
     /// The stream of responses of one call.
-    pub(crate) async fn server_stream<Q, R>(&self, server: Server, path: &'static str, request: Q) -> Result<Responses<R>>
+    pub(crate) async fn server_stream<Q, R>(
+        &self,
+        server: Server,
+        path: &'static str,
+        request: Q,
+    ) -> Result<Responses<R>>
     where
         Q: Message + 'static,
         R: Message + Default + 'static,
@@ -152,13 +163,8 @@ impl Channels {
             grpc.server_streaming(sent, PathAndQuery::from_static(path), ProstCodec::<Q, R>::default()).await
         };
         let answer = opened.await;
-        let mut responses = Responses {
-            stream: None,
-            replicas: Arc::clone(&replicas),
-            index,
-            path,
-            context: self.context.clone(),
-        };
+        let mut responses =
+            Responses { stream: None, replicas: Arc::clone(&replicas), index, path, context: self.context.clone() };
         match answer {
             Ok(response) => responses.stream = Some(response.into_inner()),
             Err(status) => return Err(responses.lost(&status)),

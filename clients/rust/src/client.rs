@@ -14,12 +14,12 @@ use crate::{
     retry::RetryTimer,
     stream::{responses, Resume, Sequences, Versions, WatchEvent, SILENCE, STREAM_LIMIT},
     v1::{
-        batch_create_tasks_result, explain_task_request::Subject, BatchCreateTasksRequest, BatchCreateTasksResponse, BatchMode, CancelTaskRequest,
-        CancelTaskResponse, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse, ExplainTaskRequest,
-        ExplainTaskResponse, GetTaskRequest, GetTaskResponse, ListTaskRunsRequest, ListTaskRunsResponse,
-        ListTasksRequest, ListTasksResponse, LogEntry, PauseTaskRequest, PauseTaskResponse, ReportTaskStatusRequest,
-        ReportTaskStatusResponse, ResumeTaskRequest, ResumeTaskResponse, RetryTaskRequest, RetryTaskResponse,
-        TailTaskLogsRequest, Task, TaskRun, WaitTaskRequest, WaitTaskResponse, WatchTasksRequest,
+        batch_create_tasks_result, explain_task_request::Subject, BatchCreateTasksRequest, BatchCreateTasksResponse,
+        BatchMode, CancelTaskRequest, CancelTaskResponse, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
+        ExplainTaskRequest, ExplainTaskResponse, GetTaskRequest, GetTaskResponse, ListTaskRunsRequest,
+        ListTaskRunsResponse, ListTasksRequest, ListTasksResponse, LogEntry, PauseTaskRequest, PauseTaskResponse,
+        ReportTaskStatusRequest, ReportTaskStatusResponse, ResumeTaskRequest, ResumeTaskResponse, RetryTaskRequest,
+        RetryTaskResponse, TailTaskLogsRequest, Task, TaskRun, WaitTaskRequest, WaitTaskResponse, WatchTasksRequest,
     },
     Error, Result,
 };
@@ -150,15 +150,17 @@ impl Client {
     }
 
     /// Creates up to 1000 tasks in one call; for each, in order, the created task or its error.
-    pub async fn create_all(&self, tasks: impl IntoIterator<Item = NewTask>) -> Result<Vec<Result<CreateTaskResponse>>> {
+    pub async fn create_all(
+        &self,
+        tasks: impl IntoIterator<Item = NewTask>,
+    ) -> Result<Vec<Result<CreateTaskResponse>>> {
         let request = BatchCreateTasksRequest {
             parent: self.parent.clone(),
             requests: tasks.into_iter().map(|task| task.into_request("")).collect(),
             mode: BatchMode::PerItem.into(),
             ..Default::default()
         };
-        let response: BatchCreateTasksResponse =
-            self.call(Server::Taskdb, path!("BatchCreateTasks"), request).await?;
+        let response: BatchCreateTasksResponse = self.call(Server::Taskdb, path!("BatchCreateTasks"), request).await?;
         let results = response.results.into_iter().map(|item| match item.result {
             Some(batch_create_tasks_result::Result::Created(created)) => Ok(created),
             Some(batch_create_tasks_result::Result::Error(status)) => Err(Error::from_item(&status)),
@@ -364,8 +366,7 @@ impl Client {
     pub async fn report(&self, task: &str, mut report: ReportTaskStatusRequest) -> Result<Task> {
         report.name = self.name(task);
         report.request_id = new_request_id();
-        let response: ReportTaskStatusResponse =
-            self.call(Server::Taskdb, path!("ReportTaskStatus"), report).await?;
+        let response: ReportTaskStatusResponse = self.call(Server::Taskdb, path!("ReportTaskStatus"), report).await?;
         Ok(response.task.unwrap_or_default())
     }
 

@@ -40,18 +40,20 @@ export class Workers {
       return {};
     }
     if (op !== "worker_stop") throw new Error(`no such operation: ${op}`);
-    await running.worker.stop(((given["grace"] as number | undefined) ?? 30) * 1000);
+    await running.worker.stop();
     return {};
   }
 }
 
 function start(given: Arguments, client: Client): Running {
   const lease = given["lease_seconds"] as number | undefined;
+  const grace = given["grace"] as number | undefined;
   const worker = new Worker({
     ...client.context,
     id: given["worker_id"] as string,
     concurrency: (given["concurrency"] as number | undefined) ?? 1,
     ...(lease === undefined ? {} : { leaseMs: lease * 1000 }),
+    ...(grace === undefined ? {} : { stopGraceMs: grace * 1000 }),
   });
   const running = new Running(worker);
   worker
@@ -78,7 +80,7 @@ function fail(job: Job, running: Running): string {
 
 async function block(job: Job, running: Running): Promise<string> {
   running.record("started");
-  await job.progress(50, "halfway");
+  job.progress(50, "halfway");
   const ended = new AbortController();
   const released = once(running.signals, "release", { signal: ended.signal });
   const stopped = once(job.signal, "abort", { signal: ended.signal });

@@ -11,7 +11,6 @@ import type { WriteWorkCheckpointRequestSchema } from "./gen/taskyard/v1/work_se
 import { ErrorClass } from "./gen/taskyard/v1/common_pb.js";
 import { LeaseAction, ReleaseReason, type Assignment, type LeaseRef } from "./gen/taskyard/v1/lease_pb.js";
 import { LogEntrySchema, LogLevel, LogSource } from "./gen/taskyard/v1/log_pb.js";
-import { OverlapPolicy } from "./gen/taskyard/v1/task_pb.js";
 import { WorkService } from "./gen/taskyard/v1/work_service_pb.js";
 import type { Outbox, Report } from "./outbox.js";
 import { fromPayload, toPayload } from "./payload.js";
@@ -139,11 +138,11 @@ export class Job {
     return held;
   }
 
-  /** Reports how far the work has come; resolves once it is stored. */
-  async progress(percent: number, message = ""): Promise<void> {
+  /** Reports how far the work has come; a handler does not wait for it. */
+  progress(percent: number, message = ""): void {
     this.sign();
     const value = { percent, message, observeTime: timestampNow() };
-    await this.outbox.report(this.lease, { case: "progress", value });
+    void this.outbox.report(this.lease, { case: "progress", value });
   }
 
   /** Writes a line to the task's log. */
@@ -265,8 +264,6 @@ export class Job {
 
   /** Notes a lease: a duration on this clock from the moment the request was sent. */
   renewed(sent: number, ttl: Duration | undefined): void {
-    // Work that may overlap goes on without a lease; its outcome may still be accepted.
-    if (this.assignment.spec?.overlap === OverlapPolicy.ALLOW) return;
     clearTimeout(this.leaseTimer);
     const left = sent + durationOr(ttl, this.leaseMs) - performance.now();
     this.leaseTimer = setTimeout(() => { this.stop("lease_lost", "the lease was not renewed in time"); }, left);

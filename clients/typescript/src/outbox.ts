@@ -16,7 +16,7 @@ import {
 } from "./gen/taskyard/v1/lease_pb.js";
 import type { LogEntry } from "./gen/taskyard/v1/log_pb.js";
 import { WorkService } from "./gen/taskyard/v1/work_service_pb.js";
-import { isTransient, RetryTimer } from "./retryTimer.js";
+import { isRepeatable, RetryTimer } from "./retryTimer.js";
 import { fromStatus } from "./status.js";
 
 const MAX_ITEMS = 1000;
@@ -75,7 +75,7 @@ class Batcher<T> {
   /** One result per item; items are sent again while their error is transient, for as long as an outage may last. */
   private async decided(items: T[]): Promise<(TaskyardError | undefined)[]> {
     const results: (TaskyardError | undefined)[] = [];
-    const timer = new RetryTimer(this.outageMs);
+    const timer = new RetryTimer(this.outageMs, isRepeatable);
     let pending = items.map((_, index) => index);
     for (;;) {
       let lost: TaskyardError | undefined;
@@ -89,7 +89,7 @@ class Batcher<T> {
       }
       pending = pending.filter((index) => {
         const error = results[index];
-        return error !== undefined && isTransient(error);
+        return error !== undefined && isRepeatable(error);
       });
       const [first] = pending;
       if (first === undefined) return results;

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { Code, ConsumerStalled, TaskyardError } from "./errors.js";
+import { Code, ConsumerStalled, DeadlineExceeded, TaskyardError } from "./errors.js";
 
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 1_000;
@@ -15,12 +15,21 @@ export function isTransient(error: TaskyardError): boolean {
   return !error.reason && broken.includes(error.code);
 }
 
+/** The same for calls that are safe to repeat whatever became of them: a call that took too long may be sent again. */
+export function isRepeatable(error: TaskyardError): boolean {
+  return isTransient(error) || error instanceof DeadlineExceeded;
+}
+
 /** Waits longer with each failure in a row, for at most `limitMs` since the last success. */
 export class RetryTimer {
   private delayMs = FIRST_DELAY_MS;
   private deadline: number;
 
-  constructor(private readonly limitMs: number) {
+  /** `retries` decides which errors are worth a retry. */
+  constructor(
+    private readonly limitMs: number,
+    private readonly retries: (error: TaskyardError) => boolean = isTransient,
+  ) {
     this.deadline = performance.now() + limitMs;
   }
 
@@ -34,7 +43,7 @@ export class RetryTimer {
   async wait(error: unknown, signal?: AbortSignal): Promise<void> {
     if (!(error instanceof TaskyardError)) throw error;
     const delay = Math.max(error.retryAfterMs ?? 0, this.delayMs * (0.5 + Math.random() / 2));
-    if (!isTransient(error) || performance.now() + delay > this.deadline) throw error;
+    if (!this.retries(error) || performance.now() + delay > this.deadline) throw error;
     this.delayMs = Math.min(MAX_DELAY_MS, this.delayMs * 2);
     await sleep(delay, undefined, signal ? { signal } : {});
   }

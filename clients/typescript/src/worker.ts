@@ -14,7 +14,7 @@ import { WorkService } from "./gen/taskyard/v1/work_service_pb.js";
 import { Job, type Handler } from "./job.js";
 import { newRequestId } from "./names.js";
 import { Outbox } from "./outbox.js";
-import { isTransient, RetryTimer } from "./retryTimer.js";
+import { isRepeatable, RetryTimer } from "./retryTimer.js";
 
 /** The key of a worker is a runner key: `taskyard keys create --kind runner --runner-id ID`. */
 export interface WorkerOptions extends ContextOptions {
@@ -113,7 +113,7 @@ export class Worker {
   private async claim(count: number, signal: AbortSignal): Promise<void> {
     const requestId = newRequestId();
     const maxTasks = Math.min(count, MAX_CLAIM);
-    const timer = new RetryTimer(this.outageMs);
+    const timer = new RetryTimer(this.outageMs, isRepeatable);
     for (;;) {
       const sent = performance.now();
       try {
@@ -213,7 +213,7 @@ export class Worker {
         }
       } catch (error) {
         // The next renewal repeats it; work that must not overlap stops by its own timer.
-        if (!(error instanceof TaskyardError && isTransient(error))) throw error;
+        if (!(error instanceof TaskyardError && isRepeatable(error))) throw error;
       }
     }
   }

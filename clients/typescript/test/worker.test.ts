@@ -32,7 +32,7 @@ test("a handler's return value is the task's output, with its log and progress",
   await withWorker(
     async (job) => {
       job.log("half way");
-      await job.progress(50, "half");
+      job.progress(50, "half");
       assert.equal(await job.checkFence(), true);
       return { doubled: (job.payload as { n: number }).n * 2, fence: job.fence };
     },

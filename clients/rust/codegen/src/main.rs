@@ -12,9 +12,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let files = FileDescriptorSet::decode(fs::read(set)?.as_slice())?;
     fs::create_dir_all(folder)?;
-    tonic_prost_build::configure()
-        .build_server(false)
-        .out_dir(folder)
-        .compile_fds(files)?;
+    tonic_prost_build::configure().build_server(false).out_dir(folder).compile_fds(files)?;
     Ok(())
 }
