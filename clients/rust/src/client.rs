@@ -141,7 +141,8 @@ impl Client {
         Q: Message + Clone + 'static,
         R: Message + Default + 'static,
     {
-        self.channels.unary(server, path, request, None).await
+        // On the heap: a request is large, and callers hold the future on their stacks.
+        Box::pin(self.channels.unary(server, path, request, None)).await
     }
 
     /// Creates a task; when this returns it is stored durably. A retry inside creates no second task.

@@ -141,7 +141,6 @@ pub fn payload_text(payload: &Payload) -> String {
 /// A unique id that begins with the time, so that ids made together are stored together in the server's index.
 pub(crate) fn new_request_id() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let random: [u8; 10] = rand::rng().random();
-    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{:012x}{random}", now.as_millis())
+    let (first, second): (u64, u16) = rand::rng().random();
+    format!("{:012x}{first:016x}{second:04x}", now.as_millis())
 }
