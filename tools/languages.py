@@ -38,7 +38,11 @@ def template(path: str) -> tuple[str, ...]:
 def template_and_service_config(path: str, folder: str) -> tuple[str, ...]:
     """Return the command that generates by a buf template and puts the service config into a folder."""
     config = "clients/python/src/taskyard/service_config.json"
-    return ("sh", "-ec", f"buf generate --template {path} -o {OUT}; cp {config} {OUT}/{folder}/service_config.json")
+    return (
+        "sh",
+        "-ec",
+        f"buf generate --template {path} -o {OUT}; cp {config} {OUT}/{folder}/service_config.json",
+    )
 
 
 def finish_python(files: Files) -> Files:

@@ -13,7 +13,9 @@ from tests.runner_kit.verdicts import judge
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.runner_kit", description=__doc__)
     parser.add_argument("--runner", choices=sorted(KNOWN), help="a runner of this repository")
-    parser.add_argument("--only", type=int, action="append", default=[], help="play this rule; may be repeated")
+    parser.add_argument(
+        "--only", type=int, action="append", default=[], help="play this rule; may be repeated"
+    )
     parser.add_argument("command", nargs="*", help="with {scheduler}, {id} and {data}")
     arguments = parser.parse_args()
     if bool(arguments.runner) == bool(arguments.command):

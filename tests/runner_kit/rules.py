@@ -95,7 +95,9 @@ async def rule_3(command: Sequence[str], folder: Path) -> None:
 
 async def rule_4(command: Sequence[str], folder: Path) -> None:
     """Accepted assignments are listed in a heartbeat within 1 s; others are released."""
-    async with subject(command, folder, heartbeat_interval=30.0, lease_duration=90.0, first_lease=60.0) as runner:
+    async with subject(
+        command, folder, heartbeat_interval=30.0, lease_duration=90.0, first_lease=60.0
+    ) as runner:
         peer = runner.peer
         begun = time.monotonic()
         task = peer.assign(spec_of("sh", "-c", runner.until_open("gate")))
@@ -103,7 +105,9 @@ async def rule_4(command: Sequence[str], folder: Path) -> None:
         took = time.monotonic() - begun
         # A second, and what a busy machine adds; the next regular heartbeat is half a minute away.
         assert took < 5.0, f"listed after {took:.1f} s, allowed is 1 s"
-        foreign = peer.assign(task_pb2.TaskSpec(execution=task_pb2.Execution(external=task_pb2.ExternalExecution())))
+        foreign = peer.assign(
+            task_pb2.TaskSpec(execution=task_pb2.Execution(external=task_pb2.ExternalExecution()))
+        )
         outcome = await peer.outcome(foreign)
         assert outcome.WhichOneof("report") == "released", f"an unsupported kind is not released: {outcome}"
         runner.path("gate").touch()
@@ -135,12 +139,16 @@ async def rule_5(command: Sequence[str], folder: Path) -> None:
         assert listed(full.changed, task), f"the full heartbeat does not list the task: {full}"
         runner.path("gate").touch()
         await peer.outcome(task)
-        await peer.until(lambda: any(run_key(d) == task.key for b in peer.last.heartbeats for d in b.dropped), SOON)
+        await peer.until(
+            lambda: any(run_key(d) == task.key for b in peer.last.heartbeats for d in b.dropped), SOON
+        )
     await _lease_counts_from_the_sending(command, folder / "lease")
 
 
 async def _lease_counts_from_the_sending(command: Sequence[str], folder: Path) -> None:
-    async with subject(command, folder, heartbeat_interval=3.0, lease_duration=4.0, first_lease=4.0) as runner:
+    async with subject(
+        command, folder, heartbeat_interval=3.0, lease_duration=4.0, first_lease=4.0
+    ) as runner:
         peer = runner.peer
         spec = spec_of(*runner.beating("beat"), overlap=task_pb2.OVERLAP_POLICY_FORBID)
         task = peer.assign(spec)
@@ -192,7 +200,9 @@ async def rule_7(command: Sequence[str], folder: Path) -> None:
         await runner.start()
         fourth = await peer.session_number(4, 60.0)
         await _until_sent(peer, fourth.spooled, 1, "the spool did not survive kill -9")
-        kept = [r for r in fourth.spooled() if r.WhichOneof("report") == "succeeded" and r.lease == first.lease]
+        kept = [
+            r for r in fourth.spooled() if r.WhichOneof("report") == "succeeded" and r.lease == first.lease
+        ]
         assert kept and kept[0].seq == first.seq, f"the outcome did not survive kill -9: {fourth.spooled()}"
         peer.ack_all()
 
@@ -211,7 +221,9 @@ async def rule_8(command: Sequence[str], folder: Path) -> None:
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
         await peer.outcome(peer.assign(spec_of("true")))
-        spooled = [report for report in peer.order if report.WhichOneof("report") == "progress" and report.seq]
+        spooled = [
+            report for report in peer.order if report.WhichOneof("report") == "progress" and report.seq
+        ]
         assert not spooled, f"progress came through the spool: {spooled}"
 
 
@@ -220,7 +232,9 @@ async def rule_9(command: Sequence[str], folder: Path) -> None:
     async with subject(command, folder, heartbeat_interval=0.5) as runner:
         peer = runner.peer
         peer.ack_logs = False
-        task = peer.assign(spec_of("sh", "-c", f"echo one; echo two; echo three; {runner.until_open('gate')}"))
+        task = peer.assign(
+            spec_of("sh", "-c", f"echo one; echo two; echo three; {runner.until_open('gate')}")
+        )
         entries = await peer.lines(task, 3)
         found = [(entry.sequence, entry.message) for entry in entries]
         assert found == [(1, "one"), (2, "two"), (3, "three")], f"the log is {found}"
@@ -254,10 +268,14 @@ async def rule_11(command: Sequence[str], folder: Path) -> None:
 
 async def rule_12(command: Sequence[str], folder: Path) -> None:
     """The runner reads while it cannot write; no message is above 4 MiB."""
-    async with subject(command, folder, heartbeat_interval=30.0, lease_duration=90.0, first_lease=60.0) as runner:
+    async with subject(
+        command, folder, heartbeat_interval=30.0, lease_duration=90.0, first_lease=60.0
+    ) as runner:
         peer = runner.peer
         line = "x" * 1000
-        text = f"while :; do for i in 1 2 3 4 5 6 7 8 9; do echo {line}; done; touch {runner.path('beat')}; done"
+        text = (
+            f"while :; do for i in 1 2 3 4 5 6 7 8 9; do echo {line}; done; touch {runner.path('beat')}; done"
+        )
         task = peer.assign(spec_of("sh", "-c", text))
         await peer.report(task, "started")
         peer.may_read.clear()

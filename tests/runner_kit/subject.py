@@ -48,7 +48,10 @@ class Subject:
         (self.folder / "data").mkdir(exist_ok=True)
         with (self.folder / "runner.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *leashed(*argv), env={**os.environ, "TASKYARD_KEY": "ty_kit_0123456789abcdef"}, stdout=log, stderr=log
+                *leashed(*argv),
+                env={**os.environ, "TASKYARD_KEY": "ty_kit_0123456789abcdef"},
+                stdout=log,
+                stderr=log,
             )
 
     async def kill(self) -> None:
