@@ -8,10 +8,10 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking conformance clients
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking conformance runnerkit clients
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create .venv with the locked dependencies (PYTHON=... chooses the interpreter)
 
@@ -29,6 +29,9 @@ test: setup ## run the tests (PYTEST_ARGS=... chooses among them)
 
 conformance: setup ## play every behaviour of the clients in every language that is installed (CONFORMANCE_ARGS=go --only wait)
 	@.venv/bin/python -m tests.conformance $(CONFORMANCE_ARGS)
+
+runnerkit: setup ## a verdict per rule of the runner link (KIT_ARGS=--runner go; -- COMMAND for a runner of your own)
+	@.venv/bin/python -m tests.runner_kit $(or $(KIT_ARGS),--runner ours)
 
 clients: setup ## lint and test the clients in Java and Rust, and follow their READMEs (minutes; the others are in make test)
 	@.venv/bin/python -m pytest -q tests/clients/heavy_java.py tests/clients/heavy_rust.py

@@ -1,8 +1,11 @@
 """Any gRPC tool can use the servers: reflection and calls with a key, nothing without; health is open."""
 
 import json
+import re
+import shutil
 import subprocess
 import uuid
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -78,6 +81,61 @@ def test_calls_without_a_key_are_refused(suite: Suite) -> None:
         ended = buf_curl(suite, path, "-d", json.dumps(request), *flags)
         assert ended.code == UNAUTHENTICATED << 3, ended.err
         assert "unauthenticated" in ended.err
+
+
+def page_steps(language: str) -> list[tuple[str, str]]:
+    """The commands of the page in blocks of a language, each with what it shows."""
+    text = (ROOT / "docs/howto/grpcurl.md").read_text()
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    steps = [step for block in blocks for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+    return [(step.partition("\n")[0], step.partition("\n")[2]) for step in steps]
+
+
+def follow_page(suite: Suite, steps: list[tuple[str, str]], path: str) -> None:
+    mark = "--8<--"
+    script = "\n".join(f"echo '{mark}'\n{command}" for command, _ in steps)
+    environment = {**client_environment(), "HOME": str(suite.folder)}
+    ended = subprocess.run(
+        ["bash", "-c", script],
+        cwd=suite.folder,
+        env={**environment, "PATH": f"{path}:{environment['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    printed = ended.stdout.split(f"{mark}\n")[1:]
+    assert len(printed) == len(steps), ended.stdout
+    for (command, shown), found in zip(steps, printed, strict=True):
+        expected = ".*".join(re.escape(part) for part in re.split("\n?…\n?", shown.rstrip("\n")))
+        assert re.fullmatch(expected, found.rstrip("\n"), re.DOTALL), f"$ {command}\n{found}"
+
+
+def find_grpcurl() -> str:
+    """The folder of grpcurl, installed into Go's own cache if Go is there; empty if there is none."""
+    if found := shutil.which("grpcurl"):
+        return str(Path(found).parent)
+    if shutil.which("go") is None:
+        return ""
+    place = Path(
+        subprocess.run(["go", "env", "GOPATH"], capture_output=True, text=True).stdout.strip(), "bin"
+    )
+    if not (place / "grpcurl").is_file():
+        subprocess.run(["go", "install", "github.com/fullstorydev/grpcurl/cmd/grpcurl@latest"], timeout=600)
+    return str(place) if (place / "grpcurl").is_file() else ""
+
+
+@pytest.mark.timeout(900)
+def test_the_page_works_with_grpcurl(suite: Suite) -> None:
+    folder = find_grpcurl()
+    if not folder:
+        pytest.skip("grpcurl is not installed")
+    follow_page(suite, page_steps("grpcurl"), folder)
+
+
+def test_the_page_works_with_buf_curl(suite: Suite) -> None:
+    variables = [step for step in page_steps("grpcurl") if "=$(" in step[0]]
+    follow_page(suite, [*variables, *page_steps("bufcurl")], str(BIN))
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -23,6 +23,7 @@ from tests.bench import (
     planning,
     wal,
     watch,
+    workers,
 )
 from tests.bench.database import durable_server
 from tests.bench.measure import Report
@@ -36,6 +37,7 @@ BENCHES: dict[str, Bench] = {
     "commands": commands.run,
     "functions": functions.run,
     "watch": watch.run,
+    "workers": workers.run,
     "gateway": gateway.run,
     "archive": archive.run,
     "planning": planning.run,

@@ -235,7 +235,7 @@ async def _end_to_end(server: PostgresServer, directory: Path, count: int) -> tu
             await runner.start(*FLAGS)
             await runner.connected()
             usage, start = Usage(runner), time.perf_counter()
-            await _until_empty(url)
+            await until_empty(url)
             rate = count / (time.perf_counter() - start)
             return rate, *usage.per_task(count)
         finally:
@@ -263,7 +263,7 @@ async def _create(plane: ControlPlane, count: int) -> None:
             await call(request, metadata=metadata)
 
 
-async def _until_empty(url: str) -> None:
+async def until_empty(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         while True:
             row = connection.execute(

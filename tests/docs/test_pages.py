@@ -25,6 +25,9 @@ ELSEWHERE_BY_LANGUAGE = {
     "sh": {"docs/howto/run-a-runner.md", "docs/howto/other-languages.md"},
     "mermaid": {"docs/state_machine.md"},
     "yaml": {"docs/howto/other-languages.md"},
+    # tests/acceptance/test_grpcurl.py has the programs.
+    "grpcurl": {"docs/howto/grpcurl.md"},
+    "bufcurl": {"docs/howto/grpcurl.md"},
 }
 
 

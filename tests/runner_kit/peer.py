@@ -1,4 +1,4 @@
-"""The test scheduler: SchedulerPeer, which also records every message, holds its welcome and ends streams with errors."""
+"""The test scheduler: it records every message, holds its welcome and ends streams with errors."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ async def rule_1(command: Sequence[str], folder: Path) -> None:
 
 
 async def rule_2(command: Sequence[str], folder: Path) -> None:
-    """A verdict of welcome is carried out: an aborted run stops and is not reported; a later generation runs."""
+    """An aborted run stops and is not reported; a later generation of the task runs."""
     async with subject(command, folder, heartbeat_interval=1.0) as runner:
         peer = runner.peer
         lost = peer.assign(spec_of(*runner.beating("beat")))

@@ -1,4 +1,4 @@
-"""The runner under test: a command line, started against a test scheduler, and the files that its tasks write."""
+"""The runner under test: a command line against a test scheduler, and the files that its tasks write."""
 
 from __future__ import annotations
 
