@@ -127,6 +127,6 @@ LANGUAGES = (
         Path("clients/rust/src/stubs"),
         (Path("taskyard.v1.rs"), Path("google.rpc.rs"), Path("service_config.json")),
         probes=(("test", "-x", "clients/rust/target/debug/taskyard-codegen"),),
-        remedy="install Rust and run `cargo build --manifest-path clients/rust/Cargo.toml -p taskyard-codegen`",
+        remedy="install Rust and run `cargo build -p taskyard-codegen` in clients/rust",
     ),
 )

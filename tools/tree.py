@@ -52,7 +52,7 @@ def path_faults(root: Path) -> Iterator[str]:
             yield f"{name}: contains {needle.decode()}, a path of this machine"
 
 
-# The packages of other languages: where each states its version, and its lock with the lines that name a place.
+# Packages of other languages: where each states its version, and what in its lock names a host.
 OTHER_PACKAGES = {
     "clients/typescript/package.json": '"version": "{}"',
     "clients/java/pom.xml": "<version>{}</version>",
@@ -65,7 +65,7 @@ OTHER_LOCKS = {
 
 
 def other_language_faults(root: Path) -> Iterator[str]:
-    """Yield packages of other languages with another version, without the licence, or with a host in their lock."""
+    """Yield packages of other languages with another version, no licence, or a host in their lock."""
     version = tomllib.loads((root / "clients/python/pyproject.toml").read_text())["project"]["version"]
     for name, form in OTHER_PACKAGES.items():
         if (root / name).is_file() and form.format(version) not in (root / name).read_text():
