@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ conformance: setup ## play every behaviour of the clients in every language that
 
 runnerkit: setup ## a verdict per rule of the runner link (KIT_ARGS=--runner go; -- COMMAND for a runner of your own)
 	@.venv/bin/python -m tests.runner_kit $(or $(KIT_ARGS),--runner ours)
+
+clients: setup ## lint and test the clients in Java and Rust, and follow their READMEs (minutes; the others are in make test)
+	@.venv/bin/python -m pytest -q tests/clients/heavy_java.py tests/clients/heavy_rust.py
 
 executors: setup ## show which case each kind of execution passes, by running them
 	@.venv/bin/python -m pytest tests/executors -n 2 --dist loadfile

@@ -35,6 +35,16 @@ def template(path: str) -> tuple[str, ...]:
     return ("buf", "generate", "--template", path, "-o", OUT)
 
 
+def template_and_service_config(path: str, folder: str) -> tuple[str, ...]:
+    """Return the command that generates by a buf template and puts the service config into a folder."""
+    config = "clients/python/src/taskyard/service_config.json"
+    return (
+        "sh",
+        "-ec",
+        f"buf generate --template {path} -o {OUT}; cp {config} {OUT}/{folder}/service_config.json",
+    )
+
+
 def finish_python(files: Files) -> Files:
     """Drop stubs without a module and add the package markers."""
     # mypy-protobuf writes a _pb2_grpc.pyi for protos without a service too; those have no module.
@@ -78,5 +88,45 @@ LANGUAGES = (
         copies={Path("service_config.json"): SERVICE_CONFIG},
         probes=(("go", "-C", "clients/go", "tool", "-n", "protoc-gen-go"),),
         remedy="install Go and run `go -C clients/go mod download`",
+    ),
+    Language(
+        "typescript",
+        template_and_service_config("clients/typescript/buf.gen.yaml", "clients/typescript/src"),
+        Path("clients/typescript/src"),
+        (Path("gen"), Path("service_config.json")),
+        probes=(("node", "clients/typescript/node_modules/.bin/protoc-gen-es", "--version"),),
+        remedy="install Node 20 and run `npm --prefix clients/typescript ci`",
+    ),
+    Language(
+        "java",
+        template_and_service_config("clients/java/buf.gen.yaml", "clients/java/src/generated"),
+        Path("clients/java/src/generated"),
+        (Path("java"), Path("service_config.json")),
+        probes=(
+            ("clients/java/target/tools/protoc", "--version"),
+            ("test", "-x", "clients/java/target/tools/protoc-gen-grpc-java"),
+        ),
+        remedy="install Java 17 and Maven and run `make -C clients/java tools`",
+    ),
+    # The plugin of prost is a library: a small program calls it with the descriptors.
+    Language(
+        "rust",
+        (
+            "sh",
+            "-ec",
+            f"set={OUT}/contract.binpb; folder={OUT}/clients/rust/src/stubs;"
+            " buf build --path protos/taskyard/v1 --path third_party/google/rpc"
+            " --exclude-path protos/taskyard/v1/lease_service.proto"
+            " --exclude-path protos/taskyard/v1/session_service.proto"
+            " --exclude-path protos/taskyard/v1/runner_link_service.proto"
+            " --as-file-descriptor-set -o $set;"
+            " clients/rust/target/debug/taskyard-codegen $set $folder;"
+            " rm -f $folder/buf.validate.rs $folder/google.api.rs $folder/google.protobuf.rs;"
+            " cp clients/python/src/taskyard/service_config.json $folder/",
+        ),
+        Path("clients/rust/src/stubs"),
+        (Path("taskyard.v1.rs"), Path("google.rpc.rs"), Path("service_config.json")),
+        probes=(("test", "-x", "clients/rust/target/debug/taskyard-codegen"),),
+        remedy="install Rust and run `cargo build -p taskyard-codegen` in clients/rust",
     ),
 )

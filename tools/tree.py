@@ -52,11 +52,40 @@ def path_faults(root: Path) -> Iterator[str]:
             yield f"{name}: contains {needle.decode()}, a path of this machine"
 
 
+# Packages of other languages: where each states its version, and what in its lock names a host.
+OTHER_PACKAGES = {
+    "clients/typescript/package.json": '"version": "{}"',
+    "clients/java/pom.xml": "<version>{}</version>",
+    "clients/rust/Cargo.toml": 'version = "{}"',
+}
+OTHER_LOCKS = {
+    "clients/typescript/package-lock.json": r'"resolved"',
+    "clients/rust/Cargo.lock": r'^source = "(?!registry\+https://github\.com/rust-lang/crates\.io-index")',
+}
+
+
+def other_language_faults(root: Path) -> Iterator[str]:
+    """Yield packages of other languages with another version, no licence, or a host in their lock."""
+    version = tomllib.loads((root / "clients/python/pyproject.toml").read_text())["project"]["version"]
+    for name, form in OTHER_PACKAGES.items():
+        if (root / name).is_file() and form.format(version) not in (root / name).read_text():
+            yield f"{name}: version is not {version}, which clients/python has"
+        copy = (root / name).with_name("LICENSE")
+        if (root / name).is_file() and (
+            not copy.is_file() or copy.read_bytes() != (root / "LICENSE").read_bytes()
+        ):
+            yield f"{copy}: is not a copy of LICENSE"
+    for name, place in OTHER_LOCKS.items():
+        if (root / name).is_file() and re.search(place, (root / name).read_text(), re.MULTILINE):
+            yield f"{name}: names a host to download from"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the checkout")
     root = parser.parse_args().root
-    faults = [*version_faults(root), *licence_faults(root), *host_faults(root), *path_faults(root)]
+    checks = (version_faults, licence_faults, host_faults, path_faults, other_language_faults)
+    faults = [fault for check in checks for fault in check(root)]
     print("\n".join(faults))
     return 1 if faults else 0
 

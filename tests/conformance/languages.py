@@ -46,4 +46,34 @@ LANGUAGES = (
             ("go", "-C", "clients/go", "build", "-o", "build/conformance-driver", "./cmd/conformance-driver"),
         ),
     ),
+    Language(
+        "typescript",
+        ("node", str(ROOT / "clients/typescript/dist/conformance/driver.js")),
+        probes=(("npm", "--version"),),
+        build=(
+            (
+                "sh",
+                "-ec",
+                "cd clients/typescript; test node_modules/.package-lock.json -nt package-lock.json"
+                " || npm ci --no-audit --no-fund --loglevel=error; npm run build --silent",
+            ),
+        ),
+    ),
+    Language(
+        "java",
+        (str(ROOT / "clients/java/conformance.sh"),),
+        probes=(("mvn", "--version"), ("javac", "--version")),
+        build=(("make", "-C", "clients/java", "build"),),
+    ),
+    Language(
+        "rust",
+        (str(ROOT / "clients/rust/target/debug/examples/conformance_driver"),),
+        probes=(("cargo", "--version"),),
+        build=(
+            (
+                *("cargo", "build", "-q", "--locked", "-j1", "--manifest-path", "clients/rust/Cargo.toml"),
+                *("--example", "conformance_driver"),
+            ),
+        ),
+    ),
 )

@@ -55,14 +55,15 @@ def steps(page: str) -> Iterator[Step]:
     """The steps of a reader who follows the page from top to bottom."""
     for block in blocks(page):
         if block.language == "console":
-            yield from _console_steps(block.text)
+            yield from console_steps(block.text)
         elif block.language == "python":
             # What it prints is its own affair, how it ends is not.
             program = f"python - <<'END-OF-PROGRAM'\n{block.text}END-OF-PROGRAM"
             yield Step(f'{program}\necho "exit code $?"', "…exit code 0")
 
 
-def _console_steps(text: str) -> Iterator[Step]:
+def console_steps(text: str) -> Iterator[Step]:
+    """The steps of a console block."""
     command, shown = "", list[str]()
     for line in text.splitlines():
         if line.startswith("$ "):

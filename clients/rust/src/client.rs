@@ -1,0 +1,387 @@
+//! The client: creates, reads, watches and controls tasks.
+
+use std::{env, path::Path, sync::Arc, time::Duration};
+
+use async_stream::try_stream;
+use prost::Message;
+use tokio::time::Instant;
+use tokio_stream::{Stream, StreamExt};
+
+use crate::{
+    channel::{Channels, Server},
+    context::{self, Context, Values},
+    new_task::{new_request_id, NewTask},
+    retry::RetryTimer,
+    stream::{responses, Resume, Sequences, Versions, WatchEvent, SILENCE, STREAM_LIMIT},
+    v1::{
+        batch_create_tasks_result, explain_task_request::Subject, BatchCreateTasksRequest, BatchCreateTasksResponse,
+        BatchMode, CancelTaskRequest, CancelTaskResponse, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
+        ExplainTaskRequest, ExplainTaskResponse, GetTaskRequest, GetTaskResponse, ListTaskRunsRequest,
+        ListTaskRunsResponse, ListTasksRequest, ListTasksResponse, LogEntry, PauseTaskRequest, PauseTaskResponse,
+        ReportTaskStatusRequest, ReportTaskStatusResponse, ResumeTaskRequest, ResumeTaskResponse, RetryTaskRequest,
+        RetryTaskResponse, TailTaskLogsRequest, Task, TaskRun, WaitTaskRequest, WaitTaskResponse, WatchTasksRequest,
+    },
+    Error, Result,
+};
+
+// The longest wait of one WaitTask call, and the time for its response beyond that.
+const WAIT: Duration = Duration::from_secs(60);
+const RESPONSE: Duration = Duration::from_secs(15);
+
+macro_rules! path {
+    ($method:literal) => {
+        concat!("/taskyard.v1.TaskService/", $method)
+    };
+}
+
+/// How a client connects. What is not given comes from `TASKYARD_ADDRESS`, `TASKYARD_KEY` and so on, then from
+/// `.taskyard/context.toml` in this folder or one above, then from `~/.config/taskyard/config.toml`.
+#[derive(Clone, Default)]
+pub struct Options {
+    given: Values,
+    timeout: Option<Duration>,
+    outage_timeout: Option<Duration>,
+}
+
+impl Options {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn set(mut self, name: &str, value: &str) -> Self {
+        if !value.is_empty() {
+            self.given.insert(name.to_owned(), value.to_owned());
+        }
+        self
+    }
+
+    /// taskdb as host:port; several replicas are separated by commas. "https://" in front means TLS.
+    #[must_use]
+    pub fn address(self, value: &str) -> Self {
+        self.set("address", value)
+    }
+
+    /// The scheduler as host:port.
+    #[must_use]
+    pub fn scheduler(self, value: &str) -> Self {
+        self.set("scheduler", value)
+    }
+
+    #[must_use]
+    pub fn key(self, value: &str) -> Self {
+        self.set("key", value)
+    }
+
+    /// The key for administrative calls.
+    #[must_use]
+    pub fn admin_key(self, value: &str) -> Self {
+        self.set("admin_key", value)
+    }
+
+    #[must_use]
+    pub fn tenant(self, value: &str) -> Self {
+        self.set("tenant", value)
+    }
+
+    /// File with the certificates of the CA; its presence means TLS.
+    #[must_use]
+    pub fn tls_ca(self, value: &str) -> Self {
+        self.set("tls_ca", value)
+    }
+
+    /// Replaces the timeout per method of `service_config.json`.
+    #[must_use]
+    pub fn timeout(mut self, value: Duration) -> Self {
+        self.timeout = Some(value);
+        self
+    }
+
+    /// How long watch, logs and wait retry while the server cannot be reached; 5 minutes by default.
+    #[must_use]
+    pub fn outage_timeout(mut self, value: Duration) -> Self {
+        self.outage_timeout = Some(value);
+        self
+    }
+
+    /// The client; it connects with its first call.
+    pub fn connect(self) -> Result<Client> {
+        let here = env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
+        let context = context::find(&self.given, &|name| env::var(name).ok(), &here)?;
+        Ok(Client {
+            parent: tenant_name(&context.tenant),
+            channels: Arc::new(Channels::new(context, self.timeout)?),
+            outage: self.outage_timeout.unwrap_or(Duration::from_secs(300)),
+        })
+    }
+}
+
+/// A connection to Taskyard; a clone shares it. A task is given by its id or full name.
+#[derive(Clone)]
+pub struct Client {
+    channels: Arc<Channels>,
+    outage: Duration,
+    parent: String,
+}
+
+impl Client {
+    /// A client of the context that is found, see [`Options`].
+    pub fn connect() -> Result<Self> {
+        Options::new().connect()
+    }
+
+    /// The effective servers and keys.
+    pub fn context(&self) -> &Context {
+        &self.channels.context
+    }
+
+    /// Any unary method, such as `/taskyard.v1.TaskService/GetTaskStats`, with the key, deadline, retries and errors of
+    /// this client.
+    pub async fn call<Q, R>(&self, server: Server, path: &'static str, request: Q) -> Result<R>
+    where
+        Q: Message + Clone + 'static,
+        R: Message + Default + 'static,
+    {
+        // On the heap: a request is large, and callers hold the future on their stacks.
+        Box::pin(self.channels.unary(server, path, request, None)).await
+    }
+
+    /// Creates a task; when this returns it is stored durably. A retry inside creates no second task.
+    pub async fn create(&self, task: NewTask) -> Result<CreateTaskResponse> {
+        self.call(Server::Taskdb, path!("CreateTask"), task.into_request(&self.parent)).await
+    }
+
+    /// Creates up to 1000 tasks in one call; for each, in order, the created task or its error.
+    pub async fn create_all(
+        &self,
+        tasks: impl IntoIterator<Item = NewTask>,
+    ) -> Result<Vec<Result<CreateTaskResponse>>> {
+        let request = BatchCreateTasksRequest {
+            parent: self.parent.clone(),
+            requests: tasks.into_iter().map(|task| task.into_request("")).collect(),
+            mode: BatchMode::PerItem.into(),
+            ..Default::default()
+        };
+        let response: BatchCreateTasksResponse = self.call(Server::Taskdb, path!("BatchCreateTasks"), request).await?;
+        let results = response.results.into_iter().map(|item| match item.result {
+            Some(batch_create_tasks_result::Result::Created(created)) => Ok(created),
+            Some(batch_create_tasks_result::Result::Error(status)) => Err(Error::from_item(&status)),
+            None => Err(Error::unavailable("the server left an item out")),
+        });
+        Ok(results.collect())
+    }
+
+    /// A task.
+    pub async fn get(&self, task: &str) -> Result<Task> {
+        let request = GetTaskRequest { name: self.name(task), ..Default::default() };
+        let response: GetTaskResponse = self.call(Server::Taskdb, path!("GetTask"), request).await?;
+        Ok(response.task.unwrap_or_default())
+    }
+
+    /// Tasks that match a filter such as `metadata.labels.team = "a"`, newest first; pages of `page_size` (0: the
+    /// server's default) are fetched as they are read.
+    pub fn list(&self, filter: &str, page_size: i32) -> impl Stream<Item = Result<Task>> {
+        let client = self.clone();
+        let filter = filter.to_owned();
+        let mut request = ListTasksRequest { parent: self.parent.clone(), filter, page_size, ..Default::default() };
+        try_stream! {
+            loop {
+                let page: ListTasksResponse =
+                    client.call(Server::Taskdb, path!("ListTasks"), request.clone()).await?;
+                for task in page.tasks {
+                    yield task;
+                }
+                if page.next_page_token.is_empty() {
+                    break;
+                }
+                request.page_token = page.next_page_token;
+            }
+        }
+    }
+
+    /// The runs of a task, newest first.
+    pub fn runs(&self, task: &str) -> impl Stream<Item = Result<TaskRun>> {
+        let client = self.clone();
+        let mut request = ListTaskRunsRequest { parent: self.name(task), ..Default::default() };
+        try_stream! {
+            loop {
+                let page: ListTaskRunsResponse =
+                    client.call(Server::Taskdb, path!("ListTaskRuns"), request.clone()).await?;
+                for run in page.runs {
+                    yield run;
+                }
+                if page.next_page_token.is_empty() {
+                    break;
+                }
+                request.page_token = page.next_page_token;
+            }
+        }
+    }
+
+    /// Why a task does not run.
+    pub async fn explain(&self, task: &str) -> Result<ExplainTaskResponse> {
+        let subject = Some(Subject::Name(self.name(task)));
+        let request = ExplainTaskRequest { parent: self.parent.clone(), subject };
+        self.call(Server::Scheduler, "/taskyard.v1.ExplainService/ExplainTask", request).await
+    }
+
+    /// The task once it has ended; [`Error::WaitTimeout`] after `limit`. Retries over outages.
+    pub async fn wait(&self, task: &str, limit: Option<Duration>) -> Result<Task> {
+        let name = self.name(task);
+        let ends = limit.map(|limit| Instant::now() + limit);
+        let mut timer = RetryTimer::new(self.outage);
+        loop {
+            let left = ends.map_or(WAIT, |ends| ends.saturating_duration_since(Instant::now()).min(WAIT));
+            let timeout = prost_types::Duration::try_from(left).ok();
+            let request = WaitTaskRequest { name: name.clone(), timeout, ..Default::default() };
+            let answer: Result<WaitTaskResponse> =
+                self.channels.unary(Server::Taskdb, path!("WaitTask"), request, Some(left + RESPONSE)).await;
+            let response = match answer {
+                Ok(response) => response,
+                Err(error) => {
+                    timer.wait(error).await?;
+                    continue;
+                }
+            };
+            timer.refresh();
+            let task = response.task.unwrap_or_default();
+            if response.satisfied {
+                return Ok(task);
+            }
+            if ends.is_some_and(|ends| Instant::now() >= ends) {
+                let phase = task.status.unwrap_or_default().phase();
+                let phase = phase.as_str_name().trim_start_matches("TASK_PHASE_").to_owned();
+                let limit = limit.unwrap_or_default();
+                return Err(Error::WaitTimeout(format!("{name} is still {phase} after {limit:?}")));
+            }
+        }
+    }
+
+    /// Every change of one task from its current state until it has ended.
+    pub fn watch_task(&self, task: &str) -> impl Stream<Item = Result<WatchEvent>> {
+        self.watch(WatchTasksRequest {
+            names: vec![task.to_owned()],
+            snapshot: true,
+            until_terminal: true,
+            ..Default::default()
+        })
+    }
+
+    /// Every change that the request selects, once and in order, over broken connections and restarts of the server;
+    /// parent and short names are filled in. An error with code `OUT_OF_RANGE` means that the history after the token is
+    /// gone.
+    pub fn watch(&self, mut request: WatchTasksRequest) -> impl Stream<Item = Result<WatchEvent>> {
+        request.parent.clone_from(&self.parent);
+        request.names = request.names.iter().map(|task| self.name(task)).collect();
+        let resume = Resume {
+            token: request.resume_token.clone(),
+            endless: !request.until_terminal,
+            silence: SILENCE,
+            outage: self.outage,
+        };
+        let mut token = request.resume_token.clone();
+        let channels = Arc::clone(&self.channels);
+        let source = responses(resume, move |resume_token| {
+            let channels = Arc::clone(&channels);
+            let mut request = request.clone();
+            request.snapshot = request.snapshot && resume_token.is_empty();
+            request.resume_token = resume_token;
+            async move { channels.server_stream(Server::Taskdb, path!("WatchTasks"), request).await }
+        });
+        try_stream! {
+            let mut versions = Versions::default();
+            tokio::pin!(source);
+            while let Some(response) = source.next().await {
+                for event in versions.events(response?, &mut token) {
+                    yield event;
+                }
+            }
+        }
+    }
+
+    /// The output of a task; with `follow` until it has ended. Resumes without gaps or repeats.
+    pub fn logs(&self, task: &str, follow: bool) -> impl Stream<Item = Result<LogEntry>> {
+        self.tail(TailTaskLogsRequest { parent: task.to_owned(), follow, ..Default::default() })
+    }
+
+    /// The output that the request selects.
+    pub fn tail(&self, mut request: TailTaskLogsRequest) -> impl Stream<Item = Result<LogEntry>> {
+        request.parent = self.name(&request.parent);
+        let token = request.resume_token.clone();
+        let resume = Resume { token, endless: false, silence: STREAM_LIMIT, outage: self.outage };
+        let channels = Arc::clone(&self.channels);
+        let source = responses(resume, move |resume_token| {
+            let channels = Arc::clone(&channels);
+            let request = TailTaskLogsRequest { resume_token, ..request.clone() };
+            async move { channels.server_stream(Server::Taskdb, path!("TailTaskLogs"), request).await }
+        });
+        try_stream! {
+            let mut sequences = Sequences::default();
+            tokio::pin!(source);
+            while let Some(response) = source.next().await {
+                for entry in sequences.entries(response?) {
+                    yield entry;
+                }
+            }
+        }
+    }
+
+    /// Requests cancellation; no new attempt starts after this returns. Repeating it is safe.
+    pub async fn cancel(&self, task: &str, reason: &str) -> Result<Task> {
+        let reason = reason.to_owned();
+        let request = CancelTaskRequest { name: self.name(task), reason, ..Default::default() };
+        let response: CancelTaskResponse = self.call(Server::Taskdb, path!("CancelTask"), request).await?;
+        Ok(response.task.unwrap_or_default())
+    }
+
+    /// Requests a pause; the workload may write a checkpoint before it stops. Repeating it is safe.
+    pub async fn pause(&self, task: &str, reason: &str) -> Result<Task> {
+        let reason = reason.to_owned();
+        let request = PauseTaskRequest { name: self.name(task), reason, ..Default::default() };
+        let response: PauseTaskResponse = self.call(Server::Taskdb, path!("PauseTask"), request).await?;
+        Ok(response.task.unwrap_or_default())
+    }
+
+    /// Resumes a paused task. Repeating it is safe.
+    pub async fn resume(&self, task: &str) -> Result<Task> {
+        let request = ResumeTaskRequest { name: self.name(task), ..Default::default() };
+        let response: ResumeTaskResponse = self.call(Server::Taskdb, path!("ResumeTask"), request).await?;
+        Ok(response.task.unwrap_or_default())
+    }
+
+    /// Runs a task that ended without success again, from its latest checkpoint.
+    pub async fn retry(&self, task: &str) -> Result<Task> {
+        let request_id = new_request_id();
+        let request = RetryTaskRequest { name: self.name(task), request_id, ..Default::default() };
+        let response: RetryTaskResponse = self.call(Server::Taskdb, path!("RetryTask"), request).await?;
+        Ok(response.task.unwrap_or_default())
+    }
+
+    /// Deletes an ended task with its runs and logs; its audit trail is kept.
+    pub async fn delete(&self, task: &str) -> Result<()> {
+        let request = DeleteTaskRequest { name: self.name(task), ..Default::default() };
+        let _: DeleteTaskResponse = self.call(Server::Taskdb, path!("DeleteTask"), request).await?;
+        Ok(())
+    }
+
+    /// Reports the status of an external task, as its owner; name and request id are filled in.
+    pub async fn report(&self, task: &str, mut report: ReportTaskStatusRequest) -> Result<Task> {
+        report.name = self.name(task);
+        report.request_id = new_request_id();
+        let response: ReportTaskStatusResponse = self.call(Server::Taskdb, path!("ReportTaskStatus"), report).await?;
+        Ok(response.task.unwrap_or_default())
+    }
+
+    fn name(&self, task: &str) -> String {
+        if task.starts_with("tenants/") {
+            return task.to_owned();
+        }
+        format!("{}/tasks/{task}", self.parent)
+    }
+}
+
+fn tenant_name(tenant: &str) -> String {
+    if tenant.starts_with("tenants/") {
+        return tenant.to_owned();
+    }
+    format!("tenants/{tenant}")
+}
