@@ -50,7 +50,8 @@
     ├── Unavailable                    UNAVAILABLE: retry with back-off
     │   ├── ServerDraining                 reconnect elsewhere
     │   ├── StorageUnavailable             the database cannot be reached
-    │   └── HeartbeatTimeout               silence on the runner's stream
+    │   ├── HeartbeatTimeout               silence on the runner's stream
+    │   └── ResultCheckPending             a result is being compared with its schema; report it again
     ├── DataLoss                       DATA_LOSS
     │   └── DigestMismatch                 a checkpoint arrived damaged
     ├── DeadlineExceeded               DEADLINE_EXCEEDED: the outcome of a write is unknown
@@ -519,6 +520,12 @@ class HeartbeatTimeout(Unavailable):
     runner: str
     timeout: str
     sentence = 'no heartbeat of runner "{runner}" for {timeout}; connect again'
+
+
+class ResultCheckPending(Unavailable):
+    reason = "RESULT_CHECK_PENDING"
+    task: str
+    sentence = 'the result of "{task}" is being compared with its schema; report it again'
 
 
 class DataLoss(TaskyardError):

@@ -45,6 +45,8 @@ from taskyard_taskdb.rpc.reports import (
 )
 from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.runners import RunnerHandler
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
+from taskyard_taskdb.rpc.schema_processes import SchemaProcesses
 from taskyard_taskdb.rpc.service import compose
 from taskyard_taskdb.rpc.sessions import SessionHandler
 from taskyard_taskdb.rpc.spec import SpecReader
@@ -95,7 +97,9 @@ class TaskDb:
         self.inbox = ReportInbox(self.pool, read_external_report, self._after_commit)
         self._specs = SpecReader(settings.egress())
         self._classes = ClassCache(self.pool)
-        self._result_checks = ResultChecks(self.pool, self.types)
+        self.schema_processes = SchemaProcesses()
+        self._schemas = SchemaChecks(self.schema_processes)
+        self._result_checks = ResultChecks(self.pool, self.types, self._schemas)
         self._background: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> TaskDb:
@@ -131,13 +135,15 @@ class TaskDb:
         await self.updates.close()
         await self.create.close()
         await self.reports.close()
+        await self._result_checks.close()
+        await self.schema_processes.close()
         await end_tasks(self._background)
         await self.pool.close()
 
     def _make_shared_parts(self) -> None:
         """The parts that more than one service uses, or that are closed at the end."""
         creator = TaskCreator(self.pool, self._classes, self._after_commit)
-        self.create = CreateHandler(self.pool, self.tenants, self.types, self._specs, creator)
+        self.create = CreateHandler(self.pool, self.tenants, self.types, self._specs, self._schemas, creator)
         self.actions = ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit))
         self.updates = UpdateWriter(self.pool, read_external_report, self._after_commit)
         self._background.append(asyncio.create_task(self.updates.run()))
@@ -168,7 +174,7 @@ class TaskDb:
             self.create,
             ReadHandler(self.pool, self.hub),
             self.actions,
-            UpdateHandler(self.pool, self._specs, editor, self.types),
+            UpdateHandler(self.pool, self._specs, self._schemas, editor, self.types),
             ExternalReportHandler(self.pool, self.inbox, self._result_checks),
             WatchHandler(self.pool, self.hub, events),
             LogReadHandler(self.pool, self.hub, self.followers),
@@ -201,7 +207,7 @@ class TaskDb:
             LogAppendHandler(self.pool, self.followers),
             LeasedCheckpointHandler(self.pool, self.hub),
             ChildHandler(self.pool, self.create),
-            ExplainHandler(self.pool, self._specs, self.types),
+            ExplainHandler(self.pool, self._specs, self._schemas, self.types),
         )
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, servicer)
 
@@ -228,7 +234,7 @@ class TaskDb:
         server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
         types = compose(
             task_type_service_pb2_grpc.TaskTypeServiceServicer,
-            TaskTypeHandler(self.pool, self.bus, self._settings.egress()),
+            TaskTypeHandler(self.pool, self.bus, self._settings.egress(), self._schemas),
         )
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
         admin = compose(

@@ -139,6 +139,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE: storage cannot be reached."""
     ERROR_REASON_HEARTBEAT_TIMEOUT: _ErrorReason.ValueType  # 82
     """UNAVAILABLE: no heartbeat on the runner stream within the timeout."""
+    ERROR_REASON_RESULT_CHECK_PENDING: _ErrorReason.ValueType  # 83
+    """UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo."""
     ERROR_REASON_DIGEST_MISMATCH: _ErrorReason.ValueType  # 90
     """DATA_LOSS: checkpoint digest or size does not match."""
 
@@ -241,6 +243,8 @@ ERROR_REASON_STORAGE_UNAVAILABLE: ErrorReason.ValueType  # 81
 """UNAVAILABLE: storage cannot be reached."""
 ERROR_REASON_HEARTBEAT_TIMEOUT: ErrorReason.ValueType  # 82
 """UNAVAILABLE: no heartbeat on the runner stream within the timeout."""
+ERROR_REASON_RESULT_CHECK_PENDING: ErrorReason.ValueType  # 83
+"""UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo."""
 ERROR_REASON_DIGEST_MISMATCH: ErrorReason.ValueType  # 90
 """DATA_LOSS: checkpoint digest or size does not match."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -28,8 +28,10 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import prefixed, validate
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.create.creator import TaskCreator
@@ -57,12 +59,19 @@ class CreateHandler:
     """TaskService.CreateTask and BatchCreateTasks. Concurrent calls of CreateTask share a transaction."""
 
     def __init__(
-        self, pool: Pool, tenants: TenantCache, types: TypeCache, specs: SpecReader, creator: TaskCreator
+        self,
+        pool: Pool,
+        tenants: TenantCache,
+        types: TypeCache,
+        specs: SpecReader,
+        schemas: SchemaChecks,
+        creator: TaskCreator,
     ) -> None:
         self._pool = pool
         self._tenants = tenants
         self._types = types
         self._specs = specs
+        self._schemas = schemas
         self._creator = creator
         self._batcher: Batcher[NewTask, CreateResult] = Batcher(
             creator.create_each, weigh=lambda task: len(task.spec)
@@ -78,8 +87,10 @@ class CreateHandler:
         tenant_id = access.visible_tenant(request.parent)
         tenant = await self._tenants.admit(tenant_id)
         task_type = request.task.spec.task_type
-        rules = await self._types.find_all(tenant_id, [task_type] if task_type else [])
-        task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules.get(task_type))
+        rules = (await self._types.find_all(tenant_id, [task_type])).get(task_type) if task_type else None
+        if rules is not None:
+            await self._check_payload(request, tenant_id, rules)
+        task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules)
         if request.validate_only:
             result = await self._creator.check(task)
         else:
@@ -133,12 +144,19 @@ class CreateHandler:
                     raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
                 wellformed.check(item)
                 of_type = rules.get(item.task.spec.task_type)
+                if of_type is not None:
+                    await self._check_payload(item, tenant.tenant_id, of_type)
                 read.append(self._specs.read(item, tenant, actor, traceparent, of_type))
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
             except TaskyardError as error:
                 read.append(error)
         return read
+
+    async def _check_payload(self, request: Request, tenant_id: str, rules: TypeRules) -> None:
+        rules.check_enabled()
+        payload = request.task.spec.payload if request.task.spec.HasField("payload") else None
+        await self._schemas.check_payload(tenant_id, rules, payload, "task.spec.payload")
 
     async def _create_all(
         self, read: Sequence[NewTask | TaskyardError], request: BatchRequest, batch_hash: bytes

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.struct_pb2 import Struct
 
 from taskyard import status
-from taskyard.errors import FieldInvalid, TaskyardError
+from taskyard.errors import FieldInvalid, ResultCheckPending, TaskyardError
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.event import (
     CancelledByHolder,
@@ -64,8 +64,10 @@ class ReportBatch:
         await self._calls.close()
 
     async def _flush(self, calls: list[list[Report]]) -> list[list[Outcome]]:
-        reports = await self._checks.checked([report for call in calls for report in call])
-        outcomes = iter(await self._reports.apply(reports))
+        checked = await self._checks.checked([report for call in calls for report in call])
+        ready = [item for item in checked if isinstance(item, Report)]
+        applied = iter(await self._reports.apply(ready))
+        outcomes = iter([item if isinstance(item, ResultCheckPending) else next(applied) for item in checked])
         self._hub.wake()
         return [[next(outcomes) for _ in call] for call in calls]
 

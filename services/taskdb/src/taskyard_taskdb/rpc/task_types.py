@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from taskyard.errors import AlreadyExists, NotEmpty, NotFound, ResourceVersionMismatch
 from taskyard.v1 import task_pb2, task_type_pb2, task_type_service_pb2
-from taskyard_kit.auth import require_tenant
+from taskyard_kit.auth import Kind, current_principal, require_tenant
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.filter_fields import TASK_TYPE_FIELDS
@@ -17,6 +17,7 @@ from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.rpc import access, json_schema, masks
 from taskyard_taskdb.rpc.access import visible_scope
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.times import set_time, to_timedelta
 from taskyard_taskdb.rpc.type_rules import check_definition
 from taskyard_taskdb.rpc.validate import check_payload, check_spec, check_text
@@ -33,6 +34,7 @@ from taskyard_taskdb.storage.transition.load import database_time
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
 
+_SCHEMAS = ("payload_schema", "result_schema")
 # Fields that only the server sets.
 _OUTPUT = ("name", "revision", "resource_version", "create_time", "update_time")
 _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not in _OUTPUT)
@@ -41,15 +43,17 @@ _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not
 class TaskTypeHandler:
     """TaskTypeService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
-    def __init__(self, pool: Pool, bus: Bus, egress: Egress) -> None:
+    def __init__(self, pool: Pool, bus: Bus, egress: Egress, schemas: SchemaChecks) -> None:
         self._pool = pool
         self._bus = bus
+        self._schemas = schemas
         self._egress = egress
 
     async def CreateTaskType(
         self, request: Service.CreateTaskTypeRequest, context: Any
     ) -> Service.CreateTaskTypeResponse:
         key = (access.visible_tenant(request.parent), request.task_type_id)
+        await self._compile(key[0], request.task_type, _SCHEMAS)
         columns = self._columns(request.task_type)
         actor = access.caller()
 
@@ -107,6 +111,7 @@ class TaskTypeHandler:
         given = request.task_type
         key = _visible_type(given.name, "task_type.name")
         paths = masks.chosen_paths(request.update_mask.paths, given, _MUTABLE, "a task type")
+        await self._compile(key[0], given, [name for name in _SCHEMAS if (name,) in paths])
         actor = access.caller()
 
         async def work(tx: Tx) -> TypeRow:
@@ -172,12 +177,23 @@ class TaskTypeHandler:
         definition = TaskType.FromString((await self._find(request.name)).definition)
         check_payload(request.payload, "payload")
         response = Service.ValidatePayloadResponse(valid=True)
+        payload = request.payload if request.HasField("payload") else None
         if definition.payload_schema:
-            schema = json_schema.compile_schema(definition.payload_schema, "payload_schema")
-            for finding in json_schema.check(schema, request.payload, "payload"):
-                response.valid = False
-                response.violations.add(field=finding.field, description=finding.description)
+            found = await self._schemas.check(
+                _charged_tenant(request.name), definition.payload_schema, payload, "payload"
+            )
+        else:
+            found = json_schema.check_object(payload, "payload")
+        for finding in found:
+            response.valid = False
+            response.violations.add(field=finding.field, description=finding.description)
         return response
+
+    async def _compile(self, tenant_id: str, given: TaskType, names: Iterable[str]) -> None:
+        """Raises FieldInvalid for a schema that does not compile."""
+        for name in names:
+            if text := getattr(given, name):
+                await self._schemas.compile(tenant_id, text, f"task_type.{name}")
 
     async def _find(self, name: str) -> TypeRow:
         key = _visible_type(name)
@@ -229,6 +245,12 @@ def _visible_type(name: str, field: str = "name") -> TypeKey:
     key = parse_task_type_name(name, field)
     require_tenant(key[0], "task type", name)
     return key
+
+
+def _charged_tenant(name: str) -> str:
+    """The tenant whose budget a check uses: the caller's; the type's for an administrator."""
+    principal = current_principal()
+    return principal.tenant if principal.kind is Kind.TENANT else _visible_type(name)[0]
 
 
 def _changed(before: TaskType, given: TaskType, paths: list[masks.Path]) -> TaskType:
