@@ -8,6 +8,8 @@ from datetime import timedelta
 from taskyard_kit.auth import Kind, Policy, allow
 
 WRITE = "write"
+# The largest request, that of BatchCreateTasks.
+MAX_BATCH_BYTES = 16 * 1024 * 1024
 _USERS = (Kind.TENANT, Kind.ADMIN)
 
 _READ = allow(*_USERS)
@@ -33,7 +35,12 @@ POLICIES: Mapping[str, Policy] = {
         {
             "CreateTask": _OWN_VALIDATION,
             "BatchCreateTasks": allow(
-                *_USERS, scope=WRITE, validate=False, items="requests", deadline=timedelta(minutes=2)
+                *_USERS,
+                scope=WRITE,
+                validate=False,
+                items="requests",
+                deadline=timedelta(minutes=2),
+                max_bytes=MAX_BATCH_BYTES,
             ),
             # The scheduler reads tasks to explain them.
             "GetTask": allow(*_USERS, Kind.SCHEDULER),

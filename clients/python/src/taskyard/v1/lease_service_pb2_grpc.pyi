@@ -54,7 +54,8 @@ class LeaseServiceStub:
     """Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
     FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
-    (RESULT_CHECK_PENDING: nothing is applied; send the report again).
+    (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+    (TOO_LARGE: details of progress).
     """
     AppendLogs: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
@@ -108,7 +109,8 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     """Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
     FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
-    (RESULT_CHECK_PENDING: nothing is applied; send the report again).
+    (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+    (TOO_LARGE: details of progress).
     """
     AppendLogs: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]  # type: ignore[assignment]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
@@ -174,7 +176,8 @@ class LeaseServiceServicer:
         """Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
         FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
-        (RESULT_CHECK_PENDING: nothing is applied; send the report again).
+        (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+        (TOO_LARGE: details of progress).
         """
 
     def AppendLogs(

@@ -21,7 +21,8 @@ ORDER_BY: metadata.create_time or status.end_time (ended tasks only), each with 
 
 PAGES: keyset pagination.  page_size 0 = 100, above 1000 = 1000 (seed), negative is
 INVALID_ARGUMENT.  Tokens are opaque, bound to the query and valid for 24 h.  A page may
-be short; only an empty next_page_token ends the list.
+be short, as it ends at 3.5 MB unless one item alone is larger; only an empty
+next_page_token ends the list.
 
 IDEMPOTENCY: request_id (AIP-155; the seed's idempotency_key) is unique per tenant and
 method and remembered for at least 24 h; a repeat returns the first answer (with the
@@ -280,7 +281,7 @@ class BatchCreateTasksRequest(_message.Message):
     @_builtins.property
     def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreateTaskRequest]:
         """Items; parent is empty or equal to the outer one; request_id per item.  The whole
-        request is at most 16 MiB.
+        request is at most 16 MiB, and at most 3.5 MB with view FULL.
         """
 
     def __init__(
@@ -1079,7 +1080,9 @@ class ReportTaskStatusRequest(_message.Message):
     """`details` replace what is stored instead of being merged into it."""
     @_builtins.property
     def details(self) -> _struct_pb2.Struct:
-        """Merged into status.details, or in their place with replace_details."""
+        """Merged into status.details, or in their place with replace_details.  64 KiB per report;
+        256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
+        """
 
     @_builtins.property
     def progress(self) -> _common_pb2.Progress:
@@ -1283,7 +1286,9 @@ class WatchTasksRequest(_message.Message):
     resume_token: _builtins.str
     """Continue after this.  Empty: from now on."""
     snapshot: _builtins.bool
-    """First send the current state as SNAPSHOT events, then snapshot_complete, then changes."""
+    """First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+    A resume_token from before snapshot_complete continues the snapshot.
+    """
     coalesce: _builtins.bool
     """Allow skipping of intermediate versions."""
     view: Global___TaskView.ValueType

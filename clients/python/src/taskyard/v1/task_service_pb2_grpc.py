@@ -191,8 +191,10 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def BatchGetTasks(self, request, context):
-        """Returns up to 1000 tasks in the order asked for.
-        Errors: NOT_FOUND if any is missing, unless allow_missing.
+        """Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+        task alone is larger.
+        Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+        (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -294,7 +296,7 @@ class TaskServiceServicer:
         answered at once.  Safe to repeat with a request_id.
         Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
         transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-        (RESOURCE_VERSION_MISMATCH).
+        (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

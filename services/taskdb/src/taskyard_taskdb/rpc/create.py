@@ -28,6 +28,7 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
@@ -104,6 +105,12 @@ class CreateHandler:
         tenant_id = access.visible_tenant(request.parent)
         tenant = await self._tenants.admit(tenant_id)
         tenant.check_batch(len(request.requests))
+        view = convert.chosen_view(request.view, convert.NAME)
+        if view == convert.FULL and request.ByteSize() > MAX_RESPONSE_BYTES:
+            problem = (
+                f"FULL would return more than {MAX_RESPONSE_BYTES} bytes; ask for NAME or BASIC, or send less"
+            )
+            raise BatchTooLarge.of("view", problem)
         atomic = request.mode != common_pb2.BATCH_MODE_PER_ITEM
         if request.request_id and not atomic:
             raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
@@ -114,7 +121,6 @@ class CreateHandler:
         )
         context.add_done_callback(_after_reply)
         records = await self._read_existing(results)
-        view = convert.chosen_view(request.view, convert.NAME)
         return await _batch_response(results, view, records)
 
     async def create_children(self, tenant_id: str, items: Sequence[Request], actor: Actor) -> list[str]:

@@ -13,6 +13,7 @@ from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
 from taskyard_taskdb.rpc.access import visible_task
+from taskyard_taskdb.rpc.response_size import MAX_READ_BYTES, MAX_RESPONSE_BYTES, fitting, size_in_response
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import run_logs
 from taskyard_taskdb.storage.report.run_logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
@@ -82,21 +83,29 @@ class LogReadHandler:
         start = (LATEST, LATEST) if request.descending else (0, 0)
         cursor = decode_cursor(request.page_token, binding) if request.page_token else start
         entries: list[log_pb2.LogEntry] = []
+        token = ""
+        read = kept = 0
         async with self._pool.reading() as tx:
             if await run_logs.state(tx, tenant_id, task_id) is None:
                 raise NotFound("task", request.parent)
-            while len(entries) <= size:
+            while len(entries) <= size and kept <= MAX_RESPONSE_BYTES:
+                if read > MAX_READ_BYTES:
+                    # Few entries match: the page is short, and its token continues the search.
+                    token = encode_cursor(cursor, binding)
+                    break
                 chunks = await run_logs.read(tx, query, *cursor, CHUNKS, backwards=request.descending)
                 if not chunks:
                     break
                 for chunk in chunks:
-                    entries += _select(chunk, query, cursor, request)
+                    selected = list(_select(chunk, query, cursor, request))
+                    entries += selected
+                    kept += sum(map(size_in_response, selected))
+                    read += len(chunk.entries)
                     cursor = _end(chunk, request.descending)
-        token = ""
-        if len(entries) > size:
-            entries = entries[:size]
-            token = encode_cursor((entries[-1].generation, entries[-1].sequence), binding)
-        return task_service_pb2.ListTaskLogsResponse(entries=entries, next_page_token=token)
+        listed = fitting(entries[:size])
+        if len(listed) < len(entries):
+            token = encode_cursor((listed[-1].generation, listed[-1].sequence), binding)
+        return task_service_pb2.ListTaskLogsResponse(entries=listed, next_page_token=token)
 
     async def TailTaskLogs(
         self, request: task_service_pb2.TailTaskLogsRequest, context: Any
@@ -213,8 +222,9 @@ def _tail_responses(
 ) -> Iterator[task_service_pb2.TailTaskLogsResponse]:
     entries = [entry for entry in _entries(chunk, query) if (chunk.generation, entry.sequence) > cursor]
     dropped = chunk.dropped_count
-    for start in range(0, len(entries), ENTRIES):
-        page = entries[start : start + ENTRIES]
+    while entries:
+        page = fitting(entries[:ENTRIES])
+        entries = entries[len(page) :]
         token = encode_cursor((chunk.generation, page[-1].sequence), binding)
         yield task_service_pb2.TailTaskLogsResponse(entries=page, resume_token=token, dropped_count=dropped)
         dropped = 0

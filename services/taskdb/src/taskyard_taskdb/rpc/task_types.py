@@ -84,7 +84,7 @@ class TaskTypeHandler:
         async with self._pool.reading(planned=True) as tx:
 
             async def read(after: tuple[str, ...], size: int) -> list[TypeRow]:
-                return await task_types.page(tx, tenant_id, after, size)
+                return [_listed(row) for row in await task_types.page(tx, tenant_id, after, size)]
 
             found, token = await read_page(
                 read,
@@ -96,13 +96,11 @@ class TaskTypeHandler:
                 filter_text=request.filter,
                 fields=TASK_TYPE_FIELDS,
                 values=_values,
+                # Definitions hold schemas of up to half a megabyte, which the list leaves out.
+                step=50,
             )
         response = Service.ListTaskTypesResponse(next_page_token=token)
-        for row in found:
-            message: Any = type_message(row)
-            for name in ("payload_schema", "result_schema", "config"):
-                message.ClearField(name)
-            response.task_types.append(message)
+        response.task_types.extend(map(type_message, found))
         return response
 
     async def UpdateTaskType(
@@ -261,6 +259,14 @@ def _changed(before: TaskType, given: TaskType, paths: list[masks.Path]) -> Task
 
 def _duration(definition: Any, name: str) -> Any:
     return to_timedelta(getattr(definition, name)) if definition.HasField(name) else None
+
+
+def _listed(row: TypeRow) -> TypeRow:
+    """The row without what a list leaves out."""
+    definition: Any = TaskType.FromString(row.definition)
+    for name in (*_SCHEMAS, "config"):
+        definition.ClearField(name)
+    return row._replace(definition=definition.SerializeToString())
 
 
 def _values(row: TypeRow) -> Mapping[str, Any]:

@@ -78,6 +78,10 @@ async def insert(tx: Tx, chunks: Sequence[NewChunk]) -> None:
     await tx.execute(statement("insert_logs"), values)
 
 
+# Bytes of chunks that are read at a time.
+READ_BYTES = 4 * 1024 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class LogQuery:
     """Which logs of a task to read: one run only (0: all), from a level upwards."""
@@ -97,7 +101,10 @@ async def read(
     *,
     backwards: bool = False,
 ) -> list[LogChunk]:
-    """Return chunks that reach beyond the entry (generation, sequence), or lie before it."""
+    """Return chunks that reach beyond the entry (generation, sequence), or lie before it.
+
+    As many as have READ_BYTES together, or one.
+    """
     values = {
         "tenant": query.tenant_id,
         "task": query.task_id,
@@ -106,6 +113,7 @@ async def read(
         "generation": generation,
         "sequence": sequence,
         "limit": limit,
+        "max_bytes": READ_BYTES,
     }
     name = "read_logs_backwards" if backwards else "read_logs"
     rows = await tx.fetch(statement(name), values)
