@@ -78,6 +78,8 @@ class Policy:
     # A long-polling unary call has no server-side deadline; streams never have one.
     waits: bool = False
     deadline: timedelta | None = None
+    # Reads much: few calls of one tenant run at a time.
+    heavy: bool = False
     # The largest request in bytes; the server may accept larger messages for other RPCs.
     max_bytes: int = MAX_MESSAGE_BYTES
 
@@ -95,6 +97,7 @@ def allow(
     items: str = "",
     waits: bool = False,
     deadline: timedelta | None = None,
+    heavy: bool = False,
     max_bytes: int = MAX_MESSAGE_BYTES,
 ) -> Policy:
     """The policy that allows these kinds of principal."""
@@ -106,6 +109,7 @@ def allow(
         items=items,
         waits=waits,
         deadline=deadline,
+        heavy=heavy,
         max_bytes=max_bytes,
     )
 

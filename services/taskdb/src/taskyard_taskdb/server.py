@@ -113,12 +113,18 @@ class TaskDb:
             raise StartupError(str(error)) from None
         await self.pool.open()
         token_seal.use_key(await self.pool.run(token_key.read))
-        self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
+        self.server = Server(
+            self._settings,
+            verifier=StoredKeyVerifier(self.pool),
+            policies=POLICIES,
+            heavy_calls=max(1, self._settings.pool_queries // 2),
+        )
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._close_streams)
         self.bus.on_commit(invalidation(self.tenants.forget, self.types.forget))
         self.bus.on_commit(lambda notice: self.usage.add(notice.used))
         self.bus.on_commit(lambda _: self.hub.wake())
+        self.bus.on_logs(self.followers.stored)
         self._make_shared_parts()
         self._add_task_service(self.server)
         self._add_lease_service(self.server)
@@ -204,7 +210,7 @@ class TaskDb:
             RunReportHandler(self.reports),
             RenewHandler(self.pool, self.bus, self.hub),
             queue_watch,
-            LogAppendHandler(self.pool, self.followers),
+            LogAppendHandler(self.pool, self.bus),
             LeasedCheckpointHandler(self.pool, self.hub),
             ChildHandler(self.pool, self.create),
             ExplainHandler(self.pool, self._specs, self._schemas, self.types),

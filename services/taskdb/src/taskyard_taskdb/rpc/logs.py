@@ -14,6 +14,7 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
 from taskyard_taskdb.rpc.access import visible_task
 from taskyard_taskdb.rpc.response_size import MAX_READ_BYTES, MAX_RESPONSE_BYTES, fitting, size_in_response
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import run_logs
 from taskyard_taskdb.storage.report.run_logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
@@ -25,7 +26,8 @@ ENTRIES = 500
 # Seconds that a tail waits after the end of a task: for announced entries, and without an announcement.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
-FOLLOW_POLL_SECONDS = 1.0
+# A tail of a live task looks again after this time, whether or not it was woken.
+FOLLOW_SECONDS = 30.0
 
 Cursor = tuple[int, int]
 
@@ -33,9 +35,9 @@ Cursor = tuple[int, int]
 class LogAppendHandler:
     """LeaseService.AppendLogs."""
 
-    def __init__(self, pool: Pool, followers: LogFollowers) -> None:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
-        self._followers = followers
+        self._bus = bus
 
     async def AppendLogs(
         self, request: lease_service_pb2.AppendLogsRequest, context: Any
@@ -51,8 +53,7 @@ class LogAppendHandler:
             ]
             if chunks:
                 await run_logs.insert(tx, chunks)
-        for chunk in chunks:
-            self._followers.stored((chunk.tenant_id, chunk.task_id))
+        self._bus.publish(CommitNotice(logs={(chunk.tenant_id, chunk.task_id) for chunk in chunks}))
         results = [
             status_pb2.Status()
             if position.held
@@ -134,7 +135,9 @@ class LogReadHandler:
                     token = encode_cursor(cursor, binding)
                     yield task_service_pb2.TailTaskLogsResponse(complete=True, resume_token=token)
                     return
-                await changes.next(0.2 if state.ended_for is not None else FOLLOW_POLL_SECONDS)
+                # Changes of the task and lines that any replica stores wake the tail.
+                left = state.patience_left(PATIENCE_SECONDS, SILENCE_SECONDS)
+                await changes.next(FOLLOW_SECONDS if left is None else max(left, 0.0) + 0.05)
             token = encode_cursor(cursor, binding)
             yield task_service_pb2.TailTaskLogsResponse(closing=True, resume_token=token)
 

@@ -148,6 +148,12 @@ class LogState:
             return self.stored >= self.announced or self.ended_for > patience
         return not self.ran or self.ended_for > silence
 
+    def patience_left(self, patience: float, silence: float) -> float | None:
+        """Seconds until an incomplete log counts as complete; None while the task lives."""
+        if self.ended_for is None:
+            return None
+        return (silence if self.announced is None else patience) - self.ended_for
+
 
 async def state(tx: Tx, tenant_id: str, task_id: str) -> LogState | None:
     """Return the state of a task's logs; None if there is no such task."""
