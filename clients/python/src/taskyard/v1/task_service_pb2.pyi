@@ -69,9 +69,11 @@ class _TaskViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TaskView.Val
     TASK_VIEW_NAME: _TaskView.ValueType  # 1
     """name, metadata.id, metadata.uid, metadata.resource_version, status.phase."""
     TASK_VIEW_BASIC: _TaskView.ValueType  # 2
-    """Without payload, script body, env, result output, details and annotations."""
+    """Without payload, script body, env, headers of the callback, result output, details and
+    annotations.
+    """
     TASK_VIEW_FULL: _TaskView.ValueType  # 3
-    """Everything."""
+    """Everything; a read-only key sees neither env nor the headers of the callback."""
 
 class TaskView(_TaskView, metaclass=_TaskViewEnumTypeWrapper):
     """How much of a task is returned."""
@@ -81,9 +83,11 @@ TASK_VIEW_UNSPECIFIED: TaskView.ValueType  # 0
 TASK_VIEW_NAME: TaskView.ValueType  # 1
 """name, metadata.id, metadata.uid, metadata.resource_version, status.phase."""
 TASK_VIEW_BASIC: TaskView.ValueType  # 2
-"""Without payload, script body, env, result output, details and annotations."""
+"""Without payload, script body, env, headers of the callback, result output, details and
+annotations.
+"""
 TASK_VIEW_FULL: TaskView.ValueType  # 3
-"""Everything."""
+"""Everything; a read-only key sees neither env nor the headers of the callback."""
 Global___TaskView: _TypeAlias = TaskView  # noqa: Y015
 
 class _CreateOutcome:

@@ -93,7 +93,7 @@ class ReadHandler:
             response.resume_token = token.encode(watch_query(request.parent, (), request.filter))
         size = page.page_size(request.page_size)
         view = convert.chosen_view(request.view, convert.BASIC)
-        max_bytes = MAX_RESPONSE_BYTES if view == convert.FULL else HELD_BYTES
+        max_bytes = HELD_BYTES if view in (convert.NAME, convert.BASIC) else MAX_RESPONSE_BYTES
         async with self._pool.reading(planned=True) as tx:
             found = await listing.list_page(tx, query, after, size, max_bytes)
             if request.count_total:
@@ -155,7 +155,7 @@ class ReadHandler:
 
 def _check_batch_bytes(keys: Sequence[Key], sizes: Mapping[Key, int], view: int) -> None:
     """Raises BatchTooLarge before tasks are read that are too large for one response."""
-    most = MAX_RESPONSE_BYTES if view == convert.FULL else MAX_READ_BYTES
+    most = MAX_READ_BYTES if view in (convert.NAME, convert.BASIC) else MAX_RESPONSE_BYTES
     total = 0
     for count, key in enumerate(keys):
         total += sizes.get(key, 0)

@@ -16,6 +16,7 @@ from taskyard_taskdb.domain.names import parse_task_type_name, task_type_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.rpc import access, json_schema, masks
 from taskyard_taskdb.rpc.access import visible_scope
+from taskyard_taskdb.rpc.convert import hide_secrets
 from taskyard_taskdb.rpc.pages import read_page
 from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.times import set_time, to_timedelta
@@ -75,7 +76,7 @@ class TaskTypeHandler:
     async def GetTaskType(
         self, request: Service.GetTaskTypeRequest, context: Any
     ) -> Service.GetTaskTypeResponse:
-        return Service.GetTaskTypeResponse(task_type=type_message(await self._find(request.name)))
+        return Service.GetTaskTypeResponse(task_type=_visible_message(await self._find(request.name)))
 
     async def ListTaskTypes(
         self, request: Service.ListTaskTypesRequest, context: Any
@@ -100,7 +101,7 @@ class TaskTypeHandler:
                 step=50,
             )
         response = Service.ListTaskTypesResponse(next_page_token=token)
-        response.task_types.extend(map(type_message, found))
+        response.task_types.extend(map(_visible_message, found))
         return response
 
     async def UpdateTaskType(
@@ -295,6 +296,14 @@ async def _log(tx: Tx, event: ChangeEvent, row: TypeRow, actor: Actor, request_i
         request_id=request_id or None,
         details={"revision": row.revision},
     )
+
+
+def _visible_message(row: TypeRow) -> TaskType:
+    """A type as the caller may see it: a key that only reads sees no environment and no headers."""
+    message = type_message(row)
+    if not current_principal().may("write"):
+        hide_secrets(message)
+    return message
 
 
 def type_message(row: TypeRow) -> TaskType:

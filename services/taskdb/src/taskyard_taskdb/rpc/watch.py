@@ -233,7 +233,7 @@ class WatchHandler:
                 satisfied = record.version > after if after else record.phase >= Phase.SUCCEEDED
                 left = deadline - time.monotonic()
                 if satisfied or left <= 0 or self._hub.closing:
-                    view = request.view or task_service_pb2.TASK_VIEW_FULL
+                    view = convert.chosen_view(request.view, convert.FULL)
                     task = convert.task_message(record, view)
                     return task_service_pb2.WaitTaskResponse(task=task, satisfied=satisfied)
                 await subscription.next(left)
@@ -270,7 +270,7 @@ def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
         tenant_id=tenant_id,
         keys=keys,
         condition=filters.parse(request.filter) if request.filter else None,
-        view=request.view or task_service_pb2.TASK_VIEW_BASIC,
+        view=convert.chosen_view(request.view, convert.BASIC),
         query=watch_query(request.parent, request.names, request.filter),
         until_terminal=request.until_terminal,
         coalesce=request.coalesce,
