@@ -45,6 +45,7 @@
     │   ├── StreamLimit                    open streams of the tenant
     │   ├── PlacementClassLimit            live placement classes of the tenant
     │   ├── Overloaded                     the server sheds load
+    │   ├── StorageQuotaExceeded           bytes that the tenant stores
     │   ├── ConsumerStalled                the watcher did not read
     │   └── WindowExceeded                 the runner sent beyond its flow-control window
     ├── Unavailable                    UNAVAILABLE: retry with back-off
@@ -486,6 +487,11 @@ class PlacementClassLimit(ResourceExhausted):
 class Overloaded(ResourceExhausted):
     reason = "OVERLOADED"
     sentence = "{subject} has reached {limit} and sheds this call"
+
+
+class StorageQuotaExceeded(ResourceExhausted):
+    reason = "STORAGE_QUOTA_EXCEEDED"
+    sentence = "{subject} stores {limit} bytes already; delete tasks or shorten their retention"
 
 
 class ConsumerStalled(ResourceExhausted):

@@ -72,6 +72,7 @@ from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
 from taskyard_taskdb.storage.report.global_updates import UpdateWriter
 from taskyard_taskdb.storage.report.reports import ReportWriter
+from taskyard_taskdb.storage.tenant.stored_bytes import StoredBytes
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
@@ -149,7 +150,15 @@ class TaskDb:
     def _make_shared_parts(self) -> None:
         """The parts that more than one service uses, or that are closed at the end."""
         creator = TaskCreator(self.pool, self._classes, self._after_commit)
-        self.create = CreateHandler(self.pool, self.tenants, self.types, self._specs, self._schemas, creator)
+        self.create = CreateHandler(
+            self.pool,
+            self.tenants,
+            self.types,
+            self._specs,
+            self._schemas,
+            StoredBytes(self.pool),
+            creator,
+        )
         self.actions = ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit))
         self.updates = UpdateWriter(self.pool, read_external_report, self._after_commit)
         self._background.append(asyncio.create_task(self.updates.run()))

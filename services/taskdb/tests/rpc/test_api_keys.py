@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task, run_taskdb
@@ -22,6 +23,7 @@ from taskyard.v1 import (
     task_service_pb2,
     task_type_service_pb2,
 )
+from taskyard.v1.task_type_pb2 import TaskType
 from taskyard_taskdb.settings import ServerSettings
 
 Service = api_key_service_pb2
@@ -252,11 +254,11 @@ async def test_an_expiring_key_makes_no_key_that_outlives_it(taskdb: RunningTask
         return made
 
     hour = after(3600)
-    for fields in ({"kind": TENANT}, {"kind": ADMIN}):
-        expiring = holder(taskdb, (await make(admin, expire_time=hour, **fields)).secret)
-        for longer in ({}, {"expire_time": after(7200)}):
+    for kind in (TENANT, ADMIN):
+        expiring = holder(taskdb, (await make(admin, expire_time=hour, kind=kind)).secret)
+        for longer in (None, after(7200)):
             with pytest.raises(errors.FieldInvalid, match="at the latest") as refused:
-                await make(expiring, **longer)
+                await make(expiring, expire_time=longer)
             assert refused.value.violations[0].field == "api_key.expire_time"
         assert (await make(expiring, expire_time=after(60))).secret
         assert (await make(expiring, expire_time=hour)).secret
@@ -271,7 +273,7 @@ async def test_secrets_of_tasks_and_types_are_hidden_from_keys_that_only_read(
     callback = task_pb2.Callback(url="https://example.com/", headers={"authorization": secret})
     task = await tenant.create(env=env, callback=callback, task_id="t")
     made = task_type_service_pb2.CreateTaskTypeRequest(
-        parent="tenants/default", task_type_id="plan", task_type={"env": env, "callback": callback}
+        parent="tenants/default", task_type_id="plan", task_type=TaskType(env=env, callback=callback)
     )
     await tenant.task_types.CreateTaskType(made)
     reader = await taskdb.caller(read_only=True)
@@ -293,9 +295,7 @@ async def test_secrets_of_tasks_and_types_are_hidden_from_keys_that_only_read(
                 task_service_pb2.BatchGetTasksRequest(parent=parent, names=[task.name], view=view)
             ),
             caller.tasks.WaitTask(
-                task_service_pb2.WaitTaskRequest(
-                    name=task.name, view=view, after_resource_version=0, timeout={}
-                )
+                task_service_pb2.WaitTaskRequest(name=task.name, view=view, timeout=Duration(seconds=0))
             ),
         ]
         return found + [await call for call in calls]

@@ -222,8 +222,8 @@ async def test_lines_stored_by_another_replica_wake_a_tail(
     watcher = await replica.caller()
     tail = watcher.tasks.TailTaskLogs(task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True))
     read = asyncio.create_task(tail.read())
-    # Time for the tail to find nothing and wait.
-    await asyncio.sleep(1)
+    # Time for the replicas to greet each other, and for the tail to find nothing and wait.
+    await asyncio.sleep(3)
     await append(yard, "runner-1", lease, 1, 1)
     async with asyncio.timeout(20):
         assert (await read).entries[0].sequence == 1

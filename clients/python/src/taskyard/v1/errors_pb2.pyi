@@ -133,6 +133,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: the tenant has more than 1000 live placement classes."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 77
     """RESOURCE_EXHAUSTED: the server sheds load; RetryInfo."""
+    ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 78
+    """RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo."""
     ERROR_REASON_SERVER_DRAINING: _ErrorReason.ValueType  # 80
     """UNAVAILABLE: server is shutting down; reconnect elsewhere."""
     ERROR_REASON_STORAGE_UNAVAILABLE: _ErrorReason.ValueType  # 81
@@ -237,6 +239,8 @@ ERROR_REASON_PLACEMENT_CLASS_LIMIT: ErrorReason.ValueType  # 76
 """RESOURCE_EXHAUSTED: the tenant has more than 1000 live placement classes."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 77
 """RESOURCE_EXHAUSTED: the server sheds load; RetryInfo."""
+ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 78
+"""RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo."""
 ERROR_REASON_SERVER_DRAINING: ErrorReason.ValueType  # 80
 """UNAVAILABLE: server is shutting down; reconnect elsewhere."""
 ERROR_REASON_STORAGE_UNAVAILABLE: ErrorReason.ValueType  # 81

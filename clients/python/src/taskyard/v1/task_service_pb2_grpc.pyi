@@ -68,7 +68,7 @@ class TaskServiceStub:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-    PLACEMENT_CLASS_LIMIT).
+    PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     BatchCreateTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.BatchCreateTasksRequest, _task_service_pb2.BatchCreateTasksResponse]
     """Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
@@ -223,7 +223,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-    PLACEMENT_CLASS_LIMIT).
+    PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     BatchCreateTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.BatchCreateTasksRequest, _task_service_pb2.BatchCreateTasksResponse]  # type: ignore[assignment]
     """Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
@@ -380,7 +380,7 @@ class TaskServiceServicer:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
         RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-        PLACEMENT_CLASS_LIMIT).
+        PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
         """
 
     def BatchCreateTasks(

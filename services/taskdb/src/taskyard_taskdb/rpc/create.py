@@ -41,6 +41,7 @@ from taskyard_taskdb.storage.create.request_ids import Method
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.report import checkpoints
+from taskyard_taskdb.storage.tenant.stored_bytes import StoredBytes
 from taskyard_taskdb.storage.tenant.tenants import Tenant, TenantCache
 
 Request = task_service_pb2.CreateTaskRequest
@@ -66,6 +67,7 @@ class CreateHandler:
         types: TypeCache,
         specs: SpecReader,
         schemas: SchemaChecks,
+        stored: StoredBytes,
         creator: TaskCreator,
     ) -> None:
         self._pool = pool
@@ -73,6 +75,7 @@ class CreateHandler:
         self._types = types
         self._specs = specs
         self._schemas = schemas
+        self._stored = stored
         self._creator = creator
         self._batcher: Batcher[NewTask, CreateResult] = Batcher(
             creator.create_each, weigh=lambda task: len(task.spec)
@@ -91,6 +94,8 @@ class CreateHandler:
         rules = (await self._types.find_all(tenant_id, [task_type])).get(task_type) if task_type else None
         if rules is not None:
             await self._check_payload(request, tenant_id, rules)
+        if tenant.max_storage_bytes and not request.validate_only:
+            await self._stored.admit(tenant_id, tenant.max_storage_bytes, request.ByteSize())
         task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules)
         if request.validate_only:
             result = await self._creator.check(task)
@@ -138,6 +143,8 @@ class CreateHandler:
     async def _read_items(
         self, request: BatchRequest, tenant: Tenant, actor: Actor | None = None
     ) -> list[NewTask | TaskyardError]:
+        if tenant.max_storage_bytes and not all(item.validate_only for item in request.requests):
+            await self._stored.admit(tenant.tenant_id, tenant.max_storage_bytes, request.ByteSize())
         actor, traceparent = actor or access.caller(), _traceparent()
         named = {item.task.spec.task_type for item in request.requests}
         rules = await self._types.find_all(tenant.tenant_id, named)
