@@ -562,6 +562,7 @@ CREATE TABLE tenants (
     version BIGINT DEFAULT 1 NOT NULL,
     create_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
     update_time TIMESTAMP WITH TIME ZONE DEFAULT now() NOT NULL,
+    max_storage_bytes BIGINT CHECK (max_storage_bytes >= 0),
     PRIMARY KEY (tenant_id)
 );
 CREATE INDEX tenants_by_tier ON tenants (tier);

@@ -146,6 +146,32 @@ async def test_rule_07_an_undecided_report_holds_the_ack_but_not_the_others(site
     assert runner.rejections == []
 
 
+async def test_rule_07_a_result_that_is_being_checked_delays_no_other_report(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taskyard_scheduler.reports.CHECK_SECONDS", 30.0)
+    monkeypatch.setattr("taskyard_scheduler.reports.RETRY_SECONDS", 30.0)
+    slow, quick = await site.runner(), await site.runner("runner-2")
+    (first,) = site.taskdb.add_tasks(pinned="runner-1")
+    (second,) = site.taskdb.add_tasks(pinned="runner-2")
+    one, two = await slow.next_assignment(), await quick.next_assignment()
+    site.taskdb.results[(first, "succeeded")] = to_status(errors.ResultCheckPending(first))
+    seq = await slow.succeeded(one)
+    await quick.acked(await quick.succeeded(two))
+    assert site.taskdb.phase(second) == "SUCCEEDED"
+    with pytest.raises(TimeoutError):
+        await slow.acked(seq, timeout=0.2)
+
+
+async def test_rule_07_a_result_that_is_being_checked_is_reported_again(site: Site) -> None:
+    runner = await site.runner()
+    (name,) = site.taskdb.add_tasks()
+    assignment = await runner.next_assignment()
+    site.taskdb.results[(name, "succeeded")] = to_status(errors.ResultCheckPending(name))
+    await runner.acked(await runner.succeeded(assignment))
+    assert site.taskdb.phase(name) == "SUCCEEDED" and runner.rejections == []
+
+
 async def test_rule_07_one_report_that_taskdb_refuses_does_not_fail_its_neighbours(site: Site) -> None:
     runner = await site.runner(capacity=8)
     site.taskdb.add_tasks(8)

@@ -37,7 +37,7 @@ type AuditEvent struct {
 	//	     archived report_rejected
 	//	runner.registered connected disconnected heartbeat_missed marked_dead drain_requested
 	//	     drained undrained updated deleted
-	//	tenant.created updated deleted;  task_type.created updated deleted
+	//	tenant.created updated deleted secret_rotated;  task_type.created updated deleted
 	//	api_key.created revoked;  quarantine.created released
 	//	webhook.given_up;  audit.damage_acknowledged
 	EventType string `protobuf:"bytes,2,opt,name=event_type,json=eventType,proto3" json:"event_type,omitempty"`

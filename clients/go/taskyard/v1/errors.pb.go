@@ -139,12 +139,16 @@ const (
 	ErrorReason_ERROR_REASON_PLACEMENT_CLASS_LIMIT ErrorReason = 76
 	// RESOURCE_EXHAUSTED: the server sheds load; RetryInfo.
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 77
+	// RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo.
+	ErrorReason_ERROR_REASON_STORAGE_QUOTA_EXCEEDED ErrorReason = 78
 	// UNAVAILABLE: server is shutting down; reconnect elsewhere.
 	ErrorReason_ERROR_REASON_SERVER_DRAINING ErrorReason = 80
 	// UNAVAILABLE: storage cannot be reached.
 	ErrorReason_ERROR_REASON_STORAGE_UNAVAILABLE ErrorReason = 81
 	// UNAVAILABLE: no heartbeat on the runner stream within the timeout.
 	ErrorReason_ERROR_REASON_HEARTBEAT_TIMEOUT ErrorReason = 82
+	// UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo.
+	ErrorReason_ERROR_REASON_RESULT_CHECK_PENDING ErrorReason = 83
 	// DATA_LOSS: checkpoint digest or size does not match.
 	ErrorReason_ERROR_REASON_DIGEST_MISMATCH ErrorReason = 90
 )
@@ -197,9 +201,11 @@ var (
 		75: "ERROR_REASON_STREAM_LIMIT",
 		76: "ERROR_REASON_PLACEMENT_CLASS_LIMIT",
 		77: "ERROR_REASON_OVERLOADED",
+		78: "ERROR_REASON_STORAGE_QUOTA_EXCEEDED",
 		80: "ERROR_REASON_SERVER_DRAINING",
 		81: "ERROR_REASON_STORAGE_UNAVAILABLE",
 		82: "ERROR_REASON_HEARTBEAT_TIMEOUT",
+		83: "ERROR_REASON_RESULT_CHECK_PENDING",
 		90: "ERROR_REASON_DIGEST_MISMATCH",
 	}
 	ErrorReason_value = map[string]int32{
@@ -248,9 +254,11 @@ var (
 		"ERROR_REASON_STREAM_LIMIT":                 75,
 		"ERROR_REASON_PLACEMENT_CLASS_LIMIT":        76,
 		"ERROR_REASON_OVERLOADED":                   77,
+		"ERROR_REASON_STORAGE_QUOTA_EXCEEDED":       78,
 		"ERROR_REASON_SERVER_DRAINING":              80,
 		"ERROR_REASON_STORAGE_UNAVAILABLE":          81,
 		"ERROR_REASON_HEARTBEAT_TIMEOUT":            82,
+		"ERROR_REASON_RESULT_CHECK_PENDING":         83,
 		"ERROR_REASON_DIGEST_MISMATCH":              90,
 	}
 )
@@ -286,7 +294,7 @@ var File_taskyard_v1_errors_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x18taskyard/v1/errors.proto\x12\vtaskyard.v1*\xbf\r\n" +
+	"\x18taskyard/v1/errors.proto\x12\vtaskyard.v1*\x8f\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_FIELD_INVALID\x10\x01\x12)\n" +
@@ -332,10 +340,12 @@ const file_taskyard_v1_errors_proto_rawDesc = "" +
 	"\x1cERROR_REASON_SLOT_QUEUE_FULL\x10J\x12\x1d\n" +
 	"\x19ERROR_REASON_STREAM_LIMIT\x10K\x12&\n" +
 	"\"ERROR_REASON_PLACEMENT_CLASS_LIMIT\x10L\x12\x1b\n" +
-	"\x17ERROR_REASON_OVERLOADED\x10M\x12 \n" +
+	"\x17ERROR_REASON_OVERLOADED\x10M\x12'\n" +
+	"#ERROR_REASON_STORAGE_QUOTA_EXCEEDED\x10N\x12 \n" +
 	"\x1cERROR_REASON_SERVER_DRAINING\x10P\x12$\n" +
 	" ERROR_REASON_STORAGE_UNAVAILABLE\x10Q\x12\"\n" +
-	"\x1eERROR_REASON_HEARTBEAT_TIMEOUT\x10R\x12 \n" +
+	"\x1eERROR_REASON_HEARTBEAT_TIMEOUT\x10R\x12%\n" +
+	"!ERROR_REASON_RESULT_CHECK_PENDING\x10S\x12 \n" +
 	"\x1cERROR_REASON_DIGEST_MISMATCH\x10ZB;\n" +
 	"\x0fdev.taskyard.v1P\x01Z&taskyard.dev/go/taskyard/v1;taskyardv1b\x06proto3"
 

@@ -440,7 +440,8 @@ type RunReport struct {
 	Seq int64 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
 	// Holder's clock; the server clamps it into [claim, now].
 	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
-	// Merged into status.details.
+	// Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+	// start or an outcome is applied without them.
 	Details *structpb.Struct `protobuf:"bytes,4,opt,name=details,proto3" json:"details,omitempty"`
 	// With an outcome: sequence of the run's last log entry, 0 = it wrote none, so that a
 	// follower can detect the end of the log.  Unset: unknown.

@@ -54,7 +54,9 @@ type LeaseServiceClient interface {
 	RenewLeases(ctx context.Context, in *RenewLeasesRequest, opts ...grpc.CallOption) (*RenewLeasesResponse, error)
 	// Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
-	// FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND.
+	// FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
+	// (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+	// (TOO_LARGE: details of progress).
 	ReportRuns(ctx context.Context, in *ReportRunsRequest, opts ...grpc.CallOption) (*ReportRunsResponse, error)
 	// Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
 	// a finished run are accepted for 10 min.
@@ -219,7 +221,9 @@ type LeaseServiceServer interface {
 	RenewLeases(context.Context, *RenewLeasesRequest) (*RenewLeasesResponse, error)
 	// Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
 	// Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
-	// FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND.
+	// FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
+	// (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+	// (TOO_LARGE: details of progress).
 	ReportRuns(context.Context, *ReportRunsRequest) (*ReportRunsResponse, error)
 	// Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
 	// a finished run are accepted for 10 min.

@@ -9,7 +9,8 @@
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
 //   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
-// of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.
+// of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
+// label with an empty value is present; a text field is absent when empty.
 //   status.phase = PENDING AND spec.task_type = "vdag_creation"
 //   (status.phase = FAILED OR status.phase = EXHAUSTED) AND metadata.create_time > "2025-10-01T00:00:00Z"
 //
@@ -18,7 +19,8 @@
 //
 // PAGES: keyset pagination.  page_size 0 = 100, above 1000 = 1000 (seed), negative is
 // INVALID_ARGUMENT.  Tokens are opaque, bound to the query and valid for 24 h.  A page may
-// be short; only an empty next_page_token ends the list.
+// be short, as it ends at 3.5 MB unless one item alone is larger; only an empty
+// next_page_token ends the list.
 //
 // IDEMPOTENCY: request_id (AIP-155; the seed's idempotency_key) is unique per tenant and
 // method and remembered for at least 24 h; a repeat returns the first answer (with the
@@ -62,9 +64,10 @@ const (
 	TaskView_TASK_VIEW_UNSPECIFIED TaskView = 0
 	// name, metadata.id, metadata.uid, metadata.resource_version, status.phase.
 	TaskView_TASK_VIEW_NAME TaskView = 1
-	// Without payload, script body, env, result output, details and annotations.
+	// Without payload, script body, env, headers of the callback, result output, details and
+	// annotations.
 	TaskView_TASK_VIEW_BASIC TaskView = 2
-	// Everything.
+	// Everything; a read-only key sees neither env nor the headers of the callback.
 	TaskView_TASK_VIEW_FULL TaskView = 3
 )
 
@@ -455,7 +458,7 @@ type BatchCreateTasksRequest struct {
 	// tenants/{tenant}
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Items; parent is empty or equal to the outer one; request_id per item.  The whole
-	// request is at most 16 MiB.
+	// request is at most 16 MiB, and at most 3.5 MB with view FULL.
 	Requests []*CreateTaskRequest `protobuf:"bytes,2,rep,name=requests,proto3" json:"requests,omitempty"`
 	// Default ATOMIC.
 	Mode BatchMode `protobuf:"varint,3,opt,name=mode,proto3,enum=taskyard.v1.BatchMode" json:"mode,omitempty"`
@@ -2072,7 +2075,8 @@ type ReportTaskStatusRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// RUNNING, SUCCEEDED or FAILED; UNSPECIFIED = unchanged.
 	Phase TaskPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=taskyard.v1.TaskPhase" json:"phase,omitempty"`
-	// Merged into status.details, or in their place with replace_details.
+	// Merged into status.details, or in their place with replace_details.  64 KiB per report;
+	// 256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
 	Details *structpb.Struct `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	// Progress.
 	Progress *Progress `protobuf:"bytes,4,opt,name=progress,proto3" json:"progress,omitempty"`
@@ -2498,6 +2502,7 @@ type WatchTasksRequest struct {
 	// Continue after this.  Empty: from now on.
 	ResumeToken string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	// First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+	// A resume_token from before snapshot_complete continues the snapshot.
 	Snapshot bool `protobuf:"varint,5,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Allow skipping of intermediate versions.
 	Coalesce bool `protobuf:"varint,6,opt,name=coalesce,proto3" json:"coalesce,omitempty"`

@@ -9,7 +9,8 @@
 //   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
 //   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
 // Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
-// of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.
+// of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
+// label with an empty value is present; a text field is absent when empty.
 //   status.phase = PENDING AND spec.task_type = "vdag_creation"
 //   (status.phase = FAILED OR status.phase = EXHAUSTED) AND metadata.create_time > "2025-10-01T00:00:00Z"
 //
@@ -18,7 +19,8 @@
 //
 // PAGES: keyset pagination.  page_size 0 = 100, above 1000 = 1000 (seed), negative is
 // INVALID_ARGUMENT.  Tokens are opaque, bound to the query and valid for 24 h.  A page may
-// be short; only an empty next_page_token ends the list.
+// be short, as it ends at 3.5 MB unless one item alone is larger; only an empty
+// next_page_token ends the list.
 //
 // IDEMPOTENCY: request_id (AIP-155; the seed's idempotency_key) is unique per tenant and
 // method and remembered for at least 24 h; a repeat returns the first answer (with the
@@ -85,7 +87,7 @@ type TaskServiceClient interface {
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-	// PLACEMENT_CLASS_LIMIT).
+	// PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
 	CreateTask(ctx context.Context, in *CreateTaskRequest, opts ...grpc.CallOption) (*CreateTaskResponse, error)
 	// Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
 	// to repeat when every item has a request_id or task_id.
@@ -94,8 +96,10 @@ type TaskServiceClient interface {
 	// Returns a task, archived ones included.
 	// Errors: NOT_FOUND.
 	GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error)
-	// Returns up to 1000 tasks in the order asked for.
-	// Errors: NOT_FOUND if any is missing, unless allow_missing.
+	// Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+	// task alone is larger.
+	// Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+	// (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
 	BatchGetTasks(ctx context.Context, in *BatchGetTasksRequest, opts ...grpc.CallOption) (*BatchGetTasksResponse, error)
 	// Lists tasks.  parent "tenants/-" lists over all tenants the caller may see.
 	// Errors: INVALID_ARGUMENT (FILTER_INVALID, ORDER_BY_INVALID, PAGE_TOKEN_INVALID).
@@ -147,7 +151,7 @@ type TaskServiceClient interface {
 	// answered at once.  Safe to repeat with a request_id.
 	// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
 	// transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-	// (RESOURCE_VERSION_MISMATCH).
+	// (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
 	ReportTaskStatus(ctx context.Context, in *ReportTaskStatusRequest, opts ...grpc.CallOption) (*ReportTaskStatusResponse, error)
 	// Waits until the task is terminal (or past a version) or the time is up, then returns
 	// its current state; running out of time is not an error.  A wait counts as an open stream
@@ -508,7 +512,7 @@ type TaskServiceServer interface {
 	// id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
 	// TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
 	// RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-	// PLACEMENT_CLASS_LIMIT).
+	// PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
 	CreateTask(context.Context, *CreateTaskRequest) (*CreateTaskResponse, error)
 	// Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
 	// to repeat when every item has a request_id or task_id.
@@ -517,8 +521,10 @@ type TaskServiceServer interface {
 	// Returns a task, archived ones included.
 	// Errors: NOT_FOUND.
 	GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error)
-	// Returns up to 1000 tasks in the order asked for.
-	// Errors: NOT_FOUND if any is missing, unless allow_missing.
+	// Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+	// task alone is larger.
+	// Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+	// (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
 	BatchGetTasks(context.Context, *BatchGetTasksRequest) (*BatchGetTasksResponse, error)
 	// Lists tasks.  parent "tenants/-" lists over all tenants the caller may see.
 	// Errors: INVALID_ARGUMENT (FILTER_INVALID, ORDER_BY_INVALID, PAGE_TOKEN_INVALID).
@@ -570,7 +576,7 @@ type TaskServiceServer interface {
 	// answered at once.  Safe to repeat with a request_id.
 	// Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
 	// transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-	// (RESOURCE_VERSION_MISMATCH).
+	// (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
 	ReportTaskStatus(context.Context, *ReportTaskStatusRequest) (*ReportTaskStatusResponse, error)
 	// Waits until the task is terminal (or past a version) or the time is up, then returns
 	// its current state; running out of time is not an error.  A wait counts as an open stream

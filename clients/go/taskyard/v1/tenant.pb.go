@@ -228,9 +228,13 @@ type TenantQuota struct {
 	// Size of the bucket; a batch above it is INVALID_ARGUMENT.
 	RateBurst *int32 `protobuf:"varint,4,opt,name=rate_burst,json=rateBurst,proto3,oneof" json:"rate_burst,omitempty"`
 	// Multiplies spec.priority, and the share of capacity between tenants.
-	Weight        *int32 `protobuf:"varint,5,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Weight *int32 `protobuf:"varint,5,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
+	// Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+	// unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+	// admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+	MaxStorageBytes *int64 `protobuf:"varint,6,opt,name=max_storage_bytes,json=maxStorageBytes,proto3,oneof" json:"max_storage_bytes,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TenantQuota) Reset() {
@@ -298,6 +302,13 @@ func (x *TenantQuota) GetWeight() int32 {
 	return 0
 }
 
+func (x *TenantQuota) GetMaxStorageBytes() int64 {
+	if x != nil && x.MaxStorageBytes != nil {
+		return *x.MaxStorageBytes
+	}
+	return 0
+}
+
 var File_taskyard_v1_tenant_proto protoreflect.FileDescriptor
 
 const file_taskyard_v1_tenant_proto_rawDesc = "" +
@@ -316,19 +327,21 @@ const file_taskyard_v1_tenant_proto_rawDesc = "" +
 	"\vupdate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12!\n" +
 	"\fqueue_paused\x18\n" +
-	" \x01(\bR\vqueuePaused\"\xc2\x02\n" +
+	" \x01(\bR\vqueuePaused\"\x89\x03\n" +
 	"\vTenantQuota\x125\n" +
 	"\x14max_concurrent_tasks\x18\x01 \x01(\x05H\x00R\x12maxConcurrentTasks\x88\x01\x01\x12+\n" +
 	"\x0fmax_queue_depth\x18\x02 \x01(\x05H\x01R\rmaxQueueDepth\x88\x01\x01\x120\n" +
 	"\x12rate_limit_per_sec\x18\x03 \x01(\x05H\x02R\x0frateLimitPerSec\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"rate_burst\x18\x04 \x01(\x05H\x03R\trateBurst\x88\x01\x01\x12\x1b\n" +
-	"\x06weight\x18\x05 \x01(\x05H\x04R\x06weight\x88\x01\x01B\x17\n" +
+	"\x06weight\x18\x05 \x01(\x05H\x04R\x06weight\x88\x01\x01\x12/\n" +
+	"\x11max_storage_bytes\x18\x06 \x01(\x03H\x05R\x0fmaxStorageBytes\x88\x01\x01B\x17\n" +
 	"\x15_max_concurrent_tasksB\x12\n" +
 	"\x10_max_queue_depthB\x15\n" +
 	"\x13_rate_limit_per_secB\r\n" +
 	"\v_rate_burstB\t\n" +
-	"\a_weight*\x8e\x01\n" +
+	"\a_weightB\x14\n" +
+	"\x12_max_storage_bytes*\x8e\x01\n" +
 	"\n" +
 	"TenantTier\x12\x1b\n" +
 	"\x17TENANT_TIER_UNSPECIFIED\x10\x00\x12\x14\n" +

@@ -47,12 +47,14 @@
     │   ├── StreamLimit                    open streams of the tenant
     │   ├── PlacementClassLimit            live placement classes of the tenant
     │   ├── Overloaded                     the server sheds load
+    │   ├── StorageQuotaExceeded           bytes that the tenant stores
     │   ├── ConsumerStalled                the watcher did not read
     │   └── WindowExceeded                 the runner sent beyond its flow-control window
     ├── Unavailable                    UNAVAILABLE: retry with back-off
     │   ├── ServerDraining                 reconnect elsewhere
     │   ├── StorageUnavailable             the database cannot be reached
     │   ├── HeartbeatTimeout               silence on the runner's stream
+    │   ├── ResultCheckPending             a result is being compared with its schema; report it again
     │   ├── ServerUnreachable              nothing answers at the address; found by the client
     │   └── CertificateUntrusted           TLS does not come about; found by the client, never retried
     ├── DataLoss                       DATA_LOSS
@@ -508,6 +510,11 @@ class Overloaded(ResourceExhausted):
     sentence = "{subject} has reached {limit} and sheds this call"
 
 
+class StorageQuotaExceeded(ResourceExhausted):
+    reason = "STORAGE_QUOTA_EXCEEDED"
+    sentence = "{subject} stores {limit} bytes already; delete tasks or shorten their retention"
+
+
 class ConsumerStalled(ResourceExhausted):
     reason = "CONSUMER_STALLED"
     sentence = "{subject} did not read for {limit}; watch again from the last token"
@@ -540,6 +547,12 @@ class HeartbeatTimeout(Unavailable):
     runner: str
     timeout: str
     sentence = 'no heartbeat of runner "{runner}" for {timeout}; connect again'
+
+
+class ResultCheckPending(Unavailable):
+    reason = "RESULT_CHECK_PENDING"
+    task: str
+    sentence = 'the result of "{task}" is being compared with its schema; report it again'
 
 
 class ServerUnreachable(Unavailable):

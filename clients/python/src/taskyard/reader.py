@@ -206,7 +206,12 @@ class Reader(Connected):
 
     async def _fetch(self, names: Sequence[str], view: View = "basic") -> Sequence[Task]:
         request = pb.BatchGetTasksRequest(parent=await self._parent(), names=names, view=view_of(view))
-        found = await self._channels.call(self._tasks.BatchGetTasks, request)
+        try:
+            found = await self._channels.call(self._tasks.BatchGetTasks, request)
+        except errors.BatchTooLarge:
+            # The tasks have too many bytes for one response; a single one always fits.
+            middle = len(names) // 2
+            return [*await self._fetch(names[:middle], view), *await self._fetch(names[middle:], view)]
         return [Task(task) for task in found.tasks]
 
     async def explain(self, subject: str | Task | NewTask) -> Explanation:

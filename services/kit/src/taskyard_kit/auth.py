@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol
 
+from taskyard.channel import MAX_MESSAGE_BYTES
 from taskyard.errors import NotFound, Unauthenticated
 from taskyard_kit.keys import ApiKey
 
@@ -77,6 +78,10 @@ class Policy:
     # A long-polling unary call has no server-side deadline; streams never have one.
     waits: bool = False
     deadline: timedelta | None = None
+    # Reads much: few calls of one tenant run at a time.
+    heavy: bool = False
+    # The largest request in bytes; the server may accept larger messages for other RPCs.
+    max_bytes: int = MAX_MESSAGE_BYTES
 
     def needed(self) -> str:
         """The kinds of key that are allowed, for an error message."""
@@ -92,6 +97,8 @@ def allow(
     items: str = "",
     waits: bool = False,
     deadline: timedelta | None = None,
+    heavy: bool = False,
+    max_bytes: int = MAX_MESSAGE_BYTES,
 ) -> Policy:
     """The policy that allows these kinds of principal."""
     return Policy(
@@ -102,6 +109,8 @@ def allow(
         items=items,
         waits=waits,
         deadline=deadline,
+        heavy=heavy,
+        max_bytes=max_bytes,
     )
 
 

@@ -32,7 +32,8 @@ from taskyard.errors import (
     Unauthenticated,
     Unimplemented,
 )
-from taskyard_kit.auth import Authenticator, Policy, set_principal
+from taskyard_kit.auth import Authenticator, Policy, current_principal, set_principal
+from taskyard_kit.call_limits import CallLimits
 from taskyard_kit.logs import get_log
 from taskyard_kit.metric_names import RPC_DURATION, RPC_OPEN_STREAMS
 from taskyard_kit.metrics import instrument
@@ -105,12 +106,14 @@ class Guard:
         authenticator: Authenticator,
         policies: Mapping[str, Policy],
         call_timeout: timedelta,
+        heavy_calls: int = 2,
     ) -> None:
         self.streams = Streams()
         self._writes = Writes()
         self._authenticator = authenticator
         self._policies = policies
         self._call_timeout = call_timeout
+        self._heavy = CallLimits(heavy_calls)
 
     def wrap(self, method: str, handler: grpc.RpcMethodHandler[Any, Any]) -> grpc.RpcMethodHandler[Any, Any]:
         """The wrapped handler; a method without an entry in the policy table is denied."""
@@ -123,6 +126,8 @@ class Guard:
         if streaming:
             body = _stream_body(handler, behavior, enter, decode, self._writes)
         else:
+            if policy.heavy:
+                behavior = _with_limit(behavior, self._heavy)
             body = _unary_body(behavior, enter, decode, self._limit(policy), method)
         call = _with_error_status(_with_telemetry(method, _with_internal_errors(method, body)))
         if streaming or policy.waits:
@@ -208,6 +213,15 @@ def _behavior(handler: grpc.RpcMethodHandler[Any, Any], method: str) -> Callable
         raise Unimplemented(method)
 
     return unimplemented
+
+
+def _with_limit(behavior: Behavior, limits: CallLimits) -> Behavior:
+    async def call(request: Any, context: Context) -> Any:
+        principal = current_principal()
+        async with limits.call(f"tenants/{principal.tenant}" if principal.tenant else str(principal)):
+            return await behavior(request, context)
+
+    return call
 
 
 def _unary_body(

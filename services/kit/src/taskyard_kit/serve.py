@@ -59,14 +59,19 @@ class Server:
     """One gRPC server. Create it in the event loop, `add` servicers, then `serve`, or `start` and `drain`."""
 
     def __init__(
-        self, settings: ServeSettings, *, verifier: KeyVerifier, policies: Mapping[str, Policy]
+        self,
+        settings: ServeSettings,
+        *,
+        verifier: KeyVerifier,
+        policies: Mapping[str, Policy],
+        heavy_calls: int = 2,
     ) -> None:
         self.draining = asyncio.Event()
         self.port = 0
         self.authenticator = Authenticator(verifier, settings.key_cache_ttl)
         self._settings = settings
         self._policies = {**KIT_POLICIES, **policies}
-        self._guard = Guard(self.authenticator, self._policies, settings.call_timeout)
+        self._guard = Guard(self.authenticator, self._policies, settings.call_timeout, heavy_calls)
         self._server = grpc.aio.server(
             options=server_options(settings.max_message_bytes, reuse_port=settings.reuse_port)
         )

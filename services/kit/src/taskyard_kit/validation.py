@@ -10,7 +10,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
-from taskyard.errors import FieldInvalid, FieldViolation
+from taskyard.errors import FieldInvalid, FieldViolation, TooLarge
 from taskyard_kit import pattern_words, wellformed
 from taskyard_kit.auth import Policy
 
@@ -38,6 +38,9 @@ def decoder(decode: Callable[[bytes], Message], type_name: str, policy: Policy) 
     apart_from = policy.items
 
     def decode_request(data: bytes) -> Message:
+        if len(data) > policy.max_bytes:
+            problem = f"the request has {len(data)} bytes, above {policy.max_bytes}; send less at a time"
+            raise TooLarge.of("", problem, "max_bytes")
         try:
             message = decode(data)
         except DecodeError:

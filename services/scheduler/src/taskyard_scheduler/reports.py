@@ -10,7 +10,7 @@ from typing import Protocol
 from google.rpc.status_pb2 import Status
 
 from taskyard import errors
-from taskyard.status import to_status
+from taskyard.status import from_status, to_status
 from taskyard.v1 import lease_pb2, lease_service_pb2
 from taskyard_kit.logs import get_log
 from taskyard_kit.metrics import instrument
@@ -22,6 +22,8 @@ MAX_REPORTS = 1000
 MAX_BYTES = 3 * 1024 * 1024
 # Delay before a report is retried on which taskdb failed with an internal error.
 RETRY_SECONDS = 5.0
+# First delay before a report is retried whose result taskdb is checking; it doubles up to the delay above.
+CHECK_SECONDS = 0.25
 # Reports that end a run.
 OUTCOMES = frozenset(("succeeded", "failed", "timed_out", "cancelled", "released"))
 
@@ -50,6 +52,7 @@ class Entry:
         "runner_id",
         "seq",
         "size",
+        "tries",
     )
 
     def __init__(
@@ -63,6 +66,8 @@ class Entry:
         self.ends = ends
         # Bytes of the runner's window that are free again once it is decided.
         self.size = 0
+        # How often taskdb was still checking its result.
+        self.tries = 0
         self.decided = False
         self.duplicate = False
         self.phase: int = 0
@@ -113,6 +118,7 @@ class ReportFlush:
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._deferred = 0
 
     def submit(self, entries: Sequence[Entry]) -> None:
         """Queue reports, in order."""
@@ -135,7 +141,8 @@ class ReportFlush:
             self._arrived.clear()
             while self._queue:
                 await self._flush(self._take())
-            self._idle.set()
+            if not self._deferred:
+                self._idle.set()
 
     def _take(self) -> list[Entry]:
         taken: list[Entry] = []
@@ -172,14 +179,27 @@ class ReportFlush:
         response = await self._taskdb.report_runs(request)
         undecided = []
         for entry, result in zip(batch, response.results, strict=True):
-            if result.HasField("error") and result.error.code == errors.Code.UNAVAILABLE:
-                undecided.append(entry)
-            else:
+            if not result.HasField("error") or result.error.code != errors.Code.UNAVAILABLE:
                 entry.decide(result)
+            elif isinstance(from_status(result.error), errors.ResultCheckPending):
+                self._defer(entry)
+            else:
+                undecided.append(entry)
         ended = Counter(entry.ends for entry in batch if entry.ends and entry.applied)
         if ended:
             self._runs_ended(ended)
         return undecided
+
+    def _defer(self, entry: Entry) -> None:
+        """Retries one report later, while the others go on."""
+        delay = min(CHECK_SECONDS * 2**entry.tries, RETRY_SECONDS)
+        entry.tries += 1
+        self._deferred += 1
+        asyncio.get_running_loop().call_later(delay, self._resubmit, entry)
+
+    def _resubmit(self, entry: Entry) -> None:
+        self._deferred -= 1
+        self.submit([entry])
 
     async def _bisect(self, batch: list[Entry], error: errors.TaskyardError) -> None:
         if len(batch) > 1:

@@ -8,9 +8,13 @@ from datetime import timedelta
 from taskyard_kit.auth import OPEN, Kind, Policy, allow
 
 WRITE = "write"
+# The largest request, that of BatchCreateTasks.
+MAX_BATCH_BYTES = 16 * 1024 * 1024
 _USERS = (Kind.TENANT, Kind.ADMIN)
 
 _READ = allow(*_USERS)
+# Lists, statistics and audit: one tenant uses a part of the connections for queries.
+_QUERY = allow(*_USERS, heavy=True)
 _WRITE = allow(*_USERS, scope=WRITE)
 _ADMIN = allow(Kind.ADMIN)
 _INTERNAL = allow(Kind.SCHEDULER)
@@ -33,12 +37,17 @@ POLICIES: Mapping[str, Policy] = {
         {
             "CreateTask": _OWN_VALIDATION,
             "BatchCreateTasks": allow(
-                *_USERS, scope=WRITE, validate=False, items="requests", deadline=timedelta(minutes=2)
+                *_USERS,
+                scope=WRITE,
+                validate=False,
+                items="requests",
+                deadline=timedelta(minutes=2),
+                max_bytes=MAX_BATCH_BYTES,
             ),
             # The scheduler reads tasks to explain them.
             "GetTask": allow(*_USERS, Kind.SCHEDULER),
-            "BatchGetTasks": allow(*_USERS, validate=False),
-            "ListTasks": _READ,
+            "BatchGetTasks": allow(*_USERS, validate=False, heavy=True),
+            "ListTasks": _QUERY,
             "UpdateTask": _OWN_VALIDATION,
             "DeleteTask": _WRITE,
             "CancelTask": _WRITE,
@@ -53,13 +62,13 @@ POLICIES: Mapping[str, Policy] = {
             "CheckFence": allow(*Kind),
             "WatchTasks": _READ,
             "ListTaskRuns": _READ,
-            "ListTaskLogs": _READ,
+            "ListTaskLogs": _QUERY,
             "TailTaskLogs": _READ,
-            "GetTaskStats": _READ,
-            "GetTaskSeries": _READ,
+            "GetTaskStats": _QUERY,
+            "GetTaskSeries": _QUERY,
             "ListCheckpoints": _READ,
             "ReadCheckpoint": _READ,
-            "ListAuditEvents": _READ,
+            "ListAuditEvents": _QUERY,
         },
     ),
     **_table(

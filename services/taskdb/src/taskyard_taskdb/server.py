@@ -46,6 +46,8 @@ from taskyard_taskdb.rpc.reports import (
 )
 from taskyard_taskdb.rpc.result_schema import ResultChecks
 from taskyard_taskdb.rpc.runners import RunnerHandler
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
+from taskyard_taskdb.rpc.schema_processes import SchemaProcesses
 from taskyard_taskdb.rpc.service import compose
 from taskyard_taskdb.rpc.sessions import SessionHandler
 from taskyard_taskdb.rpc.spec import SpecReader
@@ -73,6 +75,7 @@ from taskyard_taskdb.storage.probe import Probe
 from taskyard_taskdb.storage.report.external_inbox import ReportInbox
 from taskyard_taskdb.storage.report.global_updates import UpdateWriter
 from taskyard_taskdb.storage.report.reports import ReportWriter
+from taskyard_taskdb.storage.tenant.stored_bytes import StoredBytes
 from taskyard_taskdb.storage.tenant.tenants import TenantCache
 from taskyard_taskdb.storage.tenant.usage import UsageLedger
 from taskyard_taskdb.suite_metrics import SuiteMetrics
@@ -101,7 +104,9 @@ class TaskDb:
         self.inbox = ReportInbox(self.pool, read_external_report, self._after_commit)
         self._specs = SpecReader(settings.egress())
         self._classes = ClassCache(self.pool)
-        self._result_checks = ResultChecks(self.pool, self.types)
+        self.schema_processes = SchemaProcesses()
+        self._schemas = SchemaChecks(self.schema_processes)
+        self._result_checks = ResultChecks(self.pool, self.types, self._schemas)
         self._background: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> TaskDb:
@@ -115,12 +120,18 @@ class TaskDb:
             raise StartupError(str(error)) from None
         await self.pool.open()
         token_seal.use_key(await self.pool.run(token_key.read))
-        self.server = Server(self._settings, verifier=StoredKeyVerifier(self.pool), policies=POLICIES)
+        self.server = Server(
+            self._settings,
+            verifier=StoredKeyVerifier(self.pool),
+            policies=POLICIES,
+            heavy_calls=max(1, self._settings.pool_queries // 2),
+        )
         self._background.append(asyncio.create_task(self.hub.run()))
         self.server.on_drain(self._close_streams)
         self.bus.on_commit(invalidation(self.tenants.forget, self.types.forget))
         self.bus.on_commit(lambda notice: self.usage.add(notice.used))
         self.bus.on_commit(lambda _: self.hub.wake())
+        self.bus.on_logs(self.followers.stored)
         self._make_shared_parts()
         self._add_task_service(self.server)
         self._add_lease_service(self.server)
@@ -139,6 +150,8 @@ class TaskDb:
         await self.updates.close()
         await self.create.close()
         await self.reports.close()
+        await self._result_checks.close()
+        await self.schema_processes.close()
         await end_tasks(self._background)
         await self.probe.close()
         await self.pool.close()
@@ -158,7 +171,15 @@ class TaskDb:
     def _make_shared_parts(self) -> None:
         """The parts that more than one service uses, or that are closed at the end."""
         creator = TaskCreator(self.pool, self._classes, self._after_commit)
-        self.create = CreateHandler(self.pool, self.tenants, self.types, self._specs, creator)
+        self.create = CreateHandler(
+            self.pool,
+            self.tenants,
+            self.types,
+            self._specs,
+            self._schemas,
+            StoredBytes(self.pool),
+            creator,
+        )
         self.actions = ActionHandler(self.pool, self.tenants, Actions(self.pool, self._after_commit))
         self.updates = UpdateWriter(self.pool, read_external_report, self._after_commit)
         self._background.append(asyncio.create_task(self.updates.run()))
@@ -190,7 +211,7 @@ class TaskDb:
             self.create,
             ReadHandler(self.pool, self.hub),
             self.actions,
-            UpdateHandler(self.pool, self._specs, editor, self.types),
+            UpdateHandler(self.pool, self._specs, self._schemas, editor, self.types),
             ExternalReportHandler(self.pool, self.inbox, self._result_checks),
             WatchHandler(self.pool, self.hub, events),
             LogReadHandler(self.pool, self.hub, self.followers),
@@ -220,10 +241,10 @@ class TaskDb:
             RunReportHandler(self.reports),
             RenewHandler(self.pool, self.bus, self.hub),
             queue_watch,
-            LogAppendHandler(self.pool, self.followers),
+            LogAppendHandler(self.pool, self.bus),
             LeasedCheckpointHandler(self.pool, self.hub),
             ChildHandler(self.pool, self.create),
-            ExplainHandler(self.pool, self._specs, self.types),
+            ExplainHandler(self.pool, self._specs, self._schemas, self.types),
         )
         server.add(lease_service_pb2_grpc.add_LeaseServiceServicer_to_server, servicer)
 
@@ -250,7 +271,7 @@ class TaskDb:
         server.add(api_key_service_pb2_grpc.add_ApiKeyServiceServicer_to_server, api_keys)
         types = compose(
             task_type_service_pb2_grpc.TaskTypeServiceServicer,
-            TaskTypeHandler(self.pool, self.bus, self._settings.egress()),
+            TaskTypeHandler(self.pool, self.bus, self._settings.egress(), self._schemas),
         )
         server.add(task_type_service_pb2_grpc.add_TaskTypeServiceServicer_to_server, types)
         admin = compose(

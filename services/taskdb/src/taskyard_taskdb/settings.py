@@ -11,6 +11,7 @@ from typing import Literal
 from taskyard_kit.serve import ServeSettings
 from taskyard_kit.settings import Problem, Settings, setting
 from taskyard_kit.telemetry import TelemetrySettings
+from taskyard_taskdb.access_policy import MAX_BATCH_BYTES
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.storage.pool import PoolOptions
 
@@ -88,6 +89,12 @@ class ServerSettings(JobSettings, ServeSettings, TelemetrySettings):
     about = "Serve the task database over gRPC."
 
     listen: str = setting("127.0.0.1:7420", help="host:port or unix:/path to serve gRPC on")
+    max_message_bytes: int = setting(
+        MAX_BATCH_BYTES,
+        min=64 * 1024,
+        max=64 * 1024 * 1024,
+        help="largest BatchCreateTasks in bytes, at most 16 MiB; other requests have at most 4 MiB",
+    )
     pool_size: int = setting(8, min=2, max=200, help="database connections for work")
     pool_reserve: int = setting(2, min=1, max=50, help="database connections kept for heartbeats")
     pool_queries: int = setting(4, min=1, max=50, help="database connections for lists, statistics and audit")

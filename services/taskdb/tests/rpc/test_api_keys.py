@@ -9,12 +9,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from services.taskdb.tests.conftest import Caller, RunningTaskDb, new_task, run_taskdb
 from taskyard import errors
 from taskyard.status import translated
-from taskyard.v1 import api_key_pb2, api_key_service_pb2, session_service_pb2, task_service_pb2
+from taskyard.v1 import (
+    api_key_pb2,
+    api_key_service_pb2,
+    common_pb2,
+    session_service_pb2,
+    task_pb2,
+    task_service_pb2,
+    task_type_service_pb2,
+)
+from taskyard.v1.task_type_pb2 import TaskType
 from taskyard_taskdb.settings import ServerSettings
 
 Service = api_key_service_pb2
@@ -251,3 +261,71 @@ async def test_a_key_of_any_kind_learns_whose_it_is(admin: Caller, taskdb: Runni
         assert re.fullmatch(r"\d+\.\d+\.\d+.*", found.server_version)
     with pytest.raises(errors.Unauthenticated):
         await holder(taskdb, f"{made.secret}x").api_keys.WhoAmI(Service.WhoAmIRequest())
+
+
+async def test_an_expiring_key_makes_no_key_that_outlives_it(taskdb: RunningTaskDb, admin: Caller) -> None:
+    def after(seconds: int) -> Timestamp:
+        made = Timestamp()
+        made.GetCurrentTime()
+        made.seconds += seconds
+        return made
+
+    hour = after(3600)
+    for kind in (TENANT, ADMIN):
+        expiring = holder(taskdb, (await make(admin, expire_time=hour, kind=kind)).secret)
+        for longer in (None, after(7200)):
+            with pytest.raises(errors.FieldInvalid, match="at the latest") as refused:
+                await make(expiring, expire_time=longer)
+            assert refused.value.violations[0].field == "api_key.expire_time"
+        assert (await make(expiring, expire_time=after(60))).secret
+        assert (await make(expiring, expire_time=hour)).secret
+
+
+async def test_secrets_of_tasks_and_types_are_hidden_from_keys_that_only_read(
+    taskdb: RunningTaskDb, tenant: Caller
+) -> None:
+    """Environment and headers of the callback, in every call that returns a task or a type."""
+    secret = "hidden-from-readers"
+    env = [common_pb2.EnvVar(name="TOKEN", value=secret)]
+    callback = task_pb2.Callback(url="https://example.com/", headers={"authorization": secret})
+    task = await tenant.create(env=env, callback=callback, task_id="t")
+    made = task_type_service_pb2.CreateTaskTypeRequest(
+        parent="tenants/default", task_type_id="plan", task_type=TaskType(env=env, callback=callback)
+    )
+    await tenant.task_types.CreateTaskType(made)
+    reader = await taskdb.caller(read_only=True)
+    full = task_service_pb2.TASK_VIEW_FULL
+    parent = "tenants/default"
+
+    async def answers(caller: Caller, view: Any) -> list[Any]:
+        watch = task_service_pb2.WatchTasksRequest(parent=parent, snapshot=True, view=view)
+        stream = caller.tasks.WatchTasks(watch)
+        found = [await stream.read()]
+        await tenant.tasks.CreateTask(new_task(env=env, callback=callback))
+        while len(found) < 3:
+            found.append(await stream.read())
+        stream.cancel()
+        calls = [
+            caller.tasks.GetTask(task_service_pb2.GetTaskRequest(name=task.name, view=view)),
+            caller.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=parent, view=view)),
+            caller.tasks.BatchGetTasks(
+                task_service_pb2.BatchGetTasksRequest(parent=parent, names=[task.name], view=view)
+            ),
+            caller.tasks.WaitTask(
+                task_service_pb2.WaitTaskRequest(name=task.name, view=view, timeout=Duration(seconds=0))
+            ),
+        ]
+        return found + [await call for call in calls]
+
+    types = [
+        await reader.task_types.GetTaskType(
+            task_type_service_pb2.GetTaskTypeRequest(name=f"{parent}/taskTypes/plan")
+        ),
+        await reader.task_types.ListTaskTypes(task_type_service_pb2.ListTaskTypesRequest(parent=parent)),
+    ]
+    for answer in [*await answers(reader, full), *types]:
+        assert answer.ByteSize() and secret not in str(answer)
+    shown = await answers(tenant, full)
+    assert sum(secret in str(answer) for answer in shown) >= 6
+    for answer in await answers(tenant, task_service_pb2.TASK_VIEW_BASIC):
+        assert answer.ByteSize() and secret not in str(answer)

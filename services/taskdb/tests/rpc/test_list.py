@@ -36,7 +36,7 @@ async def population(taskdb: Any, tenant: Any, make_task: MakeTask) -> Any:
     await tenant.tasks.CreateTask(child)
     entity = task_pb2.EntityRef(type="planner", id="p1")
     await tenant.create(task_id="c-slot", entity=entity, task_type="batch_100", labels={"team": "50%_x"})
-    await tenant.create(task_id="d-running", labels={"team": "red"})
+    await tenant.create(task_id="d-running", labels={"team": "red", "empty": ""})
     await taskdb.start("tenants/default/tasks/d-running")
     await tenant.create(task_id="e-scheduled")
     await taskdb.claim("tenants/default/tasks/e-scheduled", "r2")
@@ -92,6 +92,11 @@ FILTERS = [
     "NOT metadata.labels.team = red",
     "metadata.labels:tier",
     "NOT metadata.labels:team",
+    "metadata.labels:empty",
+    'metadata.labels.empty = ""',
+    'metadata.labels.empty != ""',
+    'metadata.labels.team = ""',
+    'metadata.labels.empty = "*"',
     'id = "a*"',
     'id = "a*" OR id = "b-child" AND status.phase = PENDING',
     '(id = "a*" OR status.phase = FAILED) AND spec.task_type = web',
@@ -100,7 +105,8 @@ FILTERS = [
 
 async def test_sql_and_evaluation_of_every_filter_agree(population: Any, tenant: Any) -> None:
     async with population.pool.reading() as tx:
-        records = await tasks.scan(tx, "default", None, 100)
+        keys = await tasks.scan_keys(tx, "default", None, 100)
+        records = list((await tasks.read_many(tx, keys)).values())
     assert len(records) == 8
     seen: set[str] = set()
     for text in FILTERS:
@@ -309,3 +315,12 @@ async def test_fence_holds_while_its_lease_does(taskdb: Any, tenant: Any) -> Non
     assert not (await check(token)).current
     with pytest.raises(errors.NotFound):
         await check(token, "tenants/default/tasks/none")
+
+
+async def test_a_label_with_an_empty_value_is_present(tenant: Any) -> None:
+    await tenant.create(task_id="with", labels={"a": ""})
+    await tenant.create(task_id="without")
+    assert ids(await listed(tenant, "metadata.labels:a")) == ["with"]
+    assert ids(await listed(tenant, 'metadata.labels.a = ""')) == ["with"]
+    assert ids(await listed(tenant, "NOT metadata.labels:a")) == ["without"]
+    assert ids(await listed(tenant, 'metadata.labels.a != ""')) == ["without"]

@@ -1,15 +1,17 @@
 """Logs over a real socket: appended by holders, listed by pages, followed to their end."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from services.taskdb.tests.conftest import RunningTaskDb
+from services.taskdb.tests.conftest import RunningTaskDb, run_taskdb
 from services.taskdb.tests.yard import Runner, Yard, succeeded
 from taskyard.errors import FieldInvalid, LeaseNotHeld, NotFound, PageTokenInvalid, ResumeTokenInvalid
 from taskyard.status import from_status, translated
 from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
+from taskyard_taskdb.storage.pool import Pool
 
 DEBUG, INFO, ERROR = log_pb2.LOG_LEVEL_DEBUG, log_pb2.LOG_LEVEL_INFO, log_pb2.LOG_LEVEL_ERROR
 
@@ -165,3 +167,64 @@ async def test_tokens_of_others_and_foreign_tasks_are_refused(yard: Yard) -> Non
         await listed(yard, "tenants/default/tasks/nothing")
     with pytest.raises(NotFound):
         await tailed(yard, "tenants/other/tasks/nothing")
+
+
+async def test_idle_tails_cost_no_transactions(
+    taskdb: RunningTaskDb, yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred tails of a silent task wait for a notice instead of looking again."""
+    _, lease = await claimed(yard)
+    reading, opened = Pool.reading, []
+
+    def counted(self: Pool, **options: Any) -> Any:
+        opened.append(options)
+        return reading(self, **options)
+
+    monkeypatch.setattr(Pool, "reading", counted)
+    request = task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True)
+    tails = [yard.tenant.tasks.TailTaskLogs(request) for _ in range(100)]
+    reads = [asyncio.create_task(tail.read()) for tail in tails]
+    await looked(opened, 100)
+    before = len(opened)
+    # Time for a hundred tails to look again every second, which is what this test forbids.
+    await asyncio.sleep(3)
+    assert len(opened) - before < 50
+    assert not any(read.done() for read in reads)
+    await append(yard, "runner-1", lease, 1, 1)
+    async with asyncio.timeout(30):
+        found = await asyncio.gather(*reads)
+    assert all(response.entries[0].sequence == 1 for response in found)
+    for tail in tails:
+        tail.cancel()
+
+
+async def looked(opened: list[Any], count: int) -> None:
+    """Wait until so many reads were made and no more follow for a while."""
+    async with asyncio.timeout(60):
+        seen = -1
+        while seen < count or seen != len(opened):
+            seen = len(opened)
+            await asyncio.sleep(0.5)
+
+
+@pytest.fixture
+async def replica(taskdb: RunningTaskDb) -> AsyncIterator[RunningTaskDb]:
+    async for running in run_taskdb(taskdb.url):
+        yield running
+
+
+async def test_lines_stored_by_another_replica_wake_a_tail(
+    replica: RunningTaskDb, yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the notice of that replica: nothing else looks within the time of this test."""
+    monkeypatch.setattr("taskyard_taskdb.watch.followers.POLL_SECONDS", 600.0)
+    _, lease = await claimed(yard)
+    watcher = await replica.caller()
+    tail = watcher.tasks.TailTaskLogs(task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True))
+    read = asyncio.create_task(tail.read())
+    # Time for the replicas to greet each other, and for the tail to find nothing and wait.
+    await asyncio.sleep(3)
+    await append(yard, "runner-1", lease, 1, 1)
+    async with asyncio.timeout(20):
+        assert (await read).entries[0].sequence == 1
+    tail.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from taskyard.v1 import (
     task_type_service_pb2,
     tenant_service_pb2,
 )
+from taskyard_taskdb.storage.read import listing
 from taskyard_taskdb.storage.tenant import api_keys
 
 TENANT = "tenants/default"
@@ -53,3 +55,30 @@ async def test_queries_wait_for_their_own_connections_and_work_does_not(small: R
         assert (await tenant.get(task.name)).name == task.name
     for service, method, request in QUERIES:
         await getattr(getattr(admin, service), method)(request)
+
+
+async def test_one_tenants_heavy_reads_leave_connections_to_others(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists of one tenant that do not end occupy half of the connections; another tenant lists meanwhile."""
+    entered, release = asyncio.Event(), asyncio.Event()
+    list_page = listing.list_page
+
+    async def slow(tx: Any, query: listing.Query, *args: Any) -> listing.Page:
+        if query.tenant_id == "greedy":
+            entered.set()
+            await release.wait()
+        return await list_page(tx, query, *args)
+
+    monkeypatch.setattr(listing, "list_page", slow)
+    patience = timedelta(milliseconds=300)
+    async for running in run_taskdb(database_url, pool_queries=2, pool_timeout=patience, housekeeping=False):
+        await running.add_tenant("greedy")
+        greedy, other = await running.caller(tenant_id="greedy"), await running.caller()
+        request = task_service_pb2.ListTasksRequest(parent="tenants/greedy")
+        stuck = [asyncio.create_task(greedy.tasks.ListTasks(request)) for _ in range(8)]
+        await entered.wait()
+        for _ in range(5):
+            await other.tasks.ListTasks(task_service_pb2.ListTasksRequest(parent=TENANT))
+        release.set()
+        await asyncio.gather(*stuck)

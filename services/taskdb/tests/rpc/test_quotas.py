@@ -14,7 +14,14 @@ from services.taskdb.tests.conftest import Caller, RunningTaskDb, make_yard, new
 from services.taskdb.tests.yard import Yard, failed, released, started, succeeded
 from taskyard import errors
 from taskyard.status import from_status
-from taskyard.v1 import common_pb2, lease_service_pb2, task_service_pb2, tenant_pb2, tenant_service_pb2
+from taskyard.v1 import (
+    common_pb2,
+    lease_service_pb2,
+    task_pb2,
+    task_service_pb2,
+    tenant_pb2,
+    tenant_service_pb2,
+)
 from taskyard_taskdb.storage.tenant import counters
 
 DEFAULT = "tenants/default"
@@ -315,3 +322,44 @@ async def test_wrong_counters_are_found_and_repaired(
         [off] = await counters.compare(tx, repair=True)
     assert (off.pending, off.leased, off.counted_pending, off.counted_leased) == (9, 4, 1, 0)
     assert await counted(taskdb) == (1, 0)
+
+
+@pytest.mark.covers("CreateTask", "STORAGE_QUOTA_EXCEEDED")
+@pytest.mark.covers("BatchCreateTasks", "STORAGE_QUOTA_EXCEEDED")
+async def test_a_tenant_creates_nothing_beyond_its_storage(
+    taskdb: RunningTaskDb, admin: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Archived tasks count; after a deletion and the next measurement there is room again."""
+    monkeypatch.setattr("taskyard_taskdb.storage.tenant.stored_bytes.MEASURE_SECONDS", 0.0)
+    quota = tenant_pb2.TenantQuota(max_storage_bytes=250_000)
+    tenant = tenant_pb2.Tenant(tier=tenant_pb2.TENANT_TIER_ENTERPRISE, display_name="Small", quota=quota)
+    request = tenant_service_pb2.CreateTenantRequest(tenant_id="small", tenant=tenant)
+    made = (await admin.tenants.CreateTenant(request)).tenant
+    assert made.quota.max_storage_bytes == 250_000
+    caller = await taskdb.caller(tenant_id="small")
+    payload = common_pb2.Payload(raw=b"x" * 100_000, content_type="text/plain")
+    large = new_task("tenants/small", payload=payload)
+
+    async def create() -> task_pb2.Task:
+        task: task_pb2.Task = (await caller.tasks.CreateTask(large)).task
+        return task
+
+    first = await create()
+    await create()
+    with pytest.raises(errors.StorageQuotaExceeded, match="250000 bytes already") as refused:
+        await create()
+    assert refused.value.retry_after
+    batch = task_service_pb2.BatchCreateTasksRequest(parent="tenants/small", requests=[large])
+    with pytest.raises(errors.StorageQuotaExceeded):
+        await caller.tasks.BatchCreateTasks(batch)
+    await caller.create(parent="tenants/small")
+    await caller.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=first.name))
+    await caller.tasks.DeleteTask(task_service_pb2.DeleteTaskRequest(name=first.name))
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await create()
+                break
+            except errors.StorageQuotaExceeded:
+                # The measurement runs beside the calls.
+                await asyncio.sleep(0.05)

@@ -10,6 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from taskyard import errors
 from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
+from taskyard_taskdb.storage.action.edit import Editor
 
 
 async def update(
@@ -254,3 +255,23 @@ async def test_a_validated_change_is_not_made(taskdb: Any, tenant: Any) -> None:
     request.task.spec.slot = "another"
     with pytest.raises(errors.FieldImmutable):
         await tenant.tasks.UpdateTask(request)
+
+
+async def test_the_answer_shows_this_change_and_not_a_later_one(
+    tenant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another change commits between the commit of this one and its answer."""
+    name = (await tenant.create()).name
+    edit = Editor.edit
+    later = [{"by": "another"}]
+
+    async def overtaken(self: Editor, *args: Any, **named: Any) -> Any:
+        found = await edit(self, *args, **named)
+        while later:
+            await update(tenant, name, "metadata.labels", labels=later.pop())
+        return found
+
+    monkeypatch.setattr(Editor, "edit", overtaken)
+    answer = await update(tenant, name, "metadata.labels", labels={"by": "me"})
+    assert dict(answer.metadata.labels) == {"by": "me"}
+    assert dict((await tenant.get(name)).metadata.labels) == {"by": "another"}

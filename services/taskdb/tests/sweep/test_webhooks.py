@@ -29,9 +29,10 @@ from taskyard_taskdb.rpc.webhooks import webhook_request
 from taskyard_taskdb.storage.tenant import api_keys
 from taskyard_taskdb.storage.webhook import outbox as webhook_outbox
 from taskyard_taskdb.sweep.leader_election import Leadership
-from taskyard_taskdb.sweep.webhook_sender import WebhookRequest, WebhookSender
+from taskyard_taskdb.sweep.webhook_sender import RECEIVERS_PER_TENANT, WebhookRequest, WebhookSender
 from taskyard_taskdb.webhook_client import WebhookClient
 
+ACTOR = Actor(ActorType.USER, "me")
 OUTAGE_SECONDS = float(os.environ.get("TASKYARD_WEBHOOK_OUTAGE", "2"))
 
 
@@ -117,7 +118,7 @@ async def test_both_secrets_sign_after_a_rotation(
     quiet: RunningTaskDb, caller: Caller, leadership: Leadership, sender: WebhookSender, receiver: Receiver
 ) -> None:
     old = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default"))
-    new = await quiet.pool.run(lambda tx: webhook_outbox.signing_secrets(tx, "default", rotate=True))
+    new = await quiet.pool.run(lambda tx: webhook_outbox.rotate_secret(tx, "default", ACTOR))
     assert new.values == (new.values[0], old.values[0]) and new.values[0] != old.values[0]
     await ended(quiet, caller, receiver.url())
     await sender.deliver_due(leadership)
@@ -151,7 +152,7 @@ async def test_a_receiver_that_was_down_gets_all_webhooks_in_order_per_task(
 ) -> None:
     async with receiving(Receiver()) as probe:
         port = probe.port
-    retry = lambda task, now: RetryRequested(actor=Actor(ActorType.USER, "me"))  # noqa: E731
+    retry = lambda task, now: RetryRequested(actor=ACTOR)  # noqa: E731
     task = await caller.create(callback=task_pb2.Callback(url=f"http://127.0.0.1:{port}/"))
     for _ in range(2):
         await quiet.fail(task.name)
@@ -242,6 +243,42 @@ async def test_a_receiver_that_hangs_holds_up_nobody_else(
         "SELECT count(*), sum(attempt) FROM webhooks WHERE due_time > now()"
     )
     assert (count, attempts) == (5, 1)
+
+
+async def test_slow_receivers_of_one_tenant_leave_connections_to_others(
+    quiet: RunningTaskDb, caller: Caller, leadership: Leadership, receiver: Receiver
+) -> None:
+    """Forty receivers that hang, each at an address of its own, and one of another tenant that answers."""
+    await quiet.add_tenant("other")
+    other = await quiet.caller(tenant_id="other")
+    client = WebhookClient(Egress.parse("127.0.0.0/8"), 20.0)
+    sender = WebhookSender(quiet.pool, lambda record: WebhookRequest(*webhook_request(record)), client)
+    async with receiving(Receiver(answer=lambda request: None), "0.0.0.0") as hanging:
+        for n in range(40):
+            await ended(quiet, caller, hanging.url(host=f"127.0.1.{n + 1}"))
+        task = await other.create(parent="tenants/other", callback=task_pb2.Callback(url=receiver.url()))
+        await quiet.succeed(task.name)
+        turns = asyncio.create_task(sender.deliver_due(leadership))
+        async with asyncio.timeout(10):
+            await receiver.holds(1)
+        assert hanging.connections <= RECEIVERS_PER_TENANT
+        turns.cancel()
+        await sender.stop()
+    await client.close()
+
+
+async def test_a_rotated_secret_is_in_the_audit(quiet: RunningTaskDb) -> None:
+    admin = await quiet.caller(api_keys.ADMIN)
+    request = admin_service_pb2.GetWebhookSecretRequest(parent="tenants/default")
+    first = (await admin.admin.GetWebhookSecret(request)).secret
+    request.rotate = True
+    second = (await admin.admin.GetWebhookSecret(request)).secret
+    listed = await admin.tasks.ListAuditEvents(
+        task_service_pb2.ListAuditEventsRequest(parent="tenants/default")
+    )
+    (event,) = [event for event in listed.audit_events if event.event_type == "tenant.secret_rotated"]
+    assert event.resource == "tenants/default" and event.actor.id
+    assert first != second and second not in str(event)
 
 
 async def test_the_next_leader_repeats_calls_that_were_not_recorded_as_delivered(

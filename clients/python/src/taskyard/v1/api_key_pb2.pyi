@@ -92,7 +92,9 @@ class ApiKey(_message.Message):
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """Not valid from then on.  Unset: never ends."""
+        """Not valid from then on.  Unset: never ends.  A key that expires makes none that expires
+        later or never.
+        """
 
     @_builtins.property
     def revoke_time(self) -> _timestamp_pb2.Timestamp:

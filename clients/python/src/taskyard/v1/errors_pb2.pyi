@@ -137,12 +137,16 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: the tenant has more than 1000 live placement classes."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 77
     """RESOURCE_EXHAUSTED: the server sheds load; RetryInfo."""
+    ERROR_REASON_STORAGE_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 78
+    """RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo."""
     ERROR_REASON_SERVER_DRAINING: _ErrorReason.ValueType  # 80
     """UNAVAILABLE: server is shutting down; reconnect elsewhere."""
     ERROR_REASON_STORAGE_UNAVAILABLE: _ErrorReason.ValueType  # 81
     """UNAVAILABLE: storage cannot be reached."""
     ERROR_REASON_HEARTBEAT_TIMEOUT: _ErrorReason.ValueType  # 82
     """UNAVAILABLE: no heartbeat on the runner stream within the timeout."""
+    ERROR_REASON_RESULT_CHECK_PENDING: _ErrorReason.ValueType  # 83
+    """UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo."""
     ERROR_REASON_DIGEST_MISMATCH: _ErrorReason.ValueType  # 90
     """DATA_LOSS: checkpoint digest or size does not match."""
 
@@ -243,12 +247,16 @@ ERROR_REASON_PLACEMENT_CLASS_LIMIT: ErrorReason.ValueType  # 76
 """RESOURCE_EXHAUSTED: the tenant has more than 1000 live placement classes."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 77
 """RESOURCE_EXHAUSTED: the server sheds load; RetryInfo."""
+ERROR_REASON_STORAGE_QUOTA_EXCEEDED: ErrorReason.ValueType  # 78
+"""RESOURCE_EXHAUSTED: tenant max_storage_bytes; RetryInfo."""
 ERROR_REASON_SERVER_DRAINING: ErrorReason.ValueType  # 80
 """UNAVAILABLE: server is shutting down; reconnect elsewhere."""
 ERROR_REASON_STORAGE_UNAVAILABLE: ErrorReason.ValueType  # 81
 """UNAVAILABLE: storage cannot be reached."""
 ERROR_REASON_HEARTBEAT_TIMEOUT: ErrorReason.ValueType  # 82
 """UNAVAILABLE: no heartbeat on the runner stream within the timeout."""
+ERROR_REASON_RESULT_CHECK_PENDING: ErrorReason.ValueType  # 83
+"""UNAVAILABLE: the result of a run is being compared with its schema; RetryInfo."""
 ERROR_REASON_DIGEST_MISMATCH: ErrorReason.ValueType  # 90
 """DATA_LOSS: checkpoint digest or size does not match."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -311,7 +311,9 @@ class RunReport(_message.Message):
 
     @_builtins.property
     def details(self) -> _struct_pb2.Struct:
-        """Merged into status.details."""
+        """Merged into status.details, 256 KiB at most.  Progress beyond it is rejected (TOO_LARGE); a
+        start or an outcome is applied without them.
+        """
 
     @_builtins.property
     def started(self) -> Global___RunStarted:

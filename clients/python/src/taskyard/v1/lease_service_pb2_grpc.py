@@ -106,7 +106,9 @@ class LeaseServiceServicer:
     def ReportRuns(self, request, context):
         """Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
-        FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND.
+        FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
+        (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+        (TOO_LARGE: details of progress).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

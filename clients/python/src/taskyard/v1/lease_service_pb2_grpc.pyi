@@ -53,7 +53,9 @@ class LeaseServiceStub:
     ReportRuns: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.ReportRunsRequest, _lease_service_pb2.ReportRunsResponse]
     """Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
-    FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND.
+    FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
+    (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+    (TOO_LARGE: details of progress).
     """
     AppendLogs: _grpc.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
@@ -106,7 +108,9 @@ class LeaseServiceAsyncStub(LeaseServiceStub):
     ReportRuns: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.ReportRunsRequest, _lease_service_pb2.ReportRunsResponse]  # type: ignore[assignment]
     """Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
     Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
-    FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND.
+    FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
+    (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+    (TOO_LARGE: details of progress).
     """
     AppendLogs: _aio.UnaryUnaryMultiCallable[_lease_service_pb2.AppendLogsRequest, _lease_service_pb2.AppendLogsResponse]  # type: ignore[assignment]
     """Stores log entries; entries that are stored already are dropped.  Safe to repeat.  Logs of
@@ -171,7 +175,9 @@ class LeaseServiceServicer:
     ) -> _typing.Union[_lease_service_pb2.ReportRunsResponse, _abc.Awaitable[_lease_service_pb2.ReportRunsResponse]]:
         """Applies up to 1000 reports, each on its own, in order per task.  Safe to repeat.
         Errors: INVALID_ARGUMENT (FIELD_INVALID).  Per report: ABORTED (STALE_GENERATION);
-        FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND.
+        FAILED_PRECONDITION (LEASE_NOT_HELD, TASK_TERMINAL, PHASE_CONFLICT); NOT_FOUND; UNAVAILABLE
+        (RESULT_CHECK_PENDING: nothing is applied; send the report again); INVALID_ARGUMENT
+        (TOO_LARGE: details of progress).
         """
 
     def AppendLogs(

@@ -12,7 +12,8 @@ INVALID_ARGUMENT/FILTER_INVALID, so no filter can become a table scan):
   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
 Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
-of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.
+of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
+label with an empty value is present; a text field is absent when empty.
   status.phase = PENDING AND spec.task_type = "vdag_creation"
   (status.phase = FAILED OR status.phase = EXHAUSTED) AND metadata.create_time > "2025-10-01T00:00:00Z"
 
@@ -21,7 +22,8 @@ ORDER_BY: metadata.create_time or status.end_time (ended tasks only), each with 
 
 PAGES: keyset pagination.  page_size 0 = 100, above 1000 = 1000 (seed), negative is
 INVALID_ARGUMENT.  Tokens are opaque, bound to the query and valid for 24 h.  A page may
-be short; only an empty next_page_token ends the list.
+be short, as it ends at 3.5 MB unless one item alone is larger; only an empty
+next_page_token ends the list.
 
 IDEMPOTENCY: request_id (AIP-155; the seed's idempotency_key) is unique per tenant and
 method and remembered for at least 24 h; a repeat returns the first answer (with the
@@ -67,9 +69,11 @@ class _TaskViewEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TaskView.Val
     TASK_VIEW_NAME: _TaskView.ValueType  # 1
     """name, metadata.id, metadata.uid, metadata.resource_version, status.phase."""
     TASK_VIEW_BASIC: _TaskView.ValueType  # 2
-    """Without payload, script body, env, result output, details and annotations."""
+    """Without payload, script body, env, headers of the callback, result output, details and
+    annotations.
+    """
     TASK_VIEW_FULL: _TaskView.ValueType  # 3
-    """Everything."""
+    """Everything; a read-only key sees neither env nor the headers of the callback."""
 
 class TaskView(_TaskView, metaclass=_TaskViewEnumTypeWrapper):
     """How much of a task is returned."""
@@ -79,9 +83,11 @@ TASK_VIEW_UNSPECIFIED: TaskView.ValueType  # 0
 TASK_VIEW_NAME: TaskView.ValueType  # 1
 """name, metadata.id, metadata.uid, metadata.resource_version, status.phase."""
 TASK_VIEW_BASIC: TaskView.ValueType  # 2
-"""Without payload, script body, env, result output, details and annotations."""
+"""Without payload, script body, env, headers of the callback, result output, details and
+annotations.
+"""
 TASK_VIEW_FULL: TaskView.ValueType  # 3
-"""Everything."""
+"""Everything; a read-only key sees neither env nor the headers of the callback."""
 Global___TaskView: _TypeAlias = TaskView  # noqa: Y015
 
 class _CreateOutcome:
@@ -280,7 +286,7 @@ class BatchCreateTasksRequest(_message.Message):
     @_builtins.property
     def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___CreateTaskRequest]:
         """Items; parent is empty or equal to the outer one; request_id per item.  The whole
-        request is at most 16 MiB.
+        request is at most 16 MiB, and at most 3.5 MB with view FULL.
         """
 
     def __init__(
@@ -1083,7 +1089,9 @@ class ReportTaskStatusRequest(_message.Message):
     """`details` replace what is stored instead of being merged into it."""
     @_builtins.property
     def details(self) -> _struct_pb2.Struct:
-        """Merged into status.details, or in their place with replace_details."""
+        """Merged into status.details, or in their place with replace_details.  64 KiB per report;
+        256 KiB when merged, beyond it TOO_LARGE.  With `enqueue` a phase is applied without them.
+        """
 
     @_builtins.property
     def progress(self) -> _common_pb2.Progress:
@@ -1287,7 +1295,9 @@ class WatchTasksRequest(_message.Message):
     resume_token: _builtins.str
     """Continue after this.  Empty: from now on."""
     snapshot: _builtins.bool
-    """First send the current state as SNAPSHOT events, then snapshot_complete, then changes."""
+    """First send the current state as SNAPSHOT events, then snapshot_complete, then changes.
+    A resume_token from before snapshot_complete continues the snapshot.
+    """
     coalesce: _builtins.bool
     """Allow skipping of intermediate versions."""
     view: Global___TaskView.ValueType

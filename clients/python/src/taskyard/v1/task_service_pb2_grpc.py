@@ -172,7 +172,7 @@ class TaskServiceServicer:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
         RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-        PLACEMENT_CLASS_LIMIT).
+        PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -196,8 +196,10 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def BatchGetTasks(self, request, context):
-        """Returns up to 1000 tasks in the order asked for.
-        Errors: NOT_FOUND if any is missing, unless allow_missing.
+        """Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+        task alone is larger.
+        Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+        (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -299,7 +301,7 @@ class TaskServiceServicer:
         answered at once.  Safe to repeat with a request_id.
         Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
         transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-        (RESOURCE_VERSION_MISMATCH).
+        (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

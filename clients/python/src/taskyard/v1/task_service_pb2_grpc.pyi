@@ -12,7 +12,8 @@ INVALID_ARGUMENT/FILTER_INVALID, so no filter can become a table scan):
   metadata.create_time, metadata.update_time, status.start_time, status.end_time,
   metadata.creator.id, metadata.parent_task, metadata.labels.KEY, metadata.labels:KEY
 Enum literals are given with or without prefix (status.phase = RUNNING).  "*" at the end
-of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.
+of a quoted string is a prefix match.  LIVE and TERMINAL are accepted for status.phase.  A
+label with an empty value is present; a text field is absent when empty.
   status.phase = PENDING AND spec.task_type = "vdag_creation"
   (status.phase = FAILED OR status.phase = EXHAUSTED) AND metadata.create_time > "2025-10-01T00:00:00Z"
 
@@ -21,7 +22,8 @@ ORDER_BY: metadata.create_time or status.end_time (ended tasks only), each with 
 
 PAGES: keyset pagination.  page_size 0 = 100, above 1000 = 1000 (seed), negative is
 INVALID_ARGUMENT.  Tokens are opaque, bound to the query and valid for 24 h.  A page may
-be short; only an empty next_page_token ends the list.
+be short, as it ends at 3.5 MB unless one item alone is larger; only an empty
+next_page_token ends the list.
 
 IDEMPOTENCY: request_id (AIP-155; the seed's idempotency_key) is unique per tenant and
 method and remembered for at least 24 h; a repeat returns the first answer (with the
@@ -66,7 +68,7 @@ class TaskServiceStub:
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-    PLACEMENT_CLASS_LIMIT).
+    PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     BatchCreateTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.BatchCreateTasksRequest, _task_service_pb2.BatchCreateTasksResponse]
     """Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
@@ -78,8 +80,10 @@ class TaskServiceStub:
     Errors: NOT_FOUND.
     """
     BatchGetTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.BatchGetTasksRequest, _task_service_pb2.BatchGetTasksResponse]
-    """Returns up to 1000 tasks in the order asked for.
-    Errors: NOT_FOUND if any is missing, unless allow_missing.
+    """Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+    task alone is larger.
+    Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+    (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
     """
     ListTasks: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.ListTasksRequest, _task_service_pb2.ListTasksResponse]
     """Lists tasks.  parent "tenants/-" lists over all tenants the caller may see.
@@ -141,7 +145,7 @@ class TaskServiceStub:
     answered at once.  Safe to repeat with a request_id.
     Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
     transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-    (RESOURCE_VERSION_MISMATCH).
+    (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
     """
     WaitTask: _grpc.UnaryUnaryMultiCallable[_task_service_pb2.WaitTaskRequest, _task_service_pb2.WaitTaskResponse]
     """Waits until the task is terminal (or past a version) or the time is up, then returns
@@ -225,7 +229,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
     TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
     RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-    PLACEMENT_CLASS_LIMIT).
+    PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
     """
     BatchCreateTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.BatchCreateTasksRequest, _task_service_pb2.BatchCreateTasksResponse]  # type: ignore[assignment]
     """Creates up to 1000 tasks in one transaction (ATOMIC) or independently (PER_ITEM).  Safe
@@ -237,8 +241,10 @@ class TaskServiceAsyncStub(TaskServiceStub):
     Errors: NOT_FOUND.
     """
     BatchGetTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.BatchGetTasksRequest, _task_service_pb2.BatchGetTasksResponse]  # type: ignore[assignment]
-    """Returns up to 1000 tasks in the order asked for.
-    Errors: NOT_FOUND if any is missing, unless allow_missing.
+    """Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+    task alone is larger.
+    Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+    (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
     """
     ListTasks: _aio.UnaryUnaryMultiCallable[_task_service_pb2.ListTasksRequest, _task_service_pb2.ListTasksResponse]  # type: ignore[assignment]
     """Lists tasks.  parent "tenants/-" lists over all tenants the caller may see.
@@ -300,7 +306,7 @@ class TaskServiceAsyncStub(TaskServiceStub):
     answered at once.  Safe to repeat with a request_id.
     Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
     transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-    (RESOURCE_VERSION_MISMATCH).
+    (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
     """
     WaitTask: _aio.UnaryUnaryMultiCallable[_task_service_pb2.WaitTaskRequest, _task_service_pb2.WaitTaskResponse]  # type: ignore[assignment]
     """Waits until the task is terminal (or past a version) or the time is up, then returns
@@ -386,7 +392,7 @@ class TaskServiceServicer:
         id, REQUEST_ID_REUSED); INVALID_ARGUMENT (FIELD_INVALID, PAYLOAD_SCHEMA_VIOLATION,
         TOO_LARGE); FAILED_PRECONDITION (TASK_TYPE_DISABLED, TENANT_SUSPENDED);
         RESOURCE_EXHAUSTED (QUEUE_DEPTH_EXCEEDED, RATE_LIMITED, SLOT_QUEUE_FULL,
-        PLACEMENT_CLASS_LIMIT).
+        PLACEMENT_CLASS_LIMIT, STORAGE_QUOTA_EXCEEDED).
         """
 
     def BatchCreateTasks(
@@ -413,8 +419,10 @@ class TaskServiceServicer:
         request: _task_service_pb2.BatchGetTasksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_task_service_pb2.BatchGetTasksResponse, _abc.Awaitable[_task_service_pb2.BatchGetTasksResponse]]:
-        """Returns up to 1000 tasks in the order asked for.
-        Errors: NOT_FOUND if any is missing, unless allow_missing.
+        """Returns up to 1000 tasks in the order asked for.  A response has at most 3.5 MB, unless one
+        task alone is larger.
+        Errors: NOT_FOUND if any is missing, unless allow_missing; INVALID_ARGUMENT
+        (BATCH_TOO_LARGE: more than 1000 names, or more bytes; ask for fewer names or view BASIC).
         """
 
     def ListTasks(
@@ -526,7 +534,7 @@ class TaskServiceServicer:
         answered at once.  Safe to repeat with a request_id.
         Errors: NOT_FOUND; FAILED_PRECONDITION (PHASE_CONFLICT: not external, or not a
         transition; TASK_TERMINAL); ALREADY_EXISTS (REQUEST_ID_REUSED); ABORTED
-        (RESOURCE_VERSION_MISMATCH).
+        (RESOURCE_VERSION_MISMATCH); INVALID_ARGUMENT (TOO_LARGE: details).
         """
 
     def WaitTask(

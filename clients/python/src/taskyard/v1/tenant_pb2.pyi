@@ -133,6 +133,7 @@ class TenantQuota(_message.Message):
     RATE_LIMIT_PER_SEC_FIELD_NUMBER: _builtins.int
     RATE_BURST_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
+    MAX_STORAGE_BYTES_FIELD_NUMBER: _builtins.int
     max_concurrent_tasks: _builtins.int
     """Tasks in SCHEDULED, RUNNING and REDISTRIBUTING."""
     max_queue_depth: _builtins.int
@@ -143,6 +144,11 @@ class TenantQuota(_message.Message):
     """Size of the bucket; a batch above it is INVALID_ARGUMENT."""
     weight: _builtins.int
     """Multiplies spec.priority, and the share of capacity between tenants."""
+    max_storage_bytes: _builtins.int
+    """Bytes of tasks, archived ones included, of their results, checkpoints and logs; every tier is
+    unlimited.  Beyond it no task is created (RESOURCE_EXHAUSTED/STORAGE_QUOTA_EXCEEDED); what
+    admitted tasks produce is stored.  Measured every 30 s, to which a replica adds what it creates.
+    """
     def __init__(
         self,
         *,
@@ -151,15 +157,18 @@ class TenantQuota(_message.Message):
         rate_limit_per_sec: _builtins.int | None = ...,
         rate_burst: _builtins.int | None = ...,
         weight: _builtins.int | None = ...,
+        max_storage_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_concurrent_tasks", b"_max_concurrent_tasks", "_max_queue_depth", b"_max_queue_depth", "_rate_burst", b"_rate_burst", "_rate_limit_per_sec", b"_rate_limit_per_sec", "_weight", b"_weight", "max_concurrent_tasks", b"max_concurrent_tasks", "max_queue_depth", b"max_queue_depth", "rate_burst", b"rate_burst", "rate_limit_per_sec", b"rate_limit_per_sec", "weight", b"weight"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_concurrent_tasks", b"_max_concurrent_tasks", "_max_queue_depth", b"_max_queue_depth", "_max_storage_bytes", b"_max_storage_bytes", "_rate_burst", b"_rate_burst", "_rate_limit_per_sec", b"_rate_limit_per_sec", "_weight", b"_weight", "max_concurrent_tasks", b"max_concurrent_tasks", "max_queue_depth", b"max_queue_depth", "max_storage_bytes", b"max_storage_bytes", "rate_burst", b"rate_burst", "rate_limit_per_sec", b"rate_limit_per_sec", "weight", b"weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_concurrent_tasks", b"_max_concurrent_tasks", "_max_queue_depth", b"_max_queue_depth", "_rate_burst", b"_rate_burst", "_rate_limit_per_sec", b"_rate_limit_per_sec", "_weight", b"_weight", "max_concurrent_tasks", b"max_concurrent_tasks", "max_queue_depth", b"max_queue_depth", "rate_burst", b"rate_burst", "rate_limit_per_sec", b"rate_limit_per_sec", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_concurrent_tasks", b"_max_concurrent_tasks", "_max_queue_depth", b"_max_queue_depth", "_max_storage_bytes", b"_max_storage_bytes", "_rate_burst", b"_rate_burst", "_rate_limit_per_sec", b"_rate_limit_per_sec", "_weight", b"_weight", "max_concurrent_tasks", b"max_concurrent_tasks", "max_queue_depth", b"max_queue_depth", "max_storage_bytes", b"max_storage_bytes", "rate_burst", b"rate_burst", "rate_limit_per_sec", b"rate_limit_per_sec", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_concurrent_tasks: _TypeAlias = _typing.Literal["max_concurrent_tasks"]  # noqa: Y015
     _WhichOneofArgType__max_concurrent_tasks: _TypeAlias = _typing.Literal["_max_concurrent_tasks", b"_max_concurrent_tasks"]  # noqa: Y015
     _WhichOneofReturnType__max_queue_depth: _TypeAlias = _typing.Literal["max_queue_depth"]  # noqa: Y015
     _WhichOneofArgType__max_queue_depth: _TypeAlias = _typing.Literal["_max_queue_depth", b"_max_queue_depth"]  # noqa: Y015
+    _WhichOneofReturnType__max_storage_bytes: _TypeAlias = _typing.Literal["max_storage_bytes"]  # noqa: Y015
+    _WhichOneofArgType__max_storage_bytes: _TypeAlias = _typing.Literal["_max_storage_bytes", b"_max_storage_bytes"]  # noqa: Y015
     _WhichOneofReturnType__rate_burst: _TypeAlias = _typing.Literal["rate_burst"]  # noqa: Y015
     _WhichOneofArgType__rate_burst: _TypeAlias = _typing.Literal["_rate_burst", b"_rate_burst"]  # noqa: Y015
     _WhichOneofReturnType__rate_limit_per_sec: _TypeAlias = _typing.Literal["rate_limit_per_sec"]  # noqa: Y015
@@ -170,6 +179,8 @@ class TenantQuota(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_concurrent_tasks) -> _WhichOneofReturnType__max_concurrent_tasks | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_queue_depth) -> _WhichOneofReturnType__max_queue_depth | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_storage_bytes) -> _WhichOneofReturnType__max_storage_bytes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rate_burst) -> _WhichOneofReturnType__rate_burst | None: ...
     @_typing.overload

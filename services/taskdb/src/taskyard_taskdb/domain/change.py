@@ -52,6 +52,8 @@ class ChangeEvent(IntEnum):
     TENANT_CREATED = 60
     TENANT_UPDATED = 61
     TENANT_DELETED = 62
+    # The secret that signs its webhooks.
+    TENANT_SECRET_ROTATED = 63
     TASK_TYPE_CREATED = 70
     TASK_TYPE_UPDATED = 71
     TASK_TYPE_DELETED = 72

@@ -25,6 +25,35 @@ Network = IPv4Network | IPv6Network
 _UNICAST = IPv6Network("2000::/3")
 # IPv4 in IPv6, as NAT64 translates it.
 _NAT64 = IPv6Network("64:ff9b::/96")
+# Addresses that no receiver has, by IANA's special-purpose registries. Python is not asked, as what it calls
+# global differs between versions. 168.63.129.16 is the platform's own address in a large public cloud.
+_RESERVED = tuple(
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "168.63.129.16/32",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",
+        "2001::/23",
+        "2001:db8::/32",
+        "2620:4f:8000::/48",
+        "3fff::/20",
+    )
+)
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _LOCAL_NAMES = ("localhost", ".localhost", ".local", ".internal")
 
@@ -50,8 +79,9 @@ class Egress:
             return self.permits(inner)
         if isinstance(address, IPv6Address):
             relay = address.sixtofour
-            return address in _UNICAST and address.is_global and (relay is None or self.permits(relay))
-        return address.is_global and not address.is_multicast
+            routed = address in _UNICAST and not _is_reserved(address)
+            return routed and (relay is None or self.permits(relay))
+        return not _is_reserved(address)
 
     def problem(self, url: str) -> str | None:
         """Why a URL is refused, as far as that is decided without a name lookup; None if it is not."""
@@ -84,6 +114,10 @@ class Egress:
             f"must not lead to the internal address {host}; "
             "use a public one, or let the operator allow its network (webhook_networks)"
         )
+
+
+def _is_reserved(address: Address) -> bool:
+    return any(address in network for network in _RESERVED)
 
 
 def literal(host: str) -> Address | None:

@@ -326,7 +326,8 @@ def _holds(node: Node, fields: Mapping[str, Any]) -> bool:
         case Not(term):
             return not _holds(term, fields)
         case Has():
-            return _value(node, fields) not in (None, "")
+            # A label with an empty value is present, as it is for selectors; a text is absent when empty.
+            return _value(node, fields) not in ((None,) if node.label else (None, ""))
         case Comparison():
             return _compares(node, _value(node, fields))
 
@@ -342,7 +343,8 @@ def _value(node: Has | Comparison, fields: Mapping[str, Any]) -> Any:
 def _compares(node: Comparison, value: Any) -> bool:
     if value is None:
         # An absent value equals nothing, so it differs from everything; texts are absent when empty.
-        return (node.operator == "!=") != (node.value == "" and not node.prefix)
+        is_empty_text = node.value == "" and not node.prefix and not node.label
+        return (node.operator == "!=") != is_empty_text
     if isinstance(node.value, frozenset):
         return (value in node.value) == (node.operator == "=")
     if node.prefix:

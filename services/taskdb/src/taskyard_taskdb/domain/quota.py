@@ -33,6 +33,7 @@ class Quota:
     rate_limit_per_sec: int
     rate_burst: int
     weight: int
+    max_storage_bytes: int = 0
 
     @property
     def counted(self) -> bool:
@@ -88,6 +89,7 @@ class QuotaOverrides:
     rate_limit_per_sec: int | None = None
     rate_burst: int | None = None
     weight: int | None = None
+    max_storage_bytes: int | None = None
 
 
 NO_OVERRIDES = QuotaOverrides()
@@ -102,4 +104,5 @@ def effective(tier: Tier, own: QuotaOverrides) -> Quota:
         base.rate_limit_per_sec if own.rate_limit_per_sec is None else own.rate_limit_per_sec,
         base.rate_burst if own.rate_burst is None else own.rate_burst,
         base.weight if own.weight is None else own.weight,
+        base.max_storage_bytes if own.max_storage_bytes is None else own.max_storage_bytes,
     )

@@ -6,7 +6,8 @@
 - LeaseService: claim, leases, reports, queue_watch, logs, checkpoints, create, explain_facts;
 - a module each for the others: sessions, runners, tenants, task_types, api_keys, admin.
 
-They share `spec`, `placement`, `type_rules`, `type_cache`, `json_schema`, `result_schema`, `webhooks` and
+They share `spec`, `placement`, `type_rules`, `type_cache`, `json_schema`, `schema_checks` (with
+`schema_processes` and `schema_worker`), `result_schema`, `webhooks` and
 `validate`, which check and complete specs; `convert` and `times`, which make messages; `access`, `pages`,
 `masks` and `ids` for names, page tokens, update masks and ids.
 """

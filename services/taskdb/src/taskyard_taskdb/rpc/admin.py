@@ -89,8 +89,13 @@ class AdminHandler:
         self, request: admin_service_pb2.GetWebhookSecretRequest, context: Any
     ) -> admin_service_pb2.GetWebhookSecretResponse:
         tenant_id = access.visible_tenant(request.parent)
+        actor = access.caller()
         found = await self._pool.run(
-            lambda tx: webhook_outbox.signing_secrets(tx, tenant_id, rotate=request.rotate)
+            lambda tx: (
+                webhook_outbox.rotate_secret(tx, tenant_id, actor)
+                if request.rotate
+                else webhook_outbox.signing_secrets(tx, tenant_id)
+            )
         )
         response = admin_service_pb2.GetWebhookSecretResponse(secret=show_secret(found.values[0]))
         set_time(response.rotate_time, found.rotate_time)

@@ -63,6 +63,7 @@ class ApiKeyHandler:
         actor = access.caller()
 
         async def work(tx: Tx) -> datetime:
+            await _check_expiry(tx, key)
             created = await api_keys.insert_key(tx, key)
             await _log(tx, ChangeEvent.API_KEY_CREATED, key, actor, created)
             return created
@@ -224,6 +225,17 @@ def _authorise(key: StoredKey, principal: Principal) -> None:
         raise PermissionDenied(str(principal), _CREATE, needed)
     if key.tenant_id != principal.tenant:
         raise NotFound("tenant", f"tenants/{key.tenant_id}")
+
+
+async def _check_expiry(tx: Tx, key: StoredKey) -> None:
+    """Raises FieldInvalid for a key that would outlive the key that creates it."""
+    own = await api_keys.find_key(tx, current_principal().id)
+    if own is None or own.expire_time is None:
+        return
+    if key.expire_time is None or key.expire_time > own.expire_time:
+        limit = f"{own.expire_time:%Y-%m-%dT%H:%M:%SZ}"
+        problem = f"must be {limit} at the latest, when the key that creates it expires"
+        raise FieldInvalid.of("api_key.expire_time", problem)
 
 
 def _manages(principal: Principal, key: StoredKey) -> bool:

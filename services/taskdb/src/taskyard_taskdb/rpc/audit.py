@@ -15,6 +15,7 @@ from taskyard_taskdb.domain.filter_fields import AUDIT_FIELDS
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import pages
 from taskyard_taskdb.rpc.access import visible_scope
+from taskyard_taskdb.rpc.response_size import fitting
 from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.storage.audit import listing as audit_listing
 from taskyard_taskdb.storage.audit.listing import AuditQuery
@@ -40,10 +41,13 @@ class AuditHandler:
         size = page.page_size(request.page_size)
         async with self._pool.reading(planned=True) as tx:
             found = await audit_listing.list_page(tx, query, before, size)
-        response = task_service_pb2.ListAuditEventsResponse()
-        response.audit_events.extend(map(event_message, found.changes))
-        if found.next is not None:
-            response.next_page_token = pages.encode((found.next,), bound)
+        listed = fitting(map(event_message, found.changes))
+        response = task_service_pb2.ListAuditEventsResponse(audit_events=listed)
+        last = found.next
+        if len(listed) < len(found.changes):
+            last = found.changes[len(listed) - 1].id
+        if last is not None:
+            response.next_page_token = pages.encode((last,), bound)
         return response
 
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from taskyard.convert import from_struct
-from taskyard.v1 import common_pb2, lease_pb2, runner_pb2, task_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, lease_pb2, runner_pb2, task_pb2, task_service_pb2, task_type_pb2
+from taskyard_kit.auth import current_principal
 from taskyard_taskdb.domain.names import parse_task_name, run_name, runner_name
 from taskyard_taskdb.domain.words import Action, ActorType, PendingReason
 from taskyard_taskdb.rpc.ids import uuid_text
@@ -22,11 +23,14 @@ from taskyard_taskdb.storage.runner.runners import Registration, RunnerRecord
 NAME = task_service_pb2.TASK_VIEW_NAME
 BASIC = task_service_pb2.TASK_VIEW_BASIC
 FULL = task_service_pb2.TASK_VIEW_FULL
+# FULL for a key that only reads: without environment and headers of the callback, which hold secrets.
+FULL_READ_ONLY = 100
 
 
 def chosen_view(given: int, default: int) -> int:
-    """The view of the request, or the default of the RPC."""
-    return given or default
+    """The view of the request, or the default of the RPC, as the caller may see it."""
+    view = given or default
+    return FULL_READ_ONLY if view == FULL and not current_principal().may("write") else view
 
 
 def task_message(record: TaskRecord, view: int) -> task_pb2.Task:
@@ -45,6 +49,8 @@ def task_message(record: TaskRecord, view: int) -> task_pb2.Task:
         _set_expiry(task, record.end_time)
     if view == BASIC:
         shorten(task)
+    elif view == FULL_READ_ONLY:
+        hide_secrets(task.spec)
     return task
 
 
@@ -55,11 +61,18 @@ def status_message(record: TaskRecord) -> task_pb2.TaskStatus:
     return status
 
 
+def hide_secrets(holder: task_pb2.TaskSpec | task_type_pb2.TaskType) -> None:
+    """Remove what may hold secrets, in place: the environment, and the headers of the callback."""
+    holder.ClearField("env")
+    if holder.HasField("callback"):
+        holder.callback.ClearField("headers")
+
+
 def shorten(task: task_pb2.Task) -> None:
     """Remove the fields that view BASIC leaves out."""
     task.metadata.ClearField("annotations")
-    for field in ("payload", "env"):
-        task.spec.ClearField(field)
+    task.spec.ClearField("payload")
+    hide_secrets(task.spec)
     kind = task.spec.execution.WhichOneof("kind")
     if kind == "script":
         task.spec.execution.script.ClearField("body")

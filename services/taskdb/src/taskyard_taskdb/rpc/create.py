@@ -28,8 +28,11 @@ from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.rpc import access, convert
+from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.type_cache import TypeCache
+from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.rpc.validate import prefixed, validate
 from taskyard_taskdb.storage.batch import Batcher
 from taskyard_taskdb.storage.create.creator import TaskCreator
@@ -38,6 +41,7 @@ from taskyard_taskdb.storage.create.request_ids import Method
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.report import checkpoints
+from taskyard_taskdb.storage.tenant.stored_bytes import StoredBytes
 from taskyard_taskdb.storage.tenant.tenants import Tenant, TenantCache
 
 Request = task_service_pb2.CreateTaskRequest
@@ -57,12 +61,21 @@ class CreateHandler:
     """TaskService.CreateTask and BatchCreateTasks. Concurrent calls of CreateTask share a transaction."""
 
     def __init__(
-        self, pool: Pool, tenants: TenantCache, types: TypeCache, specs: SpecReader, creator: TaskCreator
+        self,
+        pool: Pool,
+        tenants: TenantCache,
+        types: TypeCache,
+        specs: SpecReader,
+        schemas: SchemaChecks,
+        stored: StoredBytes,
+        creator: TaskCreator,
     ) -> None:
         self._pool = pool
         self._tenants = tenants
         self._types = types
         self._specs = specs
+        self._schemas = schemas
+        self._stored = stored
         self._creator = creator
         self._batcher: Batcher[NewTask, CreateResult] = Batcher(
             creator.create_each, weigh=lambda task: len(task.spec)
@@ -78,8 +91,12 @@ class CreateHandler:
         tenant_id = access.visible_tenant(request.parent)
         tenant = await self._tenants.admit(tenant_id)
         task_type = request.task.spec.task_type
-        rules = await self._types.find_all(tenant_id, [task_type] if task_type else [])
-        task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules.get(task_type))
+        rules = (await self._types.find_all(tenant_id, [task_type])).get(task_type) if task_type else None
+        if rules is not None:
+            await self._check_payload(request, tenant_id, rules)
+        if tenant.max_storage_bytes and not request.validate_only:
+            await self._stored.admit(tenant_id, tenant.max_storage_bytes, request.ByteSize())
+        task = self._specs.read(request, tenant, access.caller(), _traceparent(), rules)
         if request.validate_only:
             result = await self._creator.check(task)
         else:
@@ -93,6 +110,12 @@ class CreateHandler:
         tenant_id = access.visible_tenant(request.parent)
         tenant = await self._tenants.admit(tenant_id)
         tenant.check_batch(len(request.requests))
+        view = convert.chosen_view(request.view, convert.NAME)
+        if view == convert.FULL and request.ByteSize() > MAX_RESPONSE_BYTES:
+            problem = (
+                f"FULL would return more than {MAX_RESPONSE_BYTES} bytes; ask for NAME or BASIC, or send less"
+            )
+            raise BatchTooLarge.of("view", problem)
         atomic = request.mode != common_pb2.BATCH_MODE_PER_ITEM
         if request.request_id and not atomic:
             raise FieldInvalid.of("request_id", "is for mode ATOMIC; give each item its own")
@@ -103,7 +126,6 @@ class CreateHandler:
         )
         context.add_done_callback(_after_reply)
         records = await self._read_existing(results)
-        view = convert.chosen_view(request.view, convert.NAME)
         return await _batch_response(results, view, records)
 
     async def create_children(self, tenant_id: str, items: Sequence[Request], actor: Actor) -> list[str]:
@@ -121,6 +143,8 @@ class CreateHandler:
     async def _read_items(
         self, request: BatchRequest, tenant: Tenant, actor: Actor | None = None
     ) -> list[NewTask | TaskyardError]:
+        if tenant.max_storage_bytes and not all(item.validate_only for item in request.requests):
+            await self._stored.admit(tenant.tenant_id, tenant.max_storage_bytes, request.ByteSize())
         actor, traceparent = actor or access.caller(), _traceparent()
         named = {item.task.spec.task_type for item in request.requests}
         rules = await self._types.find_all(tenant.tenant_id, named)
@@ -133,12 +157,19 @@ class CreateHandler:
                     raise FieldInvalid.of("parent", f"must be empty or {request.parent}, not {item.parent!r}")
                 wellformed.check(item)
                 of_type = rules.get(item.task.spec.task_type)
+                if of_type is not None:
+                    await self._check_payload(item, tenant.tenant_id, of_type)
                 read.append(self._specs.read(item, tenant, actor, traceparent, of_type))
             except InvalidArgument as error:
                 read.append(prefixed(error, f"requests[{index}]."))
             except TaskyardError as error:
                 read.append(error)
         return read
+
+    async def _check_payload(self, request: Request, tenant_id: str, rules: TypeRules) -> None:
+        rules.check_enabled()
+        payload = request.task.spec.payload if request.task.spec.HasField("payload") else None
+        await self._schemas.check_payload(tenant_id, rules, payload, "task.spec.payload")
 
     async def _create_all(
         self, read: Sequence[NewTask | TaskyardError], request: BatchRequest, batch_hash: bytes

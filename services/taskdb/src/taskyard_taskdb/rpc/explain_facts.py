@@ -11,6 +11,7 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.domain.words import ActorType, Kind
 from taskyard_taskdb.rpc.convert import fill_runner
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.spec import SpecReader
 from taskyard_taskdb.rpc.times import set_time
 from taskyard_taskdb.rpc.type_cache import TypeCache
@@ -28,15 +29,20 @@ Response = lease_service_pb2.ReadExplainFactsResponse
 class ExplainHandler:
     """LeaseService.ReadExplainFacts."""
 
-    def __init__(self, pool: Pool, specs: SpecReader, types: TypeCache) -> None:
+    def __init__(self, pool: Pool, specs: SpecReader, schemas: SchemaChecks, types: TypeCache) -> None:
         self._pool = pool
         self._specs = specs
+        self._schemas = schemas
         self._types = types
 
     async def ReadExplainFacts(self, request: Request, context: Any) -> Response:
         """Read the facts that ExplainTask needs; the scheduler has authorised the tenant."""
         named = [request.spec.task_type] if request.WhichOneof("subject") == "spec" else []
         rules = (await self._types.find_all(request.tenant, named)).get(request.spec.task_type)
+        if rules is not None:
+            rules.check_enabled()
+            payload = request.spec.payload if request.spec.HasField("payload") else None
+            await self._schemas.check_payload(request.tenant, rules, payload, "spec.payload")
         async with self._pool.reading() as tx:
             if request.WhichOneof("subject") == "spec":
                 subject = self._of_spec(request, rules)

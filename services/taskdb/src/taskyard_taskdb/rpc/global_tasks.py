@@ -24,6 +24,7 @@ from taskyard_taskdb.rpc import access, pages
 from taskyard_taskdb.rpc.actions import ActionHandler
 from taskyard_taskdb.rpc.convert import raw_payload
 from taskyard_taskdb.rpc.create import CreateHandler
+from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES, fitting
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.validate import MAX_STRUCT_BYTES, check_payload, check_struct, validate
 from taskyard_taskdb.storage.archive import archive
@@ -131,11 +132,13 @@ class GlobalTaskHandler:
         after = _position(request.page_token, bound)
         size = page.page_size(request.page_size or page.MAX_SIZE)
         async with self._pool.reading(planned=True) as tx:
-            found = await listing.list_page(tx, query, after, size)
-        response = pb.ListGlobalTasksResponse(
-            tasks=[pb.GlobalTask(**_members(record)) for record in found.records]
-        )
-        if (last := found.next) is not None:
+            found = await listing.list_page(tx, query, after, size, MAX_RESPONSE_BYTES)
+        listed = fitting(pb.GlobalTask(**_members(record)) for record in found.records)
+        response = pb.ListGlobalTasksResponse(tasks=listed)
+        last = found.next
+        if len(listed) < len(found.records):
+            last = listing.position_of(query, found.records[len(listed) - 1])
+        if last is not None:
             values = (last.time, last.tenant_id, last.task_id)
             response.next_page_token = page.encode_page(values, bound, datetime.now(UTC))
         return response

@@ -2,14 +2,15 @@
 
 Patterns run in linear time and no reference is fetched. A validation cannot be interrupted, so its cost is
 bounded before it begins: a schema is rejected if its references multiply, a document if it is too large for
-its schema.
+its schema. `check_now` validates only what takes a few milliseconds; `schema_checks` sends the rest to a
+process.
 """
 
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -24,6 +25,11 @@ MAX_WORK = 100_000_000
 # The same for listing violations: the library collects all of them, at a few µs each.
 MAX_LIST_WORK = 1_000_000
 MAX_FINDINGS = 20
+# The same two bounds for a validation in the event loop: up to about 20 ms.
+NOW_WORK = 2_000_000
+NOW_LIST_WORK = 40_000
+# The rule of a violation by a document that is not JSON.
+NOT_JSON = "json"
 _JSON_TYPES = ("", "application/json")
 
 
@@ -36,18 +42,36 @@ class PayloadSchema:
         # Listing does not cache comparisons, so that recursive alternatives multiply with depth.
         self._max_list_work = 0 if cost.recursive else MAX_LIST_WORK
 
+    def work(self, size: int) -> int:
+        """The estimated cost of validating a document of `size` bytes."""
+        return size * self._weight
+
     def findings(self, document: Any, size: int, path: str) -> tuple[FieldViolation, ...]:
         """The violations in a document of `size` bytes, each with its path; empty for a valid one."""
-        work = size * self._weight
-        if work > MAX_WORK:
-            most = MAX_WORK // self._weight
-            problem = (
-                f"has {size} bytes; its schema allows {most} at its cost: send less, or simplify the schema"
-            )
-            return (FieldViolation(path, problem, "json_schema.work"),)
+        if refusal := self.refusal(size, path):
+            return refusal
         if self._validator.is_valid(document):
             return ()
-        if work > self._max_list_work:
+        return self._listed(document, size, path)
+
+    def findings_now(self, document: Any, size: int, path: str) -> tuple[FieldViolation, ...] | None:
+        """The same; None if listing the violations takes longer than the event loop may be occupied."""
+        if self._validator.is_valid(document):
+            return ()
+        if NOW_LIST_WORK < self.work(size) <= self._max_list_work:
+            return None
+        return self._listed(document, size, path)
+
+    def refusal(self, size: int, path: str) -> tuple[FieldViolation, ...]:
+        """The violation of a document that is too large for this schema; empty for a smaller one."""
+        if self.work(size) <= MAX_WORK:
+            return ()
+        most = MAX_WORK // self._weight
+        problem = f"has {size} bytes; its schema allows {most} at its cost: send less, or simplify the schema"
+        return (FieldViolation(path, problem, "json_schema.work"),)
+
+    def _listed(self, document: Any, size: int, path: str) -> tuple[FieldViolation, ...]:
+        if self.work(size) > self._max_list_work:
             problem = (
                 "does not match the schema; violations are not listed "
                 "for a large document or a recursive schema"
@@ -65,7 +89,21 @@ class PayloadSchema:
         return tuple(found)
 
 
-@lru_cache(maxsize=512)
+_compiled: OrderedDict[bytes, PayloadSchema] = OrderedDict()
+_MAX_COMPILED = 512
+
+
+def _cached(text: bytes) -> PayloadSchema:
+    found = _compiled.get(text)
+    if found is None:
+        found = _compiled[text] = _compile(text)
+        if len(_compiled) > _MAX_COMPILED:
+            _compiled.popitem(last=False)
+    else:
+        _compiled.move_to_end(text)
+    return found
+
+
 def _compile(text: bytes) -> PayloadSchema:
     schema = json.loads(text)
     if not isinstance(schema, dict | bool):
@@ -78,7 +116,7 @@ def _compile(text: bytes) -> PayloadSchema:
 def compile_schema(text: bytes, field: str) -> PayloadSchema:
     """The compiled schema. Raises FieldInvalid with the reason."""
     try:
-        return _compile(text)
+        return _cached(text)
     except (ValueError, RecursionError, jsonschema_rs.ReferencingError) as error:
         problem = next((line for line in str(error).splitlines() if line.strip()), "it cannot be read")
         raise FieldInvalid.of(
@@ -86,26 +124,64 @@ def compile_schema(text: bytes, field: str) -> PayloadSchema:
         ) from None
 
 
-def document_of(payload: common_pb2.Payload) -> tuple[str, Any, int] | None:
-    """Form, document and size in bytes of a payload; None if it is not JSON or has no value."""
-    form = payload.WhichOneof("value")
-    if form == "json":
-        return form, from_struct(payload.json), payload.json.ByteSize()
-    if form == "raw" and payload.content_type in _JSON_TYPES:
-        return form, json.loads(payload.raw or b"null"), len(payload.raw)
-    return None
+def compiling_work(text: bytes) -> int:
+    """The estimated cost of compiling a text, in the units of NOW_WORK."""
+    if text in _compiled:
+        return 0
+    # An escape may spell the keyword of a pattern.
+    return len(text) * 30 + (text.count(b"pattern") + text.count(b"\\u")) * 40_000
+
+
+def size_of(payload: common_pb2.Payload | None) -> int:
+    """The bytes of a payload's document."""
+    if payload is None:
+        return 0
+    return payload.json.ByteSize() if payload.WhichOneof("value") == "json" else len(payload.raw)
 
 
 def check(schema: PayloadSchema, payload: common_pb2.Payload | None, path: str) -> tuple[FieldViolation, ...]:
     """The violations in a payload; an absent payload counts as an empty object."""
-    if payload is None or payload.WhichOneof("value") is None:
-        return schema.findings({}, 0, path)
-    found = document_of(payload)
-    if found is None:
-        problem = f"must be JSON, which its type has a schema for, not {payload.content_type!r}"
-        return (FieldViolation(f"{path}.content_type", problem, "json_schema"),)
-    form, document, size = found
-    return schema.findings(document, size, f"{path}.{form}")
+    found = _read(payload, path)
+    return schema.findings(*found) if not isinstance(found, FieldViolation) else (found,)
+
+
+def check_now(
+    schema: PayloadSchema, payload: common_pb2.Payload | None, path: str
+) -> tuple[FieldViolation, ...] | None:
+    """The same in a few milliseconds; None for a check that takes longer."""
+    size = size_of(payload)
+    if refusal := schema.refusal(size, f"{path}.{payload.WhichOneof('value')}" if payload else path):
+        return refusal
+    if schema.work(size) > NOW_WORK:
+        return None
+    found = _read(payload, path)
+    return schema.findings_now(*found) if not isinstance(found, FieldViolation) else (found,)
+
+
+def _read(payload: common_pb2.Payload | None, path: str) -> tuple[Any, int, str] | FieldViolation:
+    """Document, size and path of a payload, or what is wrong with its form."""
+    form = payload.WhichOneof("value") if payload is not None else None
+    if payload is None or form is None:
+        return {}, 0, path
+    if form == "json":
+        return from_struct(payload.json), payload.json.ByteSize(), f"{path}.json"
+    if payload.content_type in _JSON_TYPES:
+        try:
+            return json.loads(payload.raw or b"null"), len(payload.raw), f"{path}.raw"
+        except (ValueError, RecursionError) as error:
+            return FieldViolation(f"{path}.raw", f"is not JSON: {error}"[:200], NOT_JSON)
+    problem = f"must be JSON, which its type has a schema for, not {payload.content_type!r}"
+    return FieldViolation(f"{path}.content_type", problem, "json_schema")
+
+
+def check_object(payload: common_pb2.Payload | None, path: str) -> tuple[FieldViolation, ...]:
+    """The violation of JSON that is not an object, which is what a type without a schema allows."""
+    if payload is None or payload.WhichOneof("value") != "raw" or payload.content_type not in _JSON_TYPES:
+        return ()
+    if not payload.raw or payload.raw.lstrip(b" \t\r\n")[:1] == b"{":
+        return ()
+    problem = "must be a JSON object, as its type has no payload_schema; send an object, or add a schema"
+    return (FieldViolation(f"{path}.raw", problem, "json_schema"),)
 
 
 def _path(path: str, steps: list[Any]) -> str:

@@ -13,6 +13,8 @@ from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
 from taskyard_taskdb.rpc.access import visible_task
+from taskyard_taskdb.rpc.response_size import MAX_READ_BYTES, MAX_RESPONSE_BYTES, fitting, size_in_response
+from taskyard_taskdb.storage.notify.bus import Bus, CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import run_logs
 from taskyard_taskdb.storage.report.run_logs import LATEST, LogChunk, LogQuery, NewChunk, RunRef
@@ -24,7 +26,8 @@ ENTRIES = 500
 # Seconds that a tail waits after the end of a task: for announced entries, and without an announcement.
 PATIENCE_SECONDS = 60.0
 SILENCE_SECONDS = 2.0
-FOLLOW_POLL_SECONDS = 1.0
+# A tail of a live task looks again after this time, whether or not it was woken.
+FOLLOW_SECONDS = 30.0
 
 Cursor = tuple[int, int]
 
@@ -32,9 +35,9 @@ Cursor = tuple[int, int]
 class LogAppendHandler:
     """LeaseService.AppendLogs."""
 
-    def __init__(self, pool: Pool, followers: LogFollowers) -> None:
+    def __init__(self, pool: Pool, bus: Bus) -> None:
         self._pool = pool
-        self._followers = followers
+        self._bus = bus
 
     async def AppendLogs(
         self, request: lease_service_pb2.AppendLogsRequest, context: Any
@@ -50,8 +53,7 @@ class LogAppendHandler:
             ]
             if chunks:
                 await run_logs.insert(tx, chunks)
-        for chunk in chunks:
-            self._followers.stored((chunk.tenant_id, chunk.task_id))
+        self._bus.publish(CommitNotice(logs={(chunk.tenant_id, chunk.task_id) for chunk in chunks}))
         results = [
             status_pb2.Status()
             if position.held
@@ -82,21 +84,29 @@ class LogReadHandler:
         start = (LATEST, LATEST) if request.descending else (0, 0)
         cursor = decode_cursor(request.page_token, binding) if request.page_token else start
         entries: list[log_pb2.LogEntry] = []
+        token = ""
+        read = kept = 0
         async with self._pool.reading() as tx:
             if await run_logs.state(tx, tenant_id, task_id) is None:
                 raise NotFound("task", request.parent)
-            while len(entries) <= size:
+            while len(entries) <= size and kept <= MAX_RESPONSE_BYTES:
+                if read > MAX_READ_BYTES:
+                    # Few entries match: the page is short, and its token continues the search.
+                    token = encode_cursor(cursor, binding)
+                    break
                 chunks = await run_logs.read(tx, query, *cursor, CHUNKS, backwards=request.descending)
                 if not chunks:
                     break
                 for chunk in chunks:
-                    entries += _select(chunk, query, cursor, request)
+                    selected = list(_select(chunk, query, cursor, request))
+                    entries += selected
+                    kept += sum(map(size_in_response, selected))
+                    read += len(chunk.entries)
                     cursor = _end(chunk, request.descending)
-        token = ""
-        if len(entries) > size:
-            entries = entries[:size]
-            token = encode_cursor((entries[-1].generation, entries[-1].sequence), binding)
-        return task_service_pb2.ListTaskLogsResponse(entries=entries, next_page_token=token)
+        listed = fitting(entries[:size])
+        if len(listed) < len(entries):
+            token = encode_cursor((listed[-1].generation, listed[-1].sequence), binding)
+        return task_service_pb2.ListTaskLogsResponse(entries=listed, next_page_token=token)
 
     async def TailTaskLogs(
         self, request: task_service_pb2.TailTaskLogsRequest, context: Any
@@ -125,7 +135,9 @@ class LogReadHandler:
                     token = encode_cursor(cursor, binding)
                     yield task_service_pb2.TailTaskLogsResponse(complete=True, resume_token=token)
                     return
-                await changes.next(0.2 if state.ended_for is not None else FOLLOW_POLL_SECONDS)
+                # Changes of the task and lines that any replica stores wake the tail.
+                left = state.patience_left(PATIENCE_SECONDS, SILENCE_SECONDS)
+                await changes.next(FOLLOW_SECONDS if left is None else max(left, 0.0) + 0.05)
             token = encode_cursor(cursor, binding)
             yield task_service_pb2.TailTaskLogsResponse(closing=True, resume_token=token)
 
@@ -213,8 +225,9 @@ def _tail_responses(
 ) -> Iterator[task_service_pb2.TailTaskLogsResponse]:
     entries = [entry for entry in _entries(chunk, query) if (chunk.generation, entry.sequence) > cursor]
     dropped = chunk.dropped_count
-    for start in range(0, len(entries), ENTRIES):
-        page = entries[start : start + ENTRIES]
+    while entries:
+        page = fitting(entries[:ENTRIES])
+        entries = entries[len(page) :]
         token = encode_cursor((chunk.generation, page[-1].sequence), binding)
         yield task_service_pb2.TailTaskLogsResponse(entries=page, resume_token=token, dropped_count=dropped)
         dropped = 0

@@ -32,10 +32,12 @@ async def read_page(
     filter_text: str = "",
     fields: FieldTable | None = None,
     values: Callable[[T], Mapping[str, Any]] | None = None,
+    step: int = _SCAN_LIMIT,
 ) -> tuple[list[T], str]:
     """One page of rows that match the filter, and the token of the next page (empty: this is the last one).
 
-    `read` returns rows behind a key of `key_size` strings, ordered by key; the first page begins behind ().
+    `read` returns rows behind a key of `key_size` strings, ordered by key, `step` of them at most; the first
+    page begins behind ().
     Raises FilterInvalid, PageTokenInvalid or FieldInvalid.
     """
     size = page.page_size(page_size)
@@ -44,8 +46,9 @@ async def read_page(
     after: Key = decode(page_token, bound, *[str] * key_size) or ()
     found: list[T] = []
     scanned = 0
+    step = min(step, size + 1)
     while True:
-        rows = await read(after, size + 1)
+        rows = await read(after, step)
         for row in rows:
             if len(found) == size or scanned == _SCAN_LIMIT:
                 return found, encode(after, bound)
@@ -53,7 +56,7 @@ async def read_page(
             after = key_of(row)
             if condition is None or values is None or condition.matches(values(row)):
                 found.append(row)
-        if len(rows) <= size:
+        if len(rows) < step:
             return found, ""
 
 

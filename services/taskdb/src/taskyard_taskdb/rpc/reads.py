@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from taskyard.errors import NotFound, OrderByInvalid
+from taskyard.errors import BatchTooLarge, NotFound, OrderByInvalid
 from taskyard.v1 import task_pb2, task_service_pb2
 from taskyard_taskdb.domain import filter as filters
 from taskyard_taskdb.domain import page
 from taskyard_taskdb.domain.names import parse_fencing_token, task_name
 from taskyard_taskdb.rpc import access, convert, pages
+from taskyard_taskdb.rpc.response_size import (
+    HELD_BYTES,
+    MAX_READ_BYTES,
+    MAX_RESPONSE_BYTES,
+    fitting,
+    size_in_response,
+)
 from taskyard_taskdb.rpc.validate import validate_batch
 from taskyard_taskdb.rpc.watch import watch_query
 from taskyard_taskdb.storage.archive import archive
@@ -51,16 +59,24 @@ class ReadHandler:
     ) -> task_service_pb2.BatchGetTasksResponse:
         validate_batch(request, "names", MAX_BATCH)
         keys = access.tasks_of(request.parent, request.names)
-        async with self._pool.reading() as tx:
-            found = await archive.read_many_anywhere(tx, keys)
-        missing = [name for name, key in zip(request.names, keys, strict=True) if key not in found]
-        if missing and not request.allow_missing:
-            raise NotFound("task", missing[0])
         view = convert.chosen_view(request.view, convert.BASIC)
-        present = [found[key] for key in keys if key in found]
-        return task_service_pb2.BatchGetTasksResponse(
-            tasks=[convert.task_message(record, view) for record in present]
-        )
+        response = task_service_pb2.BatchGetTasksResponse()
+        size = 0
+        async with self._pool.reading() as tx:
+            sizes = await archive.read_sizes_anywhere(tx, keys)
+            _check_batch_bytes(keys, sizes, view)
+            for part in tasks.sliced(keys, sizes, HELD_BYTES):
+                found = await archive.read_many_anywhere(tx, part)
+                for key in part:
+                    if key in found:
+                        task = convert.task_message(found[key], view)
+                        size += size_in_response(task)
+                        if response.tasks and size > MAX_RESPONSE_BYTES:
+                            raise _batch_too_large(size, len(response.tasks))
+                        response.tasks.append(task)
+                    elif not request.allow_missing:
+                        raise NotFound("task", task_name(*key))
+        return response
 
     async def ListTasks(
         self, request: task_service_pb2.ListTasksRequest, context: Any
@@ -76,14 +92,18 @@ class ReadHandler:
             token = ResumeToken(self._hub.epoch, self._hub.position, self._hub.time)
             response.resume_token = token.encode(watch_query(request.parent, (), request.filter))
         size = page.page_size(request.page_size)
+        view = convert.chosen_view(request.view, convert.BASIC)
+        max_bytes = HELD_BYTES if view in (convert.NAME, convert.BASIC) else MAX_RESPONSE_BYTES
         async with self._pool.reading(planned=True) as tx:
-            found = await listing.list_page(tx, query, after, size)
+            found = await listing.list_page(tx, query, after, size, max_bytes)
             if request.count_total:
                 response.total_size = await listing.count(tx, query)
-        view = convert.chosen_view(request.view, convert.BASIC)
-        response.tasks.extend(convert.task_message(record, view) for record in found.records)
-        if found.next is not None:
-            last = found.next
+        listed = fitting(convert.task_message(record, view) for record in found.records)
+        response.tasks.extend(listed)
+        last = found.next
+        if len(listed) < len(found.records):
+            last = listing.position_of(query, found.records[len(listed) - 1])
+        if last is not None:
             response.next_page_token = pages.encode((last.time, last.tenant_id, last.task_id), bound)
         return response
 
@@ -100,11 +120,10 @@ class ReadHandler:
                 found = await archive.list_runs(tx, record.key, before, size + 1)
             else:
                 found = await runs.list_runs(tx, *record.key, before, size + 1)
-        response = task_service_pb2.ListTaskRunsResponse()
-        for run in found[:size]:
-            response.runs.append(convert.run_message(record.key, run))
-        if len(found) > size:
-            response.next_page_token = pages.encode((found[size - 1].generation,), bound)
+        listed = fitting(convert.run_message(record.key, run) for run in found[:size])
+        response = task_service_pb2.ListTaskRunsResponse(runs=listed)
+        if len(found) > len(listed):
+            response.next_page_token = pages.encode((listed[-1].generation,), bound)
         return response
 
     async def CheckFence(
@@ -132,6 +151,24 @@ class ReadHandler:
         if record is None:
             raise NotFound("task", name)
         return record, archived
+
+
+def _check_batch_bytes(keys: Sequence[Key], sizes: Mapping[Key, int], view: int) -> None:
+    """Raises BatchTooLarge before tasks are read that are too large for one response."""
+    most = MAX_READ_BYTES if view in (convert.NAME, convert.BASIC) else MAX_RESPONSE_BYTES
+    total = 0
+    for count, key in enumerate(keys):
+        total += sizes.get(key, 0)
+        if count and total > most:
+            raise _batch_too_large(sum(sizes.get(key, 0) for key in keys), count)
+
+
+def _batch_too_large(size: int, count: int) -> BatchTooLarge:
+    problem = (
+        f"its tasks have more than {size} bytes, above what one response may have; "
+        f"ask for the first {count} names alone, or for view BASIC"
+    )
+    return BatchTooLarge.of("names", problem)
 
 
 def _query(request: task_service_pb2.ListTasksRequest) -> Query:

@@ -12,8 +12,9 @@ from typing import Any
 from google.protobuf.struct_pb2 import Struct
 
 from taskyard import status
-from taskyard.errors import FieldInvalid, TaskyardError
+from taskyard.errors import FieldInvalid, InvalidArgument, ResultCheckPending, TaskyardError, TooLarge
 from taskyard.v1 import common_pb2, lease_pb2, lease_service_pb2, task_pb2, task_service_pb2
+from taskyard_kit import wellformed
 from taskyard_taskdb.domain.event import (
     CancelledByHolder,
     ExternalReported,
@@ -40,6 +41,8 @@ from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.watch.hub import Hub
 
 MAX_REPORTS = 1000
+# Of status.details, which every report may add to.
+MAX_DETAILS_BYTES = 256 * 1024
 StatusRequest = task_service_pb2.ReportTaskStatusRequest
 _TASK_NAME = re.compile(r"tenants/([A-Za-z0-9._-]{1,64})/tasks/([A-Za-z0-9._-]{1,256})")
 
@@ -64,8 +67,10 @@ class ReportBatch:
         await self._calls.close()
 
     async def _flush(self, calls: list[list[Report]]) -> list[list[Outcome]]:
-        reports = await self._checks.checked([report for call in calls for report in call])
-        outcomes = iter(await self._reports.apply(reports))
+        checked = await self._checks.checked([report for call in calls for report in call])
+        ready = [item for item in checked if isinstance(item, Report)]
+        applied = iter(await self._reports.apply(ready))
+        outcomes = iter([item if isinstance(item, ResultCheckPending) else next(applied) for item in checked])
         self._hub.wake()
         return [[next(outcomes) for _ in call] for call in calls]
 
@@ -221,13 +226,24 @@ def read_error(error: Any) -> RunError:
 
 
 def merge_details(stored: bytes | None, reported: bytes) -> bytes:
-    """status.details with the reported fields added or replaced."""
+    """status.details with the reported fields added or replaced.
+
+    Raises FieldInvalid for a value that is not JSON, TooLarge if the details would grow beyond their limit.
+    """
     merged, notice = Struct(), Struct.FromString(reported)
+    wellformed.check(notice, reported)
     if stored:
         merged.MergeFromString(stored)
     for name, value in notice.fields.items():
         merged.fields[name].CopyFrom(value)
-    return merged.SerializeToString(deterministic=True)
+    encoded = merged.SerializeToString(deterministic=True)
+    if len(encoded) > MAX_DETAILS_BYTES:
+        problem = (
+            f"{len(encoded)} bytes together with those stored; at most {MAX_DETAILS_BYTES}: "
+            "replace fields instead of adding them, or write to the log or a checkpoint"
+        )
+        raise TooLarge.of("details", problem)
+    return encoded
 
 
 class ExternalReportHandler:
@@ -284,12 +300,11 @@ def _check_status(request: StatusRequest) -> None:
 def read_external_report(encoded: bytes, task: TaskState, actor: Actor) -> ExternalReported:
     """The event of a stored request, applied to the current state of the task."""
     request = StatusRequest.FromString(encoded)
-    details = request.details.SerializeToString(deterministic=True) if request.HasField("details") else None
     return ExternalReported(
         actor=actor,
         request_id=request.request_id or None,
         phase=Phase(request.phase) if request.phase else None,
-        details=_merged(task, details, request.replace_details),
+        details=_external_details(request, task),
         progress=request.progress.SerializeToString() if request.HasField("progress") else None,
         result=request.result.SerializeToString() if request.HasField("result") else None,
         error=read_error(request.error) if request.HasField("error") else None,
@@ -301,3 +316,16 @@ def _merged(task: TaskState, reported: bytes | None, replace: bool) -> bytes | N
     if reported is None or replace:
         return reported
     return merge_details(task.details, reported) if reported else None
+
+
+def _external_details(request: StatusRequest, task: TaskState) -> bytes | None:
+    if not request.HasField("details"):
+        return None
+    reported = request.details.SerializeToString(deterministic=True)
+    try:
+        return _merged(task, reported, request.replace_details)
+    except InvalidArgument:
+        # Nobody waits for the answer of a stored report: its phase is not lost with its details.
+        if request.enqueue and request.phase:
+            return None
+        raise

@@ -129,12 +129,12 @@ class SpecReader:
         """The task to store, under the rules of its type if that is registered. The request is modified.
 
         Raises FieldInvalid or TooLarge, TaskTypeUnknown, or NotFound for a foreign parent_task;
-        TaskTypeDisabled or PayloadSchemaViolation by its type.
+        TaskTypeDisabled by its type. SchemaChecks compares the payload with the type's schema before.
         """
         body_hash = _hash(request) if request.request_id else b""
         if rules is not None:
             rules.check_enabled()
-        payload = _take_payload(request.task.spec, rules)
+        payload = _take_payload(request.task.spec)
         execution = _take_arguments(request.task.spec) if rules is None else b""
         template = self._template(request.task.spec, rules, without_execution=bool(execution))
         self._validate_rest(request)
@@ -267,11 +267,9 @@ def _take_arguments(spec: task_pb2.TaskSpec) -> bytes:
     return _EXECUTION_TAG + _varint(len(encoded)) + encoded
 
 
-def _take_payload(spec: task_pb2.TaskSpec, rules: TypeRules | None) -> bytes:
+def _take_payload(spec: task_pb2.TaskSpec) -> bytes:
     """Remove the payload from the spec; return the bytes that encode it."""
     if not spec.HasField("payload"):
-        if rules is not None:
-            rules.check_payload(None, "task.spec.payload")
         return b""
     payload = spec.payload
     encoded = payload.SerializeToString()
@@ -280,8 +278,6 @@ def _take_payload(spec: task_pb2.TaskSpec, rules: TypeRules | None) -> bytes:
     if payload.content_type or len(encoded) > _SMALL_PAYLOAD:
         validate(payload, "task.spec.payload.")
     check_payload(payload, "task.spec.payload")
-    if rules is not None:
-        rules.check_payload(payload, "task.spec.payload")
     spec.ClearField("payload")
     return _PAYLOAD_TAG + _varint(len(encoded)) + encoded
 

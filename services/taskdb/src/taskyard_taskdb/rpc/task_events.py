@@ -72,16 +72,17 @@ class TaskEvents:
             part = changes[start : start + SLICE]
             cached = await self._find(part)
             events: list[bytes] = []
-            size = 0
+            size, last = 0, part[0]
             for change, found in zip(part, cached, strict=True):
                 event = _event(change, found, condition, view)
                 if event is None:
                     continue
+                if events and size + len(event) > SLICE_BYTES:
+                    yield last, b"".join(events)
+                    events, size = [], 0
                 events.append(event)
                 size += len(event)
-                if size >= SLICE_BYTES:
-                    yield change, b"".join(events)
-                    events, size = [], 0
+                last = change
             if events:
                 yield part[-1], b"".join(events)
 

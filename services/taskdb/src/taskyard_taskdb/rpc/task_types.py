@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from taskyard.errors import AlreadyExists, NotEmpty, NotFound, ResourceVersionMismatch
 from taskyard.v1 import task_pb2, task_type_pb2, task_type_service_pb2
-from taskyard_kit.auth import require_tenant
+from taskyard_kit.auth import Kind, current_principal, require_tenant
 from taskyard_taskdb.domain.change import ChangeEvent
 from taskyard_taskdb.domain.egress import Egress
 from taskyard_taskdb.domain.filter_fields import TASK_TYPE_FIELDS
@@ -16,7 +16,9 @@ from taskyard_taskdb.domain.names import parse_task_type_name, task_type_name
 from taskyard_taskdb.domain.task import Actor
 from taskyard_taskdb.rpc import access, json_schema, masks
 from taskyard_taskdb.rpc.access import visible_scope
+from taskyard_taskdb.rpc.convert import hide_secrets
 from taskyard_taskdb.rpc.pages import read_page
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.times import set_time, to_timedelta
 from taskyard_taskdb.rpc.type_rules import check_definition
 from taskyard_taskdb.rpc.validate import check_payload, check_spec, check_text
@@ -33,6 +35,7 @@ from taskyard_taskdb.storage.transition.load import database_time
 Service = task_type_service_pb2
 TaskType = task_type_pb2.TaskType
 
+_SCHEMAS = ("payload_schema", "result_schema")
 # Fields that only the server sets.
 _OUTPUT = ("name", "revision", "resource_version", "create_time", "update_time")
 _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not in _OUTPUT)
@@ -41,15 +44,17 @@ _MUTABLE = tuple(name for name in TaskType.DESCRIPTOR.fields_by_name if name not
 class TaskTypeHandler:
     """TaskTypeService. Replicas are notified of changes; a missed notification is repaired within 2 s."""
 
-    def __init__(self, pool: Pool, bus: Bus, egress: Egress) -> None:
+    def __init__(self, pool: Pool, bus: Bus, egress: Egress, schemas: SchemaChecks) -> None:
         self._pool = pool
         self._bus = bus
+        self._schemas = schemas
         self._egress = egress
 
     async def CreateTaskType(
         self, request: Service.CreateTaskTypeRequest, context: Any
     ) -> Service.CreateTaskTypeResponse:
         key = (access.visible_tenant(request.parent), request.task_type_id)
+        await self._compile(key[0], request.task_type, _SCHEMAS)
         columns = self._columns(request.task_type)
         actor = access.caller()
 
@@ -71,7 +76,7 @@ class TaskTypeHandler:
     async def GetTaskType(
         self, request: Service.GetTaskTypeRequest, context: Any
     ) -> Service.GetTaskTypeResponse:
-        return Service.GetTaskTypeResponse(task_type=type_message(await self._find(request.name)))
+        return Service.GetTaskTypeResponse(task_type=_visible_message(await self._find(request.name)))
 
     async def ListTaskTypes(
         self, request: Service.ListTaskTypesRequest, context: Any
@@ -80,7 +85,7 @@ class TaskTypeHandler:
         async with self._pool.reading(planned=True) as tx:
 
             async def read(after: tuple[str, ...], size: int) -> list[TypeRow]:
-                return await task_types.page(tx, tenant_id, after, size)
+                return [_listed(row) for row in await task_types.page(tx, tenant_id, after, size)]
 
             found, token = await read_page(
                 read,
@@ -92,13 +97,11 @@ class TaskTypeHandler:
                 filter_text=request.filter,
                 fields=TASK_TYPE_FIELDS,
                 values=_values,
+                # Definitions hold schemas of up to half a megabyte, which the list leaves out.
+                step=50,
             )
         response = Service.ListTaskTypesResponse(next_page_token=token)
-        for row in found:
-            message: Any = type_message(row)
-            for name in ("payload_schema", "result_schema", "config"):
-                message.ClearField(name)
-            response.task_types.append(message)
+        response.task_types.extend(map(_visible_message, found))
         return response
 
     async def UpdateTaskType(
@@ -107,6 +110,7 @@ class TaskTypeHandler:
         given = request.task_type
         key = _visible_type(given.name, "task_type.name")
         paths = masks.chosen_paths(request.update_mask.paths, given, _MUTABLE, "a task type")
+        await self._compile(key[0], given, [name for name in _SCHEMAS if (name,) in paths])
         actor = access.caller()
 
         async def work(tx: Tx) -> TypeRow:
@@ -175,12 +179,23 @@ class TaskTypeHandler:
         definition = TaskType.FromString((await self._find(request.name)).definition)
         check_payload(request.payload, "payload")
         response = Service.ValidatePayloadResponse(valid=True)
+        payload = request.payload if request.HasField("payload") else None
         if definition.payload_schema:
-            schema = json_schema.compile_schema(definition.payload_schema, "payload_schema")
-            for finding in json_schema.check(schema, request.payload, "payload"):
-                response.valid = False
-                response.violations.add(field=finding.field, description=finding.description)
+            found = await self._schemas.check(
+                _charged_tenant(request.name), definition.payload_schema, payload, "payload"
+            )
+        else:
+            found = json_schema.check_object(payload, "payload")
+        for finding in found:
+            response.valid = False
+            response.violations.add(field=finding.field, description=finding.description)
         return response
+
+    async def _compile(self, tenant_id: str, given: TaskType, names: Iterable[str]) -> None:
+        """Raises FieldInvalid for a schema that does not compile."""
+        for name in names:
+            if text := getattr(given, name):
+                await self._schemas.compile(tenant_id, text, f"task_type.{name}")
 
     async def _find(self, name: str) -> TypeRow:
         key = _visible_type(name)
@@ -234,6 +249,12 @@ def _visible_type(name: str, field: str = "name") -> TypeKey:
     return key
 
 
+def _charged_tenant(name: str) -> str:
+    """The tenant whose budget a check uses: the caller's; the type's for an administrator."""
+    principal = current_principal()
+    return principal.tenant if principal.kind is Kind.TENANT else _visible_type(name)[0]
+
+
 def _changed(before: TaskType, given: TaskType, paths: list[masks.Path]) -> TaskType:
     for path in paths:
         masks.copy(given, before, path)
@@ -242,6 +263,14 @@ def _changed(before: TaskType, given: TaskType, paths: list[masks.Path]) -> Task
 
 def _duration(definition: Any, name: str) -> Any:
     return to_timedelta(getattr(definition, name)) if definition.HasField(name) else None
+
+
+def _listed(row: TypeRow) -> TypeRow:
+    """The row without what a list leaves out."""
+    definition: Any = TaskType.FromString(row.definition)
+    for name in (*_SCHEMAS, "config"):
+        definition.ClearField(name)
+    return row._replace(definition=definition.SerializeToString())
 
 
 def _values(row: TypeRow) -> Mapping[str, Any]:
@@ -270,6 +299,14 @@ async def _log(tx: Tx, event: ChangeEvent, row: TypeRow, actor: Actor, request_i
         request_id=request_id or None,
         details={"revision": row.revision},
     )
+
+
+def _visible_message(row: TypeRow) -> TaskType:
+    """A type as the caller may see it: a key that only reads sees no environment and no headers."""
+    message = type_message(row)
+    if not current_principal().may("write"):
+        hide_secrets(message)
+    return message
 
 
 def type_message(row: TypeRow) -> TaskType:

@@ -34,7 +34,14 @@ SYSTEM = "system"
 _MOST_SHARES = 1000
 
 _MUTABLE = ("display_name", "tier", "quota", "suspended", "queue_paused")
-_LIMITS = ("max_concurrent_tasks", "max_queue_depth", "rate_limit_per_sec", "rate_burst", "weight")
+_LIMITS = (
+    "max_concurrent_tasks",
+    "max_queue_depth",
+    "rate_limit_per_sec",
+    "rate_burst",
+    "weight",
+    "max_storage_bytes",
+)
 
 
 class TenantHandler:

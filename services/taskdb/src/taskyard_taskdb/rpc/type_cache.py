@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from taskyard.v1 import common_pb2, task_type_pb2
 from taskyard_taskdb.domain.names import is_id
 from taskyard_taskdb.rpc.convert import raw_payload
-from taskyard_taskdb.rpc.json_schema import PayloadSchema, compile_schema
 from taskyard_taskdb.rpc.type_rules import TypeRules
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.tenant import task_types
@@ -33,7 +32,7 @@ class TypeCache:
         self._ttl = ttl.total_seconds()
         self._rules: OrderedDict[tuple[str, str], tuple[float, TypeRules | None]] = OrderedDict()
         self._configs: OrderedDict[Revision, tuple[float, common_pb2.Payload | None]] = OrderedDict()
-        self._results: OrderedDict[Revision, tuple[float, PayloadSchema | None]] = OrderedDict()
+        self._results: OrderedDict[Revision, tuple[float, bytes]] = OrderedDict()
         self._checking: tuple[float, Container[str]] = (0.0, ())
 
     async def find(self, tenant_id: str, task_type: str) -> TypeRules | None:
@@ -61,8 +60,8 @@ class TypeCache:
         """The configurations of these revisions in raw form, as runners receive them; None without one."""
         return await self._of_revisions(self._configs, revisions, _config)
 
-    async def result_schemas(self, revisions: Iterable[Revision]) -> dict[Revision, PayloadSchema | None]:
-        """The result schemas of these revisions; None for a revision without one."""
+    async def result_schemas(self, revisions: Iterable[Revision]) -> dict[Revision, bytes]:
+        """The texts of the result schemas of these revisions; empty for a revision without one."""
         return await self._of_revisions(self._results, revisions, _result_schema)
 
     async def _of_revisions(
@@ -108,9 +107,8 @@ def _config(definition: bytes | None) -> common_pb2.Payload | None:
     return raw_payload(parsed.config) if parsed.HasField("config") else None
 
 
-def _result_schema(definition: bytes | None) -> PayloadSchema | None:
-    text = b"" if definition is None else task_type_pb2.TaskType.FromString(definition).result_schema
-    return compile_schema(text, "result_schema") if text else None
+def _result_schema(definition: bytes | None) -> bytes:
+    return b"" if definition is None else task_type_pb2.TaskType.FromString(definition).result_schema
 
 
 class _AllTenants:

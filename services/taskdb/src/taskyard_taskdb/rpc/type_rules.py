@@ -1,19 +1,17 @@
-"""The rules of a task type for its tasks: defaults, bounds, patterns and the payload schema."""
+"""The rules of a task type for its tasks: defaults, bounds and patterns; `schema_checks` has the schemas."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator
-from functools import cached_property
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 
-from taskyard.errors import FieldInvalid, FieldViolation, PayloadSchemaViolation, TaskTypeDisabled
+from taskyard.errors import FieldInvalid, FieldViolation, TaskTypeDisabled
 from taskyard.v1 import common_pb2, task_pb2, task_type_pb2
 from taskyard_kit import patterns
 from taskyard_taskdb.domain.names import LENGTHS, task_type_name
-from taskyard_taskdb.rpc import json_schema
 from taskyard_taskdb.rpc.ids import uuid_text
 from taskyard_taskdb.rpc.times import to_timedelta
 from taskyard_taskdb.storage.tenant.task_types import TypeRow
@@ -65,22 +63,10 @@ class TypeRules:
         """The pattern that ids of runners must match; empty for any."""
         return self.definition.runner_id_pattern
 
-    @cached_property
-    def _payload_schema(self) -> json_schema.PayloadSchema | None:
-        text = self.definition.payload_schema
-        return json_schema.compile_schema(text, "payload_schema") if text else None
-
     def check_enabled(self) -> None:
         """Raises TaskTypeDisabled."""
         if self.definition.disabled:
             raise TaskTypeDisabled(self.name)
-
-    def check_payload(self, payload: common_pb2.Payload | None, path: str) -> None:
-        """Raises PayloadSchemaViolation with all violations."""
-        if self._payload_schema is not None:
-            found = json_schema.check(self._payload_schema, payload, path)
-            if found:
-                raise PayloadSchemaViolation(found, self.name)
 
     def task_id(self, given: str, uid: bytes) -> str:
         """The id of a new task. Raises FieldInvalid for one that does not match."""
@@ -249,15 +235,15 @@ def _pattern(text: str) -> patterns.Pattern | None:
 
 
 def check_definition(definition: task_type_pb2.TaskType, path: str) -> None:
-    """Raises FieldInvalid for contradictory bounds, and for a schema or pattern that does not compile."""
+    """Raises FieldInvalid for contradictory bounds, and for a pattern that does not compile.
+
+    Schemas are compiled by SchemaChecks.
+    """
     for field in ("task_id_pattern", "runner_id_pattern"):
         try:
             _pattern(getattr(definition, field))
         except patterns.PatternInvalid as error:
             raise FieldInvalid.of(f"{path}.{field}", error.reason, "re2") from None
-    for field in ("payload_schema", "result_schema"):
-        if text := getattr(definition, field):
-            json_schema.compile_schema(text, f"{path}.{field}")
     _check_order(definition, path)
     spec = task_pb2.TaskSpec()
     fill_in(spec, definition)

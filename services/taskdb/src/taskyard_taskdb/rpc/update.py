@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from taskyard.errors import FieldImmutable, PhaseConflict, TaskTerminal
-from taskyard.v1 import task_pb2, task_service_pb2
+from taskyard.v1 import common_pb2, task_pb2, task_service_pb2
 from taskyard_taskdb.domain.event import Edited
 from taskyard_taskdb.domain.task import Actor, TaskState
 from taskyard_taskdb.domain.words import Kind
 from taskyard_taskdb.rpc import access, convert, masks
 from taskyard_taskdb.rpc.actions import repeatable_request
 from taskyard_taskdb.rpc.masks import Path
-from taskyard_taskdb.rpc.reads import read_current
+from taskyard_taskdb.rpc.schema_checks import SchemaChecks
 from taskyard_taskdb.rpc.spec import SpecReader, policy_of, resolve
 from taskyard_taskdb.rpc.type_cache import TypeCache
 from taskyard_taskdb.rpc.type_rules import TypeRules
@@ -30,12 +30,26 @@ _METADATA = ("labels", "annotations")
 _FIXED_SPEC = frozenset({"task_type", "slot", "entity"})
 
 
+class _Checked(NamedTuple):
+    """The rules of a task's type, and the payload that was compared with its schema, if it changes."""
+
+    rules: TypeRules | None
+    payload: common_pb2.Payload | None
+
+
+class _PayloadChanged(Exception):
+    """The payload to store is not the one that was checked."""
+
+
 class UpdateHandler:
     """TaskService.UpdateTask."""
 
-    def __init__(self, pool: Pool, specs: SpecReader, editor: Editor, types: TypeCache) -> None:
+    def __init__(
+        self, pool: Pool, specs: SpecReader, schemas: SchemaChecks, editor: Editor, types: TypeCache
+    ) -> None:
         self._pool = pool
         self._specs = specs
+        self._schemas = schemas
         self._editor = editor
         self._types = types
 
@@ -49,31 +63,45 @@ class UpdateHandler:
             check_callback(request.task.spec.callback, "task.spec.callback", self._specs.egress)
         paths = _paths(request)
         actor = access.caller()
-        rules = await self._rules(key)
-
-        def decide(record: TaskRecord, task: TaskState) -> Edit | None:
-            return self._decide(request, paths, actor, record, task, rules)
-
         repeatable = repeatable_request(request, request.request_id, key)
-        try:
-            await self._editor.edit(
-                key,
-                request.task.metadata.resource_version,
-                decide,
-                repeatable,
-                validate_only=request.validate_only,
-            )
-        except TaskTerminal as error:
-            raise PhaseConflict(error.subject, error.phase, "a task that has not ended") from None
-        return task_service_pb2.UpdateTaskResponse(task=await read_current(self._pool, key, convert.FULL))
+        while True:
+            checked = await self._check_type(request, paths, key)
 
-    async def _rules(self, key: Key) -> TypeRules | None:
-        """The rules of the type that the task was created with."""
+            def decide(record: TaskRecord, task: TaskState, checked: _Checked = checked) -> Edit | None:
+                return self._decide(request, paths, actor, record, task, checked)
+
+            try:
+                record = await self._editor.edit(
+                    key,
+                    request.task.metadata.resource_version,
+                    decide,
+                    repeatable,
+                    validate_only=request.validate_only,
+                )
+            except _PayloadChanged:
+                continue
+            except TaskTerminal as error:
+                raise PhaseConflict(error.subject, error.phase, "a task that has not ended") from None
+            return task_service_pb2.UpdateTaskResponse(task=convert.task_message(record, convert.FULL))
+
+    async def _check_type(
+        self, request: task_service_pb2.UpdateTaskRequest, paths: Iterable[Path], key: Key
+    ) -> _Checked:
+        """The rules of the type that the task was created with, and the changed payload that matches them.
+
+        Raises PayloadSchemaViolation. The check may take long, so that it is made without a lock.
+        """
         async with self._pool.reading() as tx:
             record = await tasks.read(tx, *key)
         if record is None or record.task_type_tenant is None:
-            return None
-        return await self._types.find(key[0], record.task_type)
+            return _Checked(None, None)
+        rules = await self._types.find(key[0], record.task_type)
+        if rules is None or not any(path[:2] == ("spec", "payload") for path in paths):
+            return _Checked(rules, None)
+        after = _changed(request, paths, convert.task_message(record, convert.FULL)).spec
+        payload = after.payload if after.HasField("payload") else None
+        await self._schemas.check_payload(key[0], rules, payload, "task.spec.payload")
+        return _Checked(rules, after.payload)
 
     def _decide(
         self,
@@ -82,13 +110,14 @@ class UpdateHandler:
         actor: Actor,
         record: TaskRecord,
         task: TaskState,
-        rules: TypeRules | None,
+        checked: _Checked,
     ) -> Edit | None:
         before = convert.task_message(record, convert.FULL)
-        after = task_pb2.Task()
-        after.CopyFrom(before)
-        for path in paths:
-            masks.copy(request.task, after, path)
+        after = _changed(request, paths, before)
+        rules = checked.rules
+        if checked.payload is not None and after.spec.payload != checked.payload:
+            # A mask may change a part of the payload, and another call has changed the rest.
+            raise _PayloadChanged
         _reject_changed_identity(before.spec, request)
         if rules is not None:
             _apply(rules, after.spec, {path[1] for path in paths if path[0] == "spec"})
@@ -143,8 +172,18 @@ class UpdateHandler:
         )
 
 
+def _changed(
+    request: task_service_pb2.UpdateTaskRequest, paths: Iterable[Path], before: task_pb2.Task
+) -> task_pb2.Task:
+    after = task_pb2.Task()
+    after.CopyFrom(before)
+    for path in paths:
+        masks.copy(request.task, after, path)
+    return after
+
+
 def _apply(rules: TypeRules, spec: task_pb2.TaskSpec, fields: Collection[str]) -> None:
-    """Fill in cleared fields by the type, in place. Raises FieldInvalid or PayloadSchemaViolation.
+    """Fill in cleared fields by the type, in place. Raises FieldInvalid.
 
     The type may have changed since the task was created: its new rules apply to the changed fields only.
     """
@@ -154,8 +193,6 @@ def _apply(rules: TypeRules, spec: task_pb2.TaskSpec, fields: Collection[str]) -
     for name in fields:
         masks.copy(whole, spec, (name,))
     rules.check_bounds(spec, "task.spec", fields)
-    if "payload" in fields:
-        rules.check_payload(spec.payload if spec.HasField("payload") else None, "task.spec.payload")
 
 
 def _heavy(spec: task_pb2.TaskSpec) -> task_pb2.TaskSpec:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -16,6 +16,7 @@ from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.words import Phase
 from taskyard_taskdb.rpc import convert
 from taskyard_taskdb.rpc.access import visible_scope, visible_task
+from taskyard_taskdb.rpc.response_size import HELD_BYTES, fitting
 from taskyard_taskdb.rpc.task_events import TaskEvents, coalesced
 from taskyard_taskdb.rpc.times import timestamp
 from taskyard_taskdb.storage.archive import archive
@@ -82,11 +83,13 @@ class WatchHandler:
         self, request: task_service_pb2.WatchTasksRequest, watch: Watch, subscription: Subscription
     ) -> AsyncIterator[Response | bytes]:
         ended: set[TaskKey] = set()
+        after: TaskKey | None = None
         if request.resume_token:
             resumed = await self._resume(request.resume_token, watch)
             subscription.rewind(resumed.id, resumed.time)
-        if request.snapshot:
-            async for response in self._snapshot(watch, ended):
+            after = resumed.snapshot_after
+        if request.snapshot or after is not None:
+            async for response in self._snapshot(watch, subscription, after, ended):
                 yield response
             yield self._bookmark(watch, subscription, snapshot_complete=True)
         elif not request.resume_token:
@@ -137,10 +140,17 @@ class WatchHandler:
         """The encoded end of a response: its resume token covers all changes up to a position."""
         return self._response(watch, position, at).SerializeToString()
 
-    def _response(self, watch: Watch, position: int, at: datetime) -> Response:
-        """A response whose resume token covers all changes up to a position."""
-        token = ResumeToken(self._hub.epoch, position, at)
-        response = Response(resume_token=token.encode(watch.query))
+    def _response(
+        self,
+        watch: Watch,
+        position: int,
+        at: datetime,
+        snapshot_after: TaskKey | None = None,
+        events: Sequence[task_service_pb2.TaskEvent] = (),
+    ) -> Response:
+        """A response whose resume token covers all changes up to a position, and a part of the snapshot."""
+        token = ResumeToken(self._hub.epoch, position, at, snapshot_after)
+        response = Response(resume_token=token.encode(watch.query), events=events)
         response.server_time.seconds, response.server_time.nanos = divmod(time.time_ns(), 1_000_000_000)
         return response
 
@@ -169,40 +179,49 @@ class WatchHandler:
                 raise LogEpochChanged(str(resumed.epoch), str(current))
             await asyncio.sleep(PROOF_POLL_SECONDS)
 
-    async def _snapshot(self, watch: Watch, ended: set[TaskKey]) -> AsyncIterator[Response]:
-        """Yield the current tasks; changes since the subscription began follow and may repeat them."""
-        async for page in self._pages(watch):
-            events = [
-                task_service_pb2.TaskEvent(
-                    type=task_service_pb2.TASK_EVENT_TYPE_SNAPSHOT,
-                    task=convert.task_message(record, watch.view),
-                    resource_version=record.version,
-                    status=convert.status_message(record),
-                    time=timestamp(record.update_time),
-                )
+    async def _snapshot(
+        self, watch: Watch, subscription: Subscription, after: TaskKey | None, ended: set[TaskKey]
+    ) -> AsyncIterator[Response]:
+        """Yield the current tasks behind `after`; changes since the subscription began follow and may repeat
+        them. Each response has the token with which its successor continues."""
+        async for page in self._pages(watch, after):
+            ended |= {record.key for record in page if record.phase >= Phase.SUCCEEDED}
+            matching = [
+                record
                 for record in page
                 if watch.condition is None or watch.condition.matches(tasks.filter_fields(record))
             ]
-            ended |= {
-                (record.tenant_id, record.task_id) for record in page if record.phase >= Phase.SUCCEEDED
-            }
-            yield Response(events=events)
+            while matching:
+                events = fitting(_snapshot_event(record, watch.view) for record in matching)
+                last, matching = matching[len(events) - 1], matching[len(events) :]
+                place = last if matching else page[-1]
+                yield self._response(watch, subscription.position, subscription.time, place.key, events)
 
-    async def _pages(self, watch: Watch) -> AsyncIterator[Sequence[tasks.TaskRecord]]:
+    async def _pages(self, watch: Watch, after: TaskKey | None) -> AsyncIterator[Sequence[tasks.TaskRecord]]:
+        """The tasks of a watch in the order of their keys, as many at a time as may be held."""
+        async for sizes in self._sizes(watch, after):
+            for part in tasks.sliced(sorted(sizes), sizes, HELD_BYTES):
+                async with self._pool.reading() as tx:
+                    found = await tasks.read_many(tx, part)
+                if found:
+                    yield [found[key] for key in part if key in found]
+
+    async def _sizes(self, watch: Watch, after: TaskKey | None) -> AsyncIterator[Mapping[TaskKey, int]]:
+        """The keys of a watch and the bytes of their tasks, a page at a time."""
         if watch.keys:
-            keys = sorted(watch.keys)
+            keys = sorted(key for key in watch.keys if after is None or key > after)
             for start in range(0, len(keys), SNAPSHOT_PAGE):
                 async with self._pool.reading() as tx:
-                    yield list((await tasks.read_many(tx, keys[start : start + SNAPSHOT_PAGE])).values())
+                    sizes = await tasks.read_sizes(tx, keys[start : start + SNAPSHOT_PAGE])
+                yield sizes
             return
-        after: TaskKey | None = None
         while True:
             async with self._pool.reading() as tx:
-                page = await tasks.scan(tx, watch.tenant_id, after, SNAPSHOT_PAGE)
-            if not page:
+                sizes = await tasks.scan_keys(tx, watch.tenant_id, after, SNAPSHOT_PAGE)
+            if not sizes:
                 return
-            after = (page[-1].tenant_id, page[-1].task_id)
-            yield page
+            yield sizes
+            after = max(sizes)
 
     async def _ended(self, watch: Watch) -> set[TaskKey]:
         async with self._pool.reading() as tx:
@@ -234,12 +253,26 @@ class WatchHandler:
                 satisfied = record.version > after if after else record.phase >= Phase.SUCCEEDED
                 left = deadline - time.monotonic()
                 if satisfied or left <= 0 or self._hub.closing:
-                    view = request.view or task_service_pb2.TASK_VIEW_FULL
+                    view = convert.chosen_view(request.view, convert.FULL)
                     task = convert.task_message(record, view)
                     return task_service_pb2.WaitTaskResponse(task=task, satisfied=satisfied)
                 await subscription.next(left)
         finally:
             self._hub.unsubscribe(subscription)
+
+
+def _snapshot_event(record: tasks.TaskRecord, view: int) -> task_service_pb2.TaskEvent:
+    status = convert.status_message(record)
+    status.ClearField("details")
+    if status.HasField("result"):
+        status.result.ClearField("output")
+    return task_service_pb2.TaskEvent(
+        type=task_service_pb2.TASK_EVENT_TYPE_SNAPSHOT,
+        task=convert.task_message(record, view),
+        resource_version=record.version,
+        status=status,
+        time=timestamp(record.update_time),
+    )
 
 
 def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
@@ -257,7 +290,7 @@ def _parse(request: task_service_pb2.WatchTasksRequest) -> Watch:
         tenant_id=tenant_id,
         keys=keys,
         condition=filters.parse(request.filter) if request.filter else None,
-        view=request.view or task_service_pb2.TASK_VIEW_BASIC,
+        view=convert.chosen_view(request.view, convert.BASIC),
         query=watch_query(request.parent, request.names, request.filter),
         until_terminal=request.until_terminal,
         coalesce=request.coalesce,

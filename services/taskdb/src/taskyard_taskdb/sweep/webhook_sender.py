@@ -30,6 +30,8 @@ POLL_SECONDS = 20.0
 # How long a receiver is served at a time, and how long calls to a busy receiver are postponed.
 TURN_SECONDS = 30.0
 BUSY_DELAY = timedelta(seconds=5)
+# Receivers of one tenant that are called at a time: slow ones do not take the connections of other tenants.
+RECEIVERS_PER_TENANT = 8
 GIVE_UP_AGE = timedelta(days=3)
 _GONE = 410
 
@@ -53,13 +55,15 @@ class Post(Protocol):
     async def __call__(self, request: WebhookRequest) -> int: ...
 
 
+Receiver = tuple[str, str]
+"""Tenant, and scheme with host and port: tenants that share a host do not wait for each other."""
 Render = Callable[[TaskRecord], WebhookRequest]
 OnOutcome = Callable[[str], None]
 """Called with the outcome of each call: delivered, failed or given_up."""
 
 
 class WebhookSender:
-    """Sends due webhooks while this replica leads: receivers in parallel, one call per receiver at a time."""
+    """Sends due webhooks while this replica leads, one call per tenant and receiver at a time."""
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class WebhookSender:
         self._on_outcome = on_outcome
         self._give_up_age = give_up_age
         self._rng = Random()
-        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._turns: dict[Receiver, asyncio.Task[None]] = {}
         self._in_flight: set[int] = set()
         self._committed = asyncio.Event()
 
@@ -121,7 +125,8 @@ class WebhookSender:
             for call, error in broken:
                 await self._failed(leadership, call, f"the task cannot be shown as JSON: {error}")
             for receiver, group in groups.items():
-                if receiver in self._turns:
+                called = sum(tenant_id == receiver[0] for tenant_id, _ in self._turns)
+                if receiver in self._turns or called >= RECEIVERS_PER_TENANT:
                     busy += [call.id for call, _ in group]
                     continue
                 self._in_flight.update(call.id for call, _ in group)
@@ -135,9 +140,9 @@ class WebhookSender:
 
     def _by_receiver(
         self, found: Sequence[Call]
-    ) -> tuple[dict[str, list[tuple[Call, WebhookRequest]]], list[tuple[Call, Exception]]]:
+    ) -> tuple[dict[Receiver, list[tuple[Call, WebhookRequest]]], list[tuple[Call, Exception]]]:
         """Return the requests of each receiver, and the calls whose task cannot be rendered."""
-        groups: dict[str, list[tuple[Call, WebhookRequest]]] = {}
+        groups: dict[Receiver, list[tuple[Call, WebhookRequest]]] = {}
         broken: list[tuple[Call, Exception]] = []
         for call in found:
             try:
@@ -148,11 +153,12 @@ class WebhookSender:
                 log.exception("webhook_unrenderable", task=call.task.name)
                 broken.append((call, error))
                 continue
-            groups.setdefault(f"{parts.scheme}://{parts.netloc}".lower(), []).append((call, request))
+            receiver = (call.task.tenant_id, f"{parts.scheme}://{parts.netloc}".lower())
+            groups.setdefault(receiver, []).append((call, request))
         return groups, broken
 
     async def _turn(
-        self, leadership: Leadership, receiver: str, group: Sequence[tuple[Call, WebhookRequest]]
+        self, leadership: Leadership, receiver: Receiver, group: Sequence[tuple[Call, WebhookRequest]]
     ) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + TURN_SECONDS
@@ -166,10 +172,10 @@ class WebhookSender:
                     await self._postpone(leadership, rest, delay)
                     break
         except (TaskyardError, LeadershipLost) as error:
-            log.info("webhook_turn_ended", receiver=receiver, error=str(error))
+            log.info("webhook_turn_ended", receiver=receiver[1], error=str(error))
         except Exception:
             # A failure of one receiver must not stop the others; its calls stay due.
-            log.exception("webhook_turn_failed", receiver=receiver)
+            log.exception("webhook_turn_failed", receiver=receiver[1])
         finally:
             self._in_flight.difference_update(call.id for call, _ in group)
             self._turns.pop(receiver, None)

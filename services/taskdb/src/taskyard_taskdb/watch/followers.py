@@ -1,4 +1,4 @@
-"""Followers of task logs: wakes their streams when another replica has stored more lines."""
+"""Followers of task logs: wakes their streams when this or another replica has stored more lines."""
 
 import asyncio
 from collections import Counter
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from taskyard.errors import TaskyardError
 from taskyard_kit.logs import get_log
+from taskyard_taskdb.storage.notify.bus import CommitNotice
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.report import run_logs
 from taskyard_taskdb.watch.hub import Hub
@@ -14,8 +15,8 @@ from taskyard_taskdb.watch.subscription import Subscription, TaskKey
 
 log = get_log(__name__)
 
-# Lines stored by this replica wake followers at once; those of another are seen after this time at most.
-POLL_SECONDS = 0.05
+# Every replica publishes a notice of the lines that it stores; a lost notice is made up for after this time.
+POLL_SECONDS = 2.0
 
 
 class LogFollowers:
@@ -44,9 +45,10 @@ class LogFollowers:
                 del self._followed[key]
                 self._seen.pop(key, None)
 
-    def stored(self, key: TaskKey) -> None:
-        """Wake the followers of a task, after this replica has stored log lines of it."""
-        self._hub.wake_task(key)
+    def stored(self, notice: CommitNotice) -> None:
+        """Wake the followers of tasks whose logs have grown; all of them after a notice of everything."""
+        for key in list(self._followed) if notice.everything else notice.logs & self._followed.keys():
+            self._hub.wake_task(key)
 
     async def _poll(self) -> None:
         while self._followed:

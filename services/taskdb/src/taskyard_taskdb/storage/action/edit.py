@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from taskyard.errors import NotFound
 from taskyard_taskdb.domain.event import Edited
 from taskyard_taskdb.domain.lifecycle import apply
+from taskyard_taskdb.domain.names import task_name
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.storage.action.actions import AfterCommit, expect, is_repeat
 from taskyard_taskdb.storage.create.placement_classes import ClassCache
@@ -56,23 +58,23 @@ class Editor:
         request: Request | None,
         *,
         validate_only: bool = False,
-    ) -> None:
-        """Changes a task as `decide` says, or only checks the change.
+    ) -> TaskRecord:
+        """Changes a task as `decide` says, or only checks that; returns it as this leaves it.
 
         Raises NotFound, ResourceVersionMismatch, RequestIdReused, what `decide` raises and what the lifecycle
         refuses with.
         """
 
-        async def work(tx: Tx) -> CommitNotice:
+        async def work(tx: Tx) -> tuple[CommitNotice, TaskRecord | None]:
             if request is not None and await is_repeat(tx, Method.UPDATE_TASK, request):
-                return CommitNotice()
+                return CommitNotice(), await tasks.read(tx, *key)
             loaded = await load_for_update(tx, [key])
             task = expect(loaded.tasks, key, resource_version)
             record = await tasks.read(tx, *key)
             assert record is not None, "the task is locked"
             edit = decide(record, task)
             if edit is None:
-                return CommitNotice()
+                return CommitNotice(), record
             transition = apply(task, edit.event, loaded.now, _rng)
             if edit.event.class_id is not None:
                 await self._classes.ensure_one(tx, key[0], edit.event.class_id, edit.class_definition)
@@ -81,9 +83,15 @@ class Editor:
                 statement("edit_documents"),
                 (edit.kind, edit.spec, edit.callback, edit.annotations, edit.labels, *key),
             )
-            return notice
+            return notice, await tasks.read(tx, *key)
 
         if validate_only:
             await self._pool.rehearse(work)
+            async with self._pool.reading() as tx:
+                record = await tasks.read(tx, *key)
         else:
-            self._after_commit(await self._pool.run(work))
+            notice, record = await self._pool.run(work)
+            self._after_commit(notice)
+        if record is None:
+            raise NotFound("task", task_name(*key))
+        return record

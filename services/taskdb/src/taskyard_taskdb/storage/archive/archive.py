@@ -16,10 +16,10 @@ from taskyard_taskdb.domain.words import ActorType
 from taskyard_taskdb.storage import arrays
 from taskyard_taskdb.storage.change_log.append import LOG_LOCK, TASK, insert_changes, resource_change
 from taskyard_taskdb.storage.housekeeping.partitions import ensure_months, month_of
-from taskyard_taskdb.storage.pool import Tx
+from taskyard_taskdb.storage.pool import Row, Tx
 from taskyard_taskdb.storage.read import tasks
 from taskyard_taskdb.storage.read.runs import RunRecord
-from taskyard_taskdb.storage.read.tasks import COLUMNS, JOINS, Key, TaskRecord
+from taskyard_taskdb.storage.read.tasks import COLUMNS, JOINS, SIZE, Key, TaskRecord
 from taskyard_taskdb.storage.statements import statement
 
 SYSTEM = Actor(ActorType.SYSTEM, "retention")
@@ -167,15 +167,29 @@ async def read_many_anywhere(tx: Tx, keys: Iterable[Key]) -> dict[Key, TaskRecor
     return found | await _read(tx, missing) if missing else found
 
 
+async def read_sizes_anywhere(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
+    """Return the bytes of the documents of these tasks, of those that exist, archived ones included."""
+    wanted = set(keys)
+    found = await tasks.read_sizes(tx, wanted)
+    missing = sorted(wanted - found.keys())
+    if missing:
+        rows = await _fetch(tx, f"t.tenant_id, t.task_id, {SIZE}", missing)
+        found |= {(row[0], row[1]): row[2] for row in rows}
+    return found
+
+
 async def _read(tx: Tx, keys: Sequence[Key]) -> dict[Key, TaskRecord]:
-    rows = await tx.fetch(
-        f"SELECT {COLUMNS} FROM unnest(%s::text[], %s::text[]) AS k (tenant_id, task_id) "
+    return {found.key: found for found in map(tasks.record, await _fetch(tx, COLUMNS, keys))}
+
+
+async def _fetch(tx: Tx, columns: str, keys: Sequence[Key]) -> list[Row]:
+    return await tx.fetch(
+        f"SELECT {columns} FROM unnest(%s::text[], %s::text[]) AS k (tenant_id, task_id) "
         # An id may be used again after its task was archived; the newest task is returned.
         "CROSS JOIN LATERAL (SELECT * FROM tasks_archive a WHERE a.tenant_id = k.tenant_id "
         f"AND a.task_id = k.task_id ORDER BY a.end_time DESC LIMIT 1) t {JOINS}",
         (arrays.texts([key[0] for key in keys]), arrays.texts([key[1] for key in keys])),
     )
-    return {found.key: found for found in map(tasks.record, rows)}
 
 
 async def list_runs(tx: Tx, key: Key, before: int | None, limit: int) -> list[RunRecord]:

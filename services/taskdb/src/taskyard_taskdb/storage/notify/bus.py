@@ -36,6 +36,8 @@ class CommitNotice:
     settings: set[str] = field(default_factory=set)
     # Tenants with the seconds that their ended runs took; for this process only.
     used: list[tuple[str, float]] = field(default_factory=list)
+    # Tasks whose logs have grown.
+    logs: set[TaskKey] = field(default_factory=set)
     # Something else was committed: idle loops of other replicas look again.
     changed: bool = False
 
@@ -72,6 +74,7 @@ class CommitNotice:
         self.tenants |= other.tenants
         self.settings |= other.settings
         self.used += other.used
+        self.logs |= other.logs
 
 
 Callback = Callable[[CommitNotice], None]
@@ -130,6 +133,7 @@ class Bus:
 
     def __init__(self) -> None:
         self._callbacks: list[Callback] = []
+        self._log_callbacks: list[Callback] = []
         self._subscriptions: set[Subscription] = set()
         self._forwarder: Subscription | None = None
         self._has_replicas: Callable[[], bool] = lambda: True
@@ -137,7 +141,7 @@ class Bus:
     def publish(self, notice: CommitNotice) -> None:
         """Deliver a notice of this process, here and to the other replicas."""
         self.receive(notice)
-        forwarded = notice.changed or notice.is_for_subscribers()
+        forwarded = notice.changed or notice.logs or notice.is_for_subscribers()
         if self._forwarder is not None and forwarded and self._has_replicas():
             self._forwarder.put(notice)
 
@@ -146,6 +150,9 @@ class Bus:
         if notice:
             for call in self._callbacks:
                 call(notice)
+        if notice.logs or notice.everything:
+            for call in self._log_callbacks:
+                call(notice)
         if notice.is_for_subscribers():
             for subscription in self._subscriptions:
                 subscription.put(notice)
@@ -153,6 +160,10 @@ class Bus:
     def on_commit(self, call: Callback) -> None:
         """Call this with every notice, of this replica and of the others."""
         self._callbacks.append(call)
+
+    def on_logs(self, call: Callback) -> None:
+        """Call this with every notice of grown logs; output of tasks wakes nothing else."""
+        self._log_callbacks.append(call)
 
     def subscribe(self) -> Subscription:
         """A new subscription; the caller ends it with `unsubscribe`."""

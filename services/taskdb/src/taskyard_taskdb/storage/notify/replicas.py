@@ -11,6 +11,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import psycopg
@@ -151,7 +152,10 @@ def encode(sender: str, notice: CommitNotice) -> Iterator[str]:
         *(("settings", [tenant_id]) for tenant_id in notice.settings),
         *([("changed", [])] if notice.changed else ()),
     ]
-    if notice.everything or len(items) > _LARGEST:
+    if not notice.everything and len(items) <= _LARGEST:
+        # Followers of logs look again on their own: beyond the limit nobody has to read everything.
+        items += [("log", list(key)) for key in islice(notice.logs, _LARGEST)]
+    else:
         yield json.dumps({"from": sender, "everything": True})
         return
     if not items:
@@ -174,6 +178,8 @@ def decode(payload: str) -> tuple[str, CommitNotice]:
                 notice.shrunk.add(LaneKey(*values))
             elif kind == "holder":
                 notice.holders.add((values[0], values[1]))
+            elif kind == "log":
+                notice.logs.add((values[0], values[1]))
             elif kind in ("runner", "tenant", "settings"):
                 named = {"runner": notice.runners, "tenant": notice.tenants, "settings": notice.settings}
                 named[kind].add(values[0])

@@ -62,7 +62,7 @@ def condition(node: filters.Node) -> Sql:
 
 def _has(node: filters.Has) -> Sql:
     if node.label:
-        return func.coalesce(_label(node.label), "") != ""
+        return _label(node.label).is_not(None)
     if node.field.type is FieldType.PHASE:
         return literal(True)
     if node.field.type is FieldType.TASK:
@@ -175,10 +175,8 @@ def _compare_label(node: filters.Comparison, equal: bool) -> Sql:
     value = str(node.value)
     if node.prefix:
         same: Sql = _label(node.label).startswith(value, autoescape=True)
-    elif value:
-        same = tasks.c.labels.contains(cast(json.dumps({node.label: value}), JSONB))
     else:
-        same = func.coalesce(_label(node.label), "") == ""
+        same = tasks.c.labels.contains(cast(json.dumps({node.label: value}), JSONB))
     return same if equal else _negation(same)
 
 

@@ -39,7 +39,7 @@ from taskyard_taskdb.storage.read.condition import (
     possible_phases,
 )
 from taskyard_taskdb.storage.read.condition import sides as sides_of
-from taskyard_taskdb.storage.read.tasks import COLUMNS, Key, TaskRecord, record
+from taskyard_taskdb.storage.read.tasks import COLUMNS, SIZE, Key, TaskRecord, record
 from taskyard_taskdb.storage.schema import leases, tasks
 from taskyard_taskdb.storage.statements import statement
 
@@ -88,8 +88,8 @@ class Page:
     next: Position | None
 
 
-async def list_page(tx: Tx, query: Query, after: Position | None, size: int) -> Page:
-    """Up to `size` tasks behind `after`.
+async def list_page(tx: Tx, query: Query, after: Position | None, size: int, max_bytes: int) -> Page:
+    """Up to `size` tasks behind `after`, as many as have `max_bytes` in their documents, or one.
 
     Where no index narrows the filter down, a page ends after SCAN_LIMIT tasks, however few of them match.
     """
@@ -100,28 +100,36 @@ async def list_page(tx: Tx, query: Query, after: Position | None, size: int) -> 
         edge = None
     else:
         edge = await _edge(tx, query, sides, after)
-    found = await _read(tx, query, _keys(query, sides, after, edge, size + 1))
-    if len(found) <= size:
+    found, complete = await _read(tx, query, _keys(query, sides, after, edge, size + 1), max_bytes)
+    if complete and len(found) <= size:
         return Page(found, edge)
-    last = found[size - 1]
+    found = found[:size]
+    return Page(found, position_of(query, found[-1]))
+
+
+def position_of(query: Query, last: TaskRecord) -> Position:
+    """The place of a task in the list."""
     time = last.end_time if query.order.by_end else last.create_time
     assert time is not None, "an ended task has an end time"
-    return Page(found[:size], Position(time, last.tenant_id, last.task_id))
+    return Position(time, last.tenant_id, last.task_id)
 
 
-async def _read(tx: Tx, query: Query, keys: Select[Any]) -> list[TaskRecord]:
+async def _read(tx: Tx, query: Query, keys: Select[Any], max_bytes: int) -> tuple[list[TaskRecord], bool]:
+    """The tasks of these keys up to `max_bytes` of documents, and whether they are all of them."""
     sql, params = _render(keys)
     direction = "DESC" if query.order.descending else "ASC"
     order = ", ".join(f"t.{c.key} {direction}" for c in _order(query))
+    joined = "JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id"
+    leased = "LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id"
     rows = await _fetch(
         tx,
-        f"SELECT {COLUMNS} FROM ({sql}) k "
-        "JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id "
-        f"LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id {_SESSIONS} "
-        f"ORDER BY {order}",
-        params,
+        f"SELECT k.listed, {COLUMNS} FROM (SELECT t.tenant_id, t.task_id, count(*) OVER () AS listed, "
+        f"sum({SIZE}) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) - {SIZE} AS preceding "
+        f"FROM ({sql}) k {joined} {leased}) k {joined} {leased} {_SESSIONS} "
+        f"WHERE k.preceding < %(max_bytes)s ORDER BY {order}",
+        {**params, "max_bytes": max_bytes},
     )
-    return [record(row) for row in rows]
+    return [record(row[1:]) for row in rows], not rows or rows[0][0] == len(rows)
 
 
 def _is_narrow(query: Query) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -99,6 +99,12 @@ COLUMNS = """t.tenant_id, t.task_id, coalesce(t.uid, t.task_id::uuid), coalesce(
     t.progress), coalesce(l.details, t.details), l.runner_id, l.lease_id, coalesce(l.expire_time,
     s.expire_time), coalesce(l.requested_action, 0), l.action, l.action_deadline"""
 
+# The bytes of the documents in such a row; no value is decompressed for it.
+SIZE = """(octet_length(t.spec) + coalesce(octet_length(t.annotations), 0)
+    + coalesce(octet_length(t.result), 0) + coalesce(octet_length(t.error), 0)
+    + coalesce(octet_length(coalesce(l.progress, t.progress)), 0)
+    + coalesce(octet_length(coalesce(l.details, t.details)), 0))"""
+
 JOINS = """LEFT JOIN leases l ON l.tenant_id = t.tenant_id AND l.task_id = t.task_id
     LEFT JOIN sessions s ON s.runner_id = l.runner_id AND s.epoch = l.session_epoch"""
 
@@ -128,18 +134,44 @@ async def read_many(tx: Tx, keys: Iterable[Key]) -> dict[Key, TaskRecord]:
     return {found.key: found for found in map(record, rows)}
 
 
-async def scan(tx: Tx, tenant_id: str | None, after: Key | None, limit: int) -> list[TaskRecord]:
-    """Tasks of one tenant or of all by primary key, from the one after `after` on."""
+async def read_sizes(tx: Tx, keys: Iterable[Key]) -> dict[Key, int]:
+    """The bytes of the documents of these tasks, of those that exist."""
+    wanted = list(keys)
+    rows = await tx.fetch(
+        f"SELECT t.tenant_id, t.task_id, {SIZE} "
+        "FROM unnest(%s::text[], %s::text[]) AS k (tenant_id, task_id) "
+        f"JOIN tasks t ON t.tenant_id = k.tenant_id AND t.task_id = k.task_id {JOINS}",
+        (arrays.texts([key[0] for key in wanted]), arrays.texts([key[1] for key in wanted])),
+    )
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def sliced(keys: Iterable[Key], sizes: Mapping[Key, int], max_bytes: int) -> Iterator[list[Key]]:
+    """The keys in order, in parts whose documents have about `max_bytes` at most, or one key."""
+    part: list[Key] = []
+    left = max_bytes
+    for key in keys:
+        left -= sizes.get(key, 0)
+        if part and left < 0:
+            yield part
+            part, left = [], max_bytes - sizes.get(key, 0)
+        part.append(key)
+    if part:
+        yield part
+
+
+async def scan_keys(tx: Tx, tenant_id: str | None, after: Key | None, limit: int) -> dict[Key, int]:
+    """Tasks of one tenant or of all by primary key, from the one after `after` on, with their sizes."""
     start = after or ("", "")
     own, params = "", [*start, limit]
     if tenant_id is not None:
         own, params = "t.tenant_id = %s AND", [tenant_id, *start, limit]
     rows = await tx.fetch(
-        f"SELECT {COLUMNS} FROM tasks t {JOINS} WHERE {own} (t.tenant_id, t.task_id) > (%s, %s) "
-        "ORDER BY t.tenant_id, t.task_id LIMIT %s",
+        f"SELECT t.tenant_id, t.task_id, {SIZE} FROM tasks t {JOINS} "
+        f"WHERE {own} (t.tenant_id, t.task_id) > (%s, %s) ORDER BY t.tenant_id, t.task_id LIMIT %s",
         params,
     )
-    return [record(row) for row in rows]
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 def filter_fields(task: TaskRecord) -> dict[str, Any]:

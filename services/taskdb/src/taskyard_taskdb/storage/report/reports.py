@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from taskyard.errors import (
     FieldInvalid,
+    InvalidArgument,
     LeaseNotHeld,
     NotFound,
     StaleGeneration,
@@ -22,10 +23,11 @@ from taskyard.errors import (
     TaskTerminal,
     TaskyardError,
 )
+from taskyard_kit.logs import get_log
 from taskyard_taskdb import failpoints
 from taskyard_taskdb.domain import lifecycle
 from taskyard_taskdb.domain.change import ChangeEvent
-from taskyard_taskdb.domain.event import HolderEvent, Started, Succeeded, runner
+from taskyard_taskdb.domain.event import HolderEvent, ProgressReported, Started, Succeeded, runner
 from taskyard_taskdb.domain.report import EndedRun, applied_before
 from taskyard_taskdb.domain.task import TaskState
 from taskyard_taskdb.domain.transition import Transition
@@ -40,6 +42,8 @@ from taskyard_taskdb.storage.statements import statement
 from taskyard_taskdb.storage.transition.load import StateMoved, load_for_update
 from taskyard_taskdb.storage.transition.task_rows import Key
 from taskyard_taskdb.storage.transition.write import free_slots, write
+
+log = get_log(__name__)
 
 # status.details: what is stored and what was reported, both serialised, put together.
 MergeDetails = Callable[[bytes | None, bytes], bytes]
@@ -184,10 +188,21 @@ class ReportWriter:
         return outcomes, notice
 
     def _with_details(self, report: Report, task: TaskState) -> HolderEvent:
+        """The event of a report. Raises InvalidArgument for progress whose details cannot be stored.
+
+        A start or an outcome is applied without such details, as it must not be lost with them.
+        """
         event = report.event()
         if report.details is None:
             return event
-        return replace(event, details=self._merge_details(task.details, report.details))
+        try:
+            return replace(event, details=self._merge_details(task.details, report.details))
+        except InvalidArgument as error:
+            if isinstance(event, ProgressReported):
+                raise
+            extra = {"task": task.name, "generation": report.generation, "error": str(error)}
+            log.warning("details_dropped", **extra)
+            return event
 
 
 def _refusal(error: Exception) -> TaskyardError:

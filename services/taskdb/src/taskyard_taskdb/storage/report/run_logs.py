@@ -78,6 +78,10 @@ async def insert(tx: Tx, chunks: Sequence[NewChunk]) -> None:
     await tx.execute(statement("insert_logs"), values)
 
 
+# Bytes of chunks that are read at a time.
+READ_BYTES = 4 * 1024 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class LogQuery:
     """Which logs of a task to read: one run only (0: all), from a level upwards."""
@@ -97,7 +101,10 @@ async def read(
     *,
     backwards: bool = False,
 ) -> list[LogChunk]:
-    """Return chunks that reach beyond the entry (generation, sequence), or lie before it."""
+    """Return chunks that reach beyond the entry (generation, sequence), or lie before it.
+
+    As many as have READ_BYTES together, or one.
+    """
     values = {
         "tenant": query.tenant_id,
         "task": query.task_id,
@@ -106,6 +113,7 @@ async def read(
         "generation": generation,
         "sequence": sequence,
         "limit": limit,
+        "max_bytes": READ_BYTES,
     }
     name = "read_logs_backwards" if backwards else "read_logs"
     rows = await tx.fetch(statement(name), values)
@@ -139,6 +147,12 @@ class LogState:
         if self.announced is not None:
             return self.stored >= self.announced or self.ended_for > patience
         return not self.ran or self.ended_for > silence
+
+    def patience_left(self, patience: float, silence: float) -> float | None:
+        """Seconds until an incomplete log counts as complete; None while the task lives."""
+        if self.ended_for is None:
+            return None
+        return (silence if self.announced is None else patience) - self.ended_for
 
 
 async def state(tx: Tx, tenant_id: str, task_id: str) -> LogState | None:

@@ -24,8 +24,10 @@ FROM unnest(%(last_times)s::timestamptz[], %(generations)s::bigint[], %(firsts)s
     AS i (last_time, generation, first_sequence, last_sequence, dropped_count, max_level, tenant_id, task_id, entries);
 
 -- name: read_logs
--- No lock. Range scan of logs_by_task from the chunk that holds the entry given.
-SELECT generation, first_sequence, last_sequence, dropped_count, entries
+-- No lock. Range scan of logs_by_task from the chunk that holds the entry given; chunks up to a number of bytes, or one.
+SELECT generation, first_sequence, last_sequence, dropped_count, entries FROM (
+SELECT c.*, sum(octet_length(entries)) OVER (ORDER BY generation, first_sequence) - octet_length(entries) AS preceding
+FROM (SELECT generation, first_sequence, last_sequence, dropped_count, entries
 FROM logs
 WHERE tenant_id = %(tenant)s AND task_id = %(task)s
     AND (generation, first_sequence) >= (%(generation)s, coalesce((
@@ -35,17 +37,22 @@ WHERE tenant_id = %(tenant)s AND task_id = %(task)s
     AND (generation > %(generation)s OR last_sequence > %(sequence)s)
     AND (%(only)s::bigint = 0 OR generation = %(only)s)
     AND max_level >= %(level)s
-ORDER BY generation, first_sequence LIMIT %(limit)s;
+ORDER BY generation, first_sequence LIMIT %(limit)s) c) d
+WHERE preceding < %(max_bytes)s ORDER BY generation, first_sequence;
 
 -- name: read_logs_backwards
--- No lock. logs_by_task, backwards.
-SELECT generation, first_sequence, last_sequence, dropped_count, entries
+-- No lock. logs_by_task, backwards; chunks up to a number of bytes, or one.
+SELECT generation, first_sequence, last_sequence, dropped_count, entries FROM (
+SELECT c.*,
+    sum(octet_length(entries)) OVER (ORDER BY generation DESC, first_sequence DESC) - octet_length(entries) AS preceding
+FROM (SELECT generation, first_sequence, last_sequence, dropped_count, entries
 FROM logs
 WHERE tenant_id = %(tenant)s AND task_id = %(task)s
     AND (generation, first_sequence) < (%(generation)s, %(sequence)s)
     AND (%(only)s::bigint = 0 OR generation = %(only)s)
     AND max_level >= %(level)s
-ORDER BY generation DESC, first_sequence DESC LIMIT %(limit)s;
+ORDER BY generation DESC, first_sequence DESC LIMIT %(limit)s) c) d
+WHERE preceding < %(max_bytes)s ORDER BY generation DESC, first_sequence DESC;
 
 -- name: log_ends
 -- No lock. How far the logs of followed tasks are stored; logs_by_task, one entry each.

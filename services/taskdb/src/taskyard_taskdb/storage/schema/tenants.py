@@ -50,6 +50,7 @@ tenants = table(
     required("version", BigInteger, default="1"),
     required("create_time", instant, default="now()"),
     required("update_time", instant, default="now()"),
+    optional("max_storage_bytes", BigInteger, CheckConstraint("max_storage_bytes >= 0")),
 )
 
 index("tenants_by_tier", tenants.c.tier)

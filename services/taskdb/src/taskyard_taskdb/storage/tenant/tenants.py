@@ -43,7 +43,7 @@ class TenantRow:
 
 def _read(row: Row) -> TenantRow:
     tenant_id, display_name, tier, *rest = row
-    return TenantRow(tenant_id, display_name, Tier(tier), QuotaOverrides(*rest[:5]), *rest[5:])
+    return TenantRow(tenant_id, display_name, Tier(tier), QuotaOverrides(*rest[:6]), *rest[6:])
 
 
 def _params(tenant: TenantRow) -> dict[str, object]:
@@ -57,6 +57,7 @@ def _params(tenant: TenantRow) -> dict[str, object]:
         "rate_limit_per_sec": own.rate_limit_per_sec,
         "rate_burst": own.rate_burst,
         "weight": own.weight,
+        "max_storage_bytes": own.max_storage_bytes,
         "suspended": tenant.suspended,
         "queue_paused": tenant.queue_paused,
     }
@@ -125,6 +126,8 @@ class Tenant:
     limited: bool = False
     rate_limit_per_sec: int = 0
     rate_burst: int = 0
+    # 0 is unlimited.
+    max_storage_bytes: int = 0
 
     @property
     def name(self) -> str:

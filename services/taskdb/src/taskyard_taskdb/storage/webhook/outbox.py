@@ -129,12 +129,21 @@ async def postpone(tx: Tx, ids: Sequence[int], delay: timedelta) -> None:
     await tx.execute(statement("postpone_webhooks"), {"ids": arrays.bigints(ids), "delay": delay})
 
 
-async def signing_secrets(tx: Tx, tenant_id: str, *, rotate: bool = False) -> Secrets:
+async def rotate_secret(tx: Tx, tenant_id: str, actor: Actor) -> Secrets:
+    """Replace the secret of a tenant, which stays valid for a while; returns both. Raises NotFound."""
+    made = {"tenant_id": tenant_id, "secret": secrets.token_bytes(SECRET_BYTES)}
+    existed = await tx.execute(statement("rotate_webhook_secret"), made)
+    rotated = await signing_secrets(tx, tenant_id)
+    if existed:
+        event = ChangeEvent.TENANT_SECRET_ROTATED
+        await append_change(tx, event, tenant_id, tenant_id, actor, rotated.rotate_time)
+    return rotated
+
+
+async def signing_secrets(tx: Tx, tenant_id: str) -> Secrets:
     """Return the secrets of a tenant; the first call makes one. Raises NotFound."""
     made = {"tenant_id": tenant_id, "secret": secrets.token_bytes(SECRET_BYTES)}
-    inserted = await tx.execute(statement("make_webhook_secret"), made)
-    if rotate and not inserted:
-        await tx.execute(statement("rotate_webhook_secret"), made)
+    await tx.execute(statement("make_webhook_secret"), made)
     row = await tx.fetch_row(statement("read_webhook_secrets"), {"tenant_id": tenant_id})
     if row is None:
         raise NotFound("tenant", tenant_name(tenant_id))
