@@ -47,7 +47,7 @@ def test_detached_up_serves_until_down(folder: Path) -> None:
     assert down.code == 0 and "kept" in down.out
     status = taskyard(folder, "status")
     assert status.code == 3 and status.out.count("not reachable") == 2
-    gone = taskyard(folder, "get", "kept")
+    gone = taskyard(folder, "--patience", "0", "get", "kept")
     assert gone.code == 3 and "start one with `make up`" in gone.err
 
     assert taskyard(folder, "up", "--detach", "--no-runner", "--data-dir", ".taskyard", *ports).code == 0
