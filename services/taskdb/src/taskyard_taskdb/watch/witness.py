@@ -31,6 +31,8 @@ class LogWitness:
     def __init__(self) -> None:
         # Id and hash of the seal; every log begins with the empty range up to 0.
         self._seal: tuple[int, bytes] = (0, seals.BEGINNING)
+        # The seal before it, in case a failover loses the newest one; changes are remembered from here on.
+        self._former_seal = self._seal
         self._ids = array("q")
         self._prints = array("q")
         self.covered = 0
@@ -60,8 +62,11 @@ class LogWitness:
             self.covered = rows[-1].id if len(rows) == PAGE else position
 
     def _adopt(self, last_id: int, digest: bytes) -> None:
-        self._seal = (last_id, digest)
-        sealed = bisect_right(self._ids, last_id)
+        newest = (last_id, digest)
+        # Where changes between both seals were skipped, a comparison cannot begin at the former one.
+        self._former_seal = self._seal if self.covered >= last_id else newest
+        self._seal = newest
+        sealed = bisect_right(self._ids, self._former_seal[0])
         del self._ids[:sealed], self._prints[:sealed]
         self.covered = max(self.covered, last_id)
 
@@ -70,10 +75,12 @@ class LogWitness:
 
         It is the id of a change that was found: ids above it may be drawn again by the new server.
         """
-        sealed, digest = self._seal
-        if sealed and await seals.check_expected_seal(tx, sealed, digest):
+        proved = NOTHING
+        for sealed, digest in (self._former_seal, self._seal):
+            if not sealed or not await seals.check_expected_seal(tx, sealed, digest):
+                proved = sealed
+        if proved == NOTHING:
             return NOTHING
-        proved = sealed
         while proved < self.covered:
             rows = await epoch.identities(tx, proved, self.covered, PAGE)
             start = bisect_right(self._ids, proved)
