@@ -197,7 +197,13 @@ class Pool:
         commits by itself. Raises what `work` raises, and Overloaded after too many attempts or a lock that
         was not to be had.
         """
-        return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts, single)))
+        task = asyncio.create_task(self._run(work, reserve, attempts, single))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Nobody awaits the transaction any more; asyncio logs an error that is never retrieved.
+            task.add_done_callback(_retrieve)
+            raise
 
     async def _run(self, work: Callable[[Tx], Awaitable[T]], reserve: bool, attempts: int, single: bool) -> T:
         try:
@@ -331,3 +337,8 @@ def _translated(error: BaseException, outcome: str) -> BaseException:
 def overloaded(limit: str) -> Overloaded:
     """The error for work that the database has no room for now."""
     return Overloaded("the database", limit, retry_after=timedelta(seconds=1))
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
