@@ -1,4 +1,4 @@
-"""Whether the suite still works for a tenant that did nothing: its task runs, its webhook and watch arrive."""
+"""Whether the suite still works for an uninvolved tenant: its task runs, its webhook and watch arrive."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ async def broken_promises(service: Service) -> list[str]:
     await add_tenant(service, tenant)
     key = (await add_key(service, tenant=tenant)).secret
     scope = api_key_pb2.RunnerScope(tenants=[tenant])
-    runner_key = (
-        await add_key(service, kind=api_key_pb2.PRINCIPAL_KIND_RUNNER, runner_scope=scope)
-    ).secret
+    runner_key = (await add_key(service, kind=api_key_pb2.PRINCIPAL_KIND_RUNNER, runner_scope=scope)).secret
     broken: list[str] = []
     async with (
         receiving(Receiver()) as receiver,

@@ -49,7 +49,9 @@ async def converse(
         await asyncio.wait([reading], timeout=LIMIT_SECONDS)
         ended = reading.done()
         code = (await call.code()).name if ended else "DEADLINE_EXCEEDED"
-        details = (await call.details() or "") if ended else "the stream did not end after the client's half did"
+        details = (
+            (await call.details() or "") if ended else "the stream did not end after the client's half did"
+        )
     finally:
         call.cancel()
         reading.cancel()

@@ -126,7 +126,7 @@ def _inner(message: Message) -> list[Message]:
 
 
 def _all_parts(message: Message, depth: int = 0) -> list[tuple[Message, int]]:
-    """The message and all messages in it with their depths, so that deep ones are as likely as those above."""
+    """The message and all messages in it with their depths: deep ones are as likely as those above."""
     found = [(message, depth)]
     for inner in _inner(message):
         found += _all_parts(inner, depth + 1)

@@ -1,7 +1,7 @@
 """The fuzzer of RPCs as a program: real servers, many calls, then a look at what they left behind.
 
 It fails for INTERNAL, UNKNOWN, UNIMPLEMENTED or UNAVAILABLE, a call that hangs, an answer that is no JSON, an
-error in a server's log, memory that grows, and for a tenant beside it whose task, webhook or watch stops working.
+error in a server's log, memory that grows, and for another tenant whose task, webhook or watch does not work.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def _logged_errors(service: Service) -> Iterator[str]:
             with contextlib.suppress(ValueError):
                 entry = json.loads(line)
                 if entry["level"] in ("error", "critical"):
-                    lines = [line.strip() for line in entry.get("exception", "").splitlines() if line.strip("^ ")]
+                    lines = [
+                        line.strip() for line in entry.get("exception", "").splitlines() if line.strip("^ ")
+                    ]
                     place = next((line for line in reversed(lines) if line.startswith("File ")), "")
                     what = re.sub(r"[0-9a-f]{8,}", "…", " | ".join([*lines[-1:], place]))
                     yield f"in the log: {entry['event']:.200} {entry.get('method', '')} {what}"
@@ -113,14 +115,16 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=100_000, help="calls at most")
     parser.add_argument("--seconds", type=float, default=7200, help="time at most")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="what is generated")
-    parser.add_argument("--suite", nargs=3, metavar=("TASKDB", "SCHEDULER", "ADMIN_KEY"), help="a running suite")
+    parser.add_argument(
+        "--suite", nargs=3, metavar=("TASKDB", "SCHEDULER", "ADMIN_KEY"), help="a running suite"
+    )
     parser.add_argument("--log", action="append", default=[], help="a JSON log of that suite")
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)
     if given.suite:
-        suite: contextlib.AbstractContextManager[Service] = contextlib.nullcontext(
-            Service(*given.suite, logs=tuple(given.log))
-        )
+        taskdb, scheduler, key = given.suite
+        running = Service(taskdb, scheduler, key, tuple(given.log))
+        suite: contextlib.AbstractContextManager[Service] = contextlib.nullcontext(running)
     else:
         suite = _own_suite()
     with suite as service:

@@ -70,6 +70,6 @@ def bearer(key: str, tenant: str = "") -> tuple[tuple[str, str], ...]:
 def _listener(address: str) -> int:
     port = int(address.rpartition(":")[2])
     for one in psutil.net_connections("tcp"):
-        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
+        if one.status == psutil.CONN_LISTEN and one.laddr[1:] == (port,) and one.pid:
             return one.pid
     raise AssertionError(f"nothing listens on {address}")

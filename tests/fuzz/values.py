@@ -6,20 +6,59 @@ import random
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from buf.validate import validate_pb2
 from google.protobuf.descriptor import FieldDescriptor as Field
 from google.protobuf.message import Message
 
-_INTEGERS = (0, 1, -1, 2, 100, 1001, 2**31 - 1, -(2**31), 2**31, 2**32 - 1, 2**62, 2**63 - 1, -(2**63), 2**64 - 1)
+from buf.validate import validate_pb2
+
+_INTEGERS = (
+    0,
+    1,
+    -1,
+    2,
+    100,
+    1001,
+    2**31 - 1,
+    -(2**31),
+    2**31,
+    2**32 - 1,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    2**64 - 1,
+)
 _NUMBERS = (0.0, 1.0, -1.0, 1.5, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"))
-_TIMES = (0, 1, -1, 60, 2**31, 1_700_000_000, 253_402_300_799, 253_402_300_800, -62_135_596_800, -62_135_596_801)
+_TIMES = (
+    0,
+    1,
+    -1,
+    60,
+    2**31,
+    1_700_000_000,
+    253_402_300_799,
+    253_402_300_800,
+    -62_135_596_800,
+    -62_135_596_801,
+)
 _SPANS = (0, 1, -1, 60, 86_400, 99_999_999_999, 315_576_000_000, 315_576_000_001, 2**62, -(2**62), 2**63 - 1)
 _NANOS = (0, 0, 0, 1, 999, 1_000_000, 999_999_999, 10**9, -1, 2**31 - 1, -(2**31))
 _HARMLESS = ("", "a", "b-1", "x" * 60, "RUNNING", "team", "é")
 _LONG = tuple("x" * count for count in (65, 300, 5000))
 _HOSTILE = (
     *("-", ".", "..", "*", "a\0b", "\0", " ", "\U0001f600", "\u202e", "\ufeff", "a\nb", "\x1b[2J", "\ud7ff"),
-    *("(", "[a-", "(a+)+$", "a{1000}", "^.*$", "../../etc", "%s%n", "'; DROP TABLE tasks; --", "{}", "MQ", "AAAA"),
+    *(
+        "(",
+        "[a-",
+        "(a+)+$",
+        "a{1000}",
+        "^.*$",
+        "../../etc",
+        "%s%n",
+        "'; DROP TABLE tasks; --",
+        "{}",
+        "MQ",
+        "AAAA",
+    ),
     *('{"a":NaN}', "2024-01-01T00:00:00Z", "tenants/-", "tenants/-/tasks/-", "apiKeys/-", "runners/-"),
 )
 _FILTERS = (
@@ -42,8 +81,26 @@ _FILTERS = (
 )
 _ORDERS = ("metadata.create_time", "metadata.create_time desc", "status.end_time", "create_time", "id, id")
 _BYTES = (
-    *(b"", b"{}", b'{"a":NaN}', b'{"a":1e999}', b'{"a":"\\u0000"}', b'{"a":"\\ud800"}', b"\0", b"\xff\xfe{\0}\0"),
-    *(b"[" * 2000, b'"x"', b"1", b"x" * 5000, b'{"n": 1}', b'{"type": "object"}', b'{"$ref": "#"}', b"x" * 32),
+    *(
+        b"",
+        b"{}",
+        b'{"a":NaN}',
+        b'{"a":1e999}',
+        b'{"a":"\\u0000"}',
+        b'{"a":"\\ud800"}',
+        b"\0",
+        b"\xff\xfe{\0}\0",
+    ),
+    *(
+        b"[" * 2000,
+        b'"x"',
+        b"1",
+        b"x" * 5000,
+        b'{"n": 1}',
+        b'{"type": "object"}',
+        b'{"$ref": "#"}',
+        b"x" * 32,
+    ),
     b'{"type": "array", "uniqueItems": true, "items": {"pattern": "(a+)+$"}}',
 )
 

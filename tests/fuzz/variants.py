@@ -1,4 +1,4 @@
-"""Kinds of valid requests beyond the plain one of each RPC: callbacks, slots, types, external tasks, outcomes."""
+"""Valid requests beyond the plain one of each RPC: callbacks, slots, types, external tasks, outcomes."""
 
 from __future__ import annotations
 

@@ -23,8 +23,18 @@ WORKERS = ("worker-1", "worker-2")
 RUNNERS = ("runner-1", "runner-2")
 UNLIMITED = {"max_concurrent_tasks": 0, "max_queue_depth": 0, "rate_limit_per_sec": 0}
 _KEPT = 200
-_MASKS = ("metadata.labels", "spec.priority", "spec", "*", "status", "display_name", "description", "quota", "a.b")
-_CHECKS = ("slots", "leases", "usage", "webhooks", "jobs", "nothing")
+_MASKS = (
+    "metadata.labels",
+    "spec.priority",
+    "spec",
+    "*",
+    "status",
+    "display_name",
+    "description",
+    "quota",
+    "a.b",
+)
+_CHECKS = ("counters", "slot-without-head", "webhooks", "jobs", "loops", "seals", "nothing")
 
 
 @dataclass
@@ -66,7 +76,8 @@ class World:
             runner = rng.choice(WORKERS if is_work else RUNNERS)
 
         def pick(kind: str) -> str:
-            return rng.choice(pool[tenant, kind] or ("none",))
+            found: str = rng.choice(pool[tenant, kind] or ("none",))
+            return found
 
         if path.endswith(("UpdateTenant", "DeleteTenant")):
             tenant = rng.choice(pool["", "tenants"] or ("none",))
@@ -103,7 +114,9 @@ class World:
             case "tenant" | "tenants":
                 return TENANTS
             case "page_token":
-                return [token for (_, key), kept in self._pools.items() if key[:1] == "/" for token in kept][:9]
+                return [token for (_, key), kept in self._pools.items() if key[:1] == "/" for token in kept][
+                    :9
+                ]
             case "resume_token":
                 return list(self._pools["", "resume_token"])
             case "url":

@@ -56,6 +56,7 @@ class Objects:
     api_key: str = "key"
     runner: str = "runner"
     lease: lease_pb2.LeaseRef = field(default_factory=lease_pb2.LeaseRef)
+    secret: str = "ty_0123456789abcdef_0123456789abcdef"
     page_token: str = ""
     resume_token: str = ""
     instance_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -154,9 +155,7 @@ def _create_key(o: Objects) -> K.CreateApiKeyRequest:
 
 def _update_runner(o: Objects) -> R.UpdateRunnerRequest:
     runner = runner_pb2.Runner(name=o.runner_name, admin_labels={"zone": "a"})
-    return R.UpdateRunnerRequest(
-        runner=runner, update_mask=field_mask_pb2.FieldMask(paths=["admin_labels"])
-    )
+    return R.UpdateRunnerRequest(runner=runner, update_mask=field_mask_pb2.FieldMask(paths=["admin_labels"]))
 
 
 def _drain(o: Objects) -> R.DrainRunnerRequest:
@@ -202,9 +201,7 @@ def hello(o: Objects) -> N.ConnectRequest:
 def _claim(o: Objects) -> L.ClaimForRunnersRequest:
     lane = L.LaneClaim(lane=L.LaneKey(class_id=1, priority=10))
     tenant = L.TenantClaim(tenant=o.tenant, max_tasks=1, lanes=[lane])
-    runner = L.RunnerClaim(
-        runner_id=o.runner, max_tasks=1, lease_duration=seconds(15), tenants=[tenant]
-    )
+    runner = L.RunnerClaim(runner_id=o.runner, max_tasks=1, lease_duration=seconds(15), tenants=[tenant])
     return L.ClaimForRunnersRequest(scheduler_id="s", request_id=o.unused_id(), runners=[runner])
 
 
@@ -241,7 +238,9 @@ _TASK_SERVICE: Mapping[str, Callable[[Objects], Any]] = {
         mode=common_pb2.BATCH_MODE_PER_ITEM,
     ),
     "GetTask": lambda o: S.GetTaskRequest(name=o.task_name, view=S.TASK_VIEW_FULL),
-    "BatchGetTasks": lambda o: S.BatchGetTasksRequest(parent=o.parent, names=[o.task_name], allow_missing=False),
+    "BatchGetTasks": lambda o: S.BatchGetTasksRequest(
+        parent=o.parent, names=[o.task_name], allow_missing=False
+    ),
     "ListTasks": lambda o: S.ListTasksRequest(parent=o.parent, page_size=2, page_token=o.page_token),
     "UpdateTask": _update_task,
     "DeleteTask": lambda o: S.DeleteTaskRequest(name=o.name(o.ended)),
@@ -266,9 +265,7 @@ _TASK_SERVICE: Mapping[str, Callable[[Objects], Any]] = {
     "ListTaskRuns": lambda o: S.ListTaskRunsRequest(parent=o.task_name, page_size=2),
     "ListTaskLogs": lambda o: S.ListTaskLogsRequest(parent=o.task_name, page_size=2),
     "TailTaskLogs": lambda o: S.TailTaskLogsRequest(parent=o.task_name, tail_lines=2),
-    "GetTaskStats": lambda o: S.GetTaskStatsRequest(
-        parent=o.parent, group_by=[S.STATS_DIMENSION_TASK_TYPE]
-    ),
+    "GetTaskStats": lambda o: S.GetTaskStatsRequest(parent=o.parent, group_by=[S.STATS_DIMENSION_TASK_TYPE]),
     "ListCheckpoints": lambda o: S.ListCheckpointsRequest(parent=o.task_name, page_size=2),
     "ReadCheckpoint": lambda o: S.ReadCheckpointRequest(name=f"{o.lease.task}/checkpoints/latest"),
     "ListAuditEvents": lambda o: S.ListAuditEventsRequest(parent=o.parent, page_size=2),
@@ -312,7 +309,7 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "DeleteRunner": lambda o: R.DeleteRunnerRequest(name=o.runner_name, force=True),
     },
     "taskyard.v1.AdminService": {
-        "RunDoctor": lambda o: A.RunDoctorRequest(checks=["slots"]),
+        "RunDoctor": lambda o: A.RunDoctorRequest(checks=["counters"]),
         "ListQuarantines": lambda o: A.ListQuarantinesRequest(parent=o.parent, page_size=2),
         "ReleaseQuarantine": lambda o: A.ReleaseQuarantineRequest(name=f"{o.parent}/quarantines/ab12"),
         "GetWebhookSecret": lambda o: A.GetWebhookSecretRequest(parent=o.parent),
@@ -338,7 +335,7 @@ _SERVICES: Mapping[str, Mapping[str, Callable[[Objects], Any]]] = {
         "OpenSession": _open_session,
         "RenewSessions": lambda o: O.RenewSessionsRequest(scheduler_id="s", sessions=[_renewal(o)]),
         "CloseSession": lambda o: O.CloseSessionRequest(runner_id=o.runner, session_epoch=1),
-        "VerifyApiKey": lambda o: O.VerifyApiKeyRequest(key="none"),
+        "VerifyApiKey": lambda o: O.VerifyApiKeyRequest(key=o.secret),
     },
     "taskyard.compat.v1.GlobalTaskService": {
         "CreateGlobalTask": lambda o: G.CreateGlobalTaskRequest(

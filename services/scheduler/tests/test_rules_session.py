@@ -296,7 +296,7 @@ async def test_a_deleted_runner_is_cut_off(site: Site) -> None:
 
 
 async def test_stream_with_an_invalid_message_behind_its_hello_ends_with_a_status(site: Site) -> None:
-    # The scheduler is writing welcome when it reads what it refuses: a status then has to wait for that write.
+    # The scheduler is writing welcome when it reads what it refuses: the status has to wait for that write.
     for number in range(40):
         runner = await site.agent(f"runner-{number}")
         runner.open()

@@ -28,7 +28,8 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 # A timer that is this late means that the scheduler's own event loop was blocked.
 STALL_SECONDS = 0.2
-# The longest wait for the write in flight of a session that is over; a runner that does not read gets no status.
+# The longest wait for the write in flight of a session that is over: a runner that does not read gets no
+# status.
 LAST_WRITE_SECONDS = 5.0
 
 
