@@ -55,6 +55,7 @@ class Objects:
     task_type: str = "type"
     api_key: str = "key"
     runner: str = "runner"
+    runner_key: str = "key"
     lease: lease_pb2.LeaseRef = field(default_factory=lease_pb2.LeaseRef)
     secret: str = "ty_0123456789abcdef_0123456789abcdef"
     page_token: str = ""
@@ -209,7 +210,7 @@ def _open_session(o: Objects) -> O.OpenSessionRequest:
     return O.OpenSessionRequest(
         scheduler_id="s",
         runner_id=o.runner,
-        key_id=o.api_key,
+        key_id=o.runner_key,
         instance_id=o.instance_id,
         takeover=True,
         registration=registration(),

@@ -122,6 +122,7 @@ class AccessWorld:
             api_key=made.api_key.name.removeprefix("apiKeys/"),
             secret=made.secret,
             runner=f"worker-{tenant}",
+            runner_key=self.worker_keys[tenant].split("_")[1],
         )
         requests = [
             _request(o, o.ended, description),
