@@ -18,7 +18,7 @@ from tests.fuzz.world import RUNNERS, World
 from tests.harness.rpc_requests import Objects, chunk, hello, log_batch, report
 
 PATH = "/taskyard.v1.RunnerLinkService/Connect"
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 40.0
 
 
 async def converse(
