@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from tests.fuzz.values import Values
 
 _DEPTH = 6
+_VALUE = "google.protobuf.Value"
 _TIMES = ("google.protobuf.Timestamp", "google.protobuf.Duration")
 
 
@@ -30,7 +31,9 @@ class Mutator:
         """Replace a few fields anywhere in the message; a mask names what it replaced."""
         for _ in range(changes):
             part, depth = self._rng.choice(_all_parts(message))
-            if part.DESCRIPTOR.fields:
+            if part.DESCRIPTOR.full_name == _VALUE:
+                self._fill_value(part, depth)
+            elif part.DESCRIPTOR.fields:
                 self._set(part, self._rng.choice(part.DESCRIPTOR.fields), 0.3, depth)
         if "update_mask" in message.DESCRIPTOR.fields_by_name and self._rng.random() < 0.5:
             self._update(message)
@@ -95,14 +98,20 @@ class Mutator:
             elif depth < _DEPTH:
                 self._fill_inner(entries[name], value, 0.3, depth)
 
+    def _fill_value(self, message: Any, depth: int) -> None:
+        """Set a JSON value: a number as often as all else, a list or struct only near the top."""
+        fields = message.DESCRIPTOR.fields
+        chosen = self._rng.choice(fields[: 6 if depth < _DEPTH - 1 else 4])
+        if self._rng.random() < 0.5:
+            chosen = message.DESCRIPTOR.fields_by_name["number_value"]
+        self._set(message, chosen, 0.5, depth + 1)
+
     def _fill_inner(self, message: Any, field: Any, share: float, depth: int) -> None:
         kind = message.DESCRIPTOR.full_name
         if kind in _TIMES:
             self._values.fill_time(message, field)
-        elif kind == "google.protobuf.Value":
-            # One of its kinds; a list or struct only near the top.
-            chosen = self._rng.choice(message.DESCRIPTOR.fields[: 6 if depth < _DEPTH - 1 else 4])
-            self._set(message, chosen, 0.5, depth + 1)
+        elif kind == _VALUE:
+            self._fill_value(message, depth)
         elif kind == "google.protobuf.Struct":
             self._set(message, message.DESCRIPTOR.fields[0], 0.5, depth + 1)
         else:
@@ -127,7 +136,8 @@ def _inner(message: Message) -> list[Message]:
 
 def _all_parts(message: Message, depth: int = 0) -> list[tuple[Message, int]]:
     """The message and all messages in it with their depths: deep ones are as likely as those above."""
-    found = [(message, depth)]
+    # The values of JSON documents, which are poisoned in many ways, count thrice.
+    found = [(message, depth)] * (3 if message.DESCRIPTOR.full_name == _VALUE else 1)
     for inner in _inner(message):
         found += _all_parts(inner, depth + 1)
     return found
