@@ -80,7 +80,9 @@ def _logged_errors(service: Service) -> Iterator[str]:
         for line in Path(path).read_text(errors="replace").splitlines():
             with contextlib.suppress(ValueError):
                 entry = json.loads(line)
-                if entry["level"] in ("error", "critical"):
+                # A caller that leaves before the first message of its stream is no defect.
+                left = "SendInitialMetadataOperation" in entry.get("exception", "")
+                if entry["level"] in ("error", "critical") and not left:
                     lines = [
                         line.strip() for line in entry.get("exception", "").splitlines() if line.strip("^ ")
                     ]
