@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,5 +95,8 @@ image: setup ## accept the protos as they are as the baseline for breaking chang
 lock: setup ## resolve requirements.lock anew after a change of requirements (LOCK_ARGS=--upgrade for newest)
 	@.venv/bin/python tools/lock.py $(LOCK_ARGS)
 
-fuzz: setup ## 100,000 random calls of every public unary RPC (TASKYARD_FUZZ_SEED=... repeats a run)
-	@TASKYARD_FUZZ_CALLS=100000 .venv/bin/python -m pytest -q -s services/taskdb/tests/rpc/test_fuzz.py -k fresh
+fuzz: setup ## 100,000 generated calls of every public RPC and stream (FUZZ_ARGS="--seed 18 --calls 1000" repeats a run)
+	@.venv/bin/python -m tests.fuzz.rpc $(FUZZ_ARGS)
+
+hostile: setup ## a tenant misuses all it has for a minute on half a core; another one hardly notices (HOSTILE_ARGS="--seconds 10")
+	@.venv/bin/python -m tests.chaos.hostile $(HOSTILE_ARGS)

@@ -29,12 +29,26 @@ def test_each_guarantee_names_tests_that_exist() -> None:
         assert not set(named) - existing, f"{one[:40]} names {sorted(set(named) - existing)}"
 
 
+def rows_of(text: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
 def test_each_promise_against_an_attacker_names_tests_that_exist() -> None:
     text = (ROOT / "docs/security.md").read_text()
-    attackers = set(re.findall(r"^\| ([\w ]+) \|", text.partition("## What holds")[0], re.MULTILINE))
-    rows = [line for line in text.splitlines() if line.startswith("|") and "`test_" in line]
-    existing = existing_tests()
-    assert len(rows) > 10
-    for row in rows:
-        assert row.split("|")[1].strip() in attackers | {"two tasks"}, row
-        assert not set(re.findall(r"`(test_\w+)`", row)) - existing, row
+    attackers = [row[0] for row in rows_of(text, "Attackers")]
+    promises, limits = rows_of(text, "What holds"), rows_of(text, "What does not hold")
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    known = existing_tests() | {f"make {target}" for target in targets}
+    for attacker, promise, tests in promises:
+        named = re.findall(r"`([^`]+)`", tests)
+        assert attacker in attackers and promise, attacker
+        assert named and re.sub(r"`[^`]+`", "", tests).strip() == "", f"{promise}: only tests, at least one"
+        assert not set(named) - known, f"{promise} names {sorted(set(named) - known)}"
+    assert len(attackers) == len(set(attackers)) >= 10
+    assert {row[0] for row in promises} == set(attackers), "each attacker has a promise with its tests"
+    for attacker, ability, remedy in limits:
+        assert attacker in attackers and ability and remedy, attacker
+    assert {row[0] for row in limits} == set(attackers), "for each attacker, what does not hold"

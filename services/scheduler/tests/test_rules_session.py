@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import grpc.aio
 import pytest
 
 from services.scheduler.tests.conftest import Site, SiteMaker
@@ -292,3 +293,17 @@ async def test_a_deleted_runner_is_cut_off(site: Site) -> None:
     deleted.delete_time.GetCurrentTime()
     site.taskdb.change_runner(deleted)
     assert isinstance(await runner.ended(), errors.PermissionDenied)
+
+
+async def test_stream_with_an_invalid_message_behind_its_hello_ends_with_a_status(site: Site) -> None:
+    # The scheduler is writing welcome when it reads what it refuses: the status has to wait for that write.
+    for number in range(40):
+        runner = await site.agent(f"runner-{number}")
+        runner.open()
+        await runner.send(hello=runner.hello())
+        await runner.send(reports=link.ReportBatch())
+        async with asyncio.timeout(20):
+            with pytest.raises(grpc.aio.AioRpcError):
+                while True:
+                    await runner._call.read()
+        assert isinstance(await runner.ended(), errors.InvalidArgument)

@@ -16,6 +16,7 @@ from services.taskdb.tests.rpc.test_presets import load
 from taskyard import errors
 from taskyard.compat.v1 import global_task_service_pb2 as pb
 from taskyard.compat.v1.global_task_service_pb2_grpc import GlobalTaskServiceStub
+from taskyard.v1 import common_pb2
 
 MEMBERS = {
     "task_id",
@@ -119,6 +120,14 @@ async def test_a_task_has_the_members_and_defaults_of_the_document(tasks: Global
 
 
 @pytest.mark.seed("S3.5")
+@pytest.mark.parametrize("raw", [b'{"n": 1' + b"0" * 400 + b"}", b'{"n": "\\ud800"}'], ids=["number", "text"])
+async def test_task_whose_input_is_no_struct_is_shown_without_it(
+    tasks: Global, tenant: Caller, raw: bytes
+) -> None:
+    task = await tenant.create(external=True, payload=common_pb2.Payload(raw=raw))
+    assert (await tasks.get(task.metadata.id))["task_data"] == {}
+
+
 async def test_an_id_that_is_given_is_used_once(tasks: Global) -> None:
     given = str(uuid.uuid4())
     assert await tasks.create(task_id=given, task_data={"a": 1}) == given

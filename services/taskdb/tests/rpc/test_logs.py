@@ -103,6 +103,21 @@ async def test_only_the_holder_may_append(yard: Yard) -> None:
 
 
 @pytest.mark.covers("AppendLogs", "FIELD_INVALID")
+async def test_entry_that_no_reader_can_process_refuses_its_batch_alone(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    late = log_pb2.LogEntry(sequence=1, message="a")
+    late.time.seconds = 2**40
+    endless = log_pb2.LogEntry(sequence=1, message="a")
+    endless.details.update({"n": float("inf")})
+    kept = log_pb2.LogEntry(sequence=1, message="a\0b")
+    batches = [lease_pb2.LogBatch(lease=lease, entries=[entry]) for entry in (late, endless, kept)]
+    request = lease_service_pb2.AppendLogsRequest(runner_id=runner.id, batches=batches)
+    first, second, third = (await yard.scheduler.leases.AppendLogs(request)).results
+    assert "entries[0].time" in str(from_status(first))
+    assert "entries[0].details" in str(from_status(second))
+    assert third.code == 0 and await listed(yard, lease.task) == [1]
+
+
 async def test_a_batch_of_too_many_entries_is_refused(yard: Yard) -> None:
     runner, lease = await claimed(yard)
     with pytest.raises(FieldInvalid, match="entries"), translated():

@@ -180,7 +180,7 @@ async def _store(taskdb: RunningTaskDb, name: str, spec: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b'{"a":NaN}', b"[Infinity]", '{"a":1}'.encode("utf-16"), b'\xef\xbb\xbf{"a":1}']
+    "raw", [b'{"a":NaN}', b'{"a":1e999}', b"[Infinity]", '{"a":1}'.encode("utf-16"), b'\xef\xbb\xbf{"a":1}']
 )
 async def test_raw_payloads_that_only_python_reads_as_json_are_refused(tenant: Caller, raw: bytes) -> None:
     with pytest.raises(errors.FieldInvalid, match=r"payload\.raw"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -248,3 +249,24 @@ async def test_cancelled_statements_leave_no_transaction_open(pool: Pool, databa
         while any(state != "idle" for state, _ in await states()):
             pass
     assert await count(pool, "key = 'cancelled'") == 0
+
+
+async def test_failure_of_a_run_whose_caller_was_cancelled_is_not_logged(pool: Pool) -> None:
+    inside, go_on, logged = asyncio.Event(), asyncio.Event(), list[Any]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+
+    async def work(tx: Tx) -> None:
+        inside.set()
+        await go_on.wait()
+        raise KeyError
+
+    caller = asyncio.create_task(pool.run(work))
+    await inside.wait()
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    go_on.set()
+    async with pool.transaction(), pool.transaction():
+        pass
+    gc.collect()
+    assert logged == []

@@ -16,7 +16,7 @@ from taskyard_kit.auth import Principal
 from taskyard_kit.logs import get_log
 from taskyard_kit.validation import validate
 from taskyard_scheduler.link_config import PROTOCOL_VERSION, duration
-from taskyard_scheduler.rpc.scope import require_runner
+from taskyard_scheduler.rpc.scope import require_leases, require_runner
 from taskyard_scheduler.rpc.stream import RunnerStream, Signal
 from taskyard_scheduler.scheduler import Scheduler
 from taskyard_scheduler.session import Session
@@ -89,7 +89,7 @@ class RunnerLinkServicer(RunnerLinkServiceServicer):
         self, request: link.DownloadCheckpointRequest, context: Context
     ) -> AsyncIterator[link.DownloadCheckpointResponse]:
         """The newest checkpoint of a task that the runner has leased; taskdb checks the lease."""
-        require_runner(request.runner_id)
+        require_leases(request.runner_id, [request.lease.task])
         checkpoint_request = lease_service_pb2.ReadLeasedCheckpointRequest(
             runner_id=request.runner_id, lease=request.lease
         )
@@ -102,7 +102,7 @@ class RunnerLinkServicer(RunnerLinkServiceServicer):
         self, request: link.SubmitChildTasksRequest, context: Context
     ) -> link.SubmitChildTasksResponse:
         """Tasks of a task that the runner has leased; taskdb checks the lease."""
-        require_runner(request.runner_id)
+        require_leases(request.runner_id, [request.lease.task])
         response = await self._scheduler.taskdb.create_child_tasks(
             lease_service_pb2.CreateChildTasksRequest(
                 runner_id=request.runner_id, lease=request.lease, children=request.children

@@ -19,7 +19,7 @@ POLICIES: Mapping[str, Policy] = {
     _WORK + "RenewWork": allow(Kind.RUNNER),
     _WORK + "ReportWork": allow(Kind.RUNNER),
     # Lines of a log are stored as the task has written them.
-    _WORK + "AppendWorkLogs": allow(Kind.RUNNER, wellformed=False),
+    _WORK + "AppendWorkLogs": allow(Kind.RUNNER, items="batches"),
     _WORK + "WriteWorkCheckpoint": allow(Kind.RUNNER),
     _WORK + "ReadWorkCheckpoint": allow(Kind.RUNNER),
     "/taskyard.v1.ExplainService/ExplainTask": allow(Kind.TENANT, Kind.ADMIN),

@@ -1,8 +1,10 @@
-"""The runner ids that a key may use."""
+"""The runner ids and the leases that a key may use."""
 
 from __future__ import annotations
 
-from taskyard.errors import PermissionDenied
+from collections.abc import Iterable
+
+from taskyard.errors import NotFound, PermissionDenied
 from taskyard_kit.auth import Principal, current_principal
 from taskyard_scheduler.domain.placement import scope_permits
 
@@ -14,3 +16,17 @@ def require_runner(runner_id: str) -> Principal:
         message = f'{principal} may not act as runner "{runner_id}"; its key is for "{principal.runner}"'
         raise PermissionDenied(str(principal), "", f'runner "{runner_id}"', message=message)
     return principal
+
+
+def require_leases(runner_id: str, tasks: Iterable[str]) -> None:
+    """Raises PermissionDenied for a runner, NotFound for a task of a tenant that are not of the caller's key.
+
+    taskdb checks that the runner holds the lease; a runner of one tenant must not act for another one even if
+    it came to know the other's lease.
+    """
+    principal = require_runner(runner_id)
+    if "*" in principal.tenants:
+        return
+    for task in tasks:
+        if not principal.sees(task.removeprefix("tenants/").partition("/")[0]):
+            raise NotFound("task", task)

@@ -28,6 +28,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 # A timer that is this late means that the scheduler's own event loop was blocked.
 STALL_SECONDS = 0.2
+# The longest wait for the write in flight of a session that is over: a runner that does not read gets no
+# status.
+LAST_WRITE_SECONDS = 5.0
 
 
 class Signal:
@@ -57,15 +60,14 @@ class RunnerStream:
         self._goodbye: link.RunnerGoodbye | None = None
         # The agent sends no more messages: the stream ends once its reports are decided.
         self._half_closed = False
+        self._writing = False
         signal.session = session
 
     async def run(self) -> None:
         """Serve the stream to its end; raises the session's error."""
         session = self._session
-        tasks = [
-            asyncio.create_task(self._guard(self._read())),
-            asyncio.create_task(self._guard(self._write())),
-        ]
+        reader = asyncio.create_task(self._guard(self._read()))
+        writer = asyncio.create_task(self._guard(self._write()))
         self._check_silence()
         self._start_age_timer()
         self._scheduler.admit(session)
@@ -76,13 +78,22 @@ class RunnerStream:
             self._scheduler.dismiss(session, disconnected=self._is_disconnected())
             for timer in self._timers.values():
                 timer.cancel()
-            for task in tasks:
-                task.cancel()
+            reader.cancel()
             self._uploads.close()
             self._note_end()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            await self._end_writer(writer)
+        await asyncio.gather(reader, writer, return_exceptions=True)
         if session.error is not None:
             raise session.error
+
+    async def _end_writer(self, writer: asyncio.Task[None]) -> None:
+        """Ends the writer, after the write in flight: a cancellation would not stop it.
+
+        gRPC refuses a status while a message is being sent, and the runner would wait for it for ever.
+        """
+        if self._writing:
+            await asyncio.wait([writer], timeout=LAST_WRITE_SECONDS)
+        writer.cancel()
 
     def _note_end(self) -> None:
         error = self._session.error
@@ -152,11 +163,9 @@ class RunnerStream:
     # ---- writing
 
     async def _write(self) -> None:
-        write = self._context.write
         session, work = self._session, self._signal.work
         while not session.over:
-            while (message := session.outbox.next()) is not None:
-                await write(message)
+            await self._write_outbox()
             if session.closing:
                 self._start_goodbye_timer()
             if (self._half_closed or self._goodbye is not None) and not session.unacked_reports:
@@ -170,9 +179,15 @@ class RunnerStream:
         """Closes the stream after all reports are decided and acknowledged."""
         if self._goodbye is not None:
             await self._scheduler.close_session(self._session, release=not self._goodbye.keep_leases)
-        while (message := self._session.outbox.next()) is not None:
-            await self._context.write(message)
+        await self._write_outbox()
         self._session.finish()
+
+    async def _write_outbox(self) -> None:
+        write, session = self._context.write, self._session
+        while not session.over and (message := session.outbox.next()) is not None:
+            self._writing = True
+            await write(message)
+            self._writing = False
 
     # ---- time
 

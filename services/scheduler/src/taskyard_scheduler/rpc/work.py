@@ -18,7 +18,7 @@ from taskyard_scheduler.domain.placement import RunnerProfile
 from taskyard_scheduler.link_config import duration
 from taskyard_scheduler.pull_claims import PullClaim
 from taskyard_scheduler.reports import OUTCOMES, Entry
-from taskyard_scheduler.rpc.scope import require_runner
+from taskyard_scheduler.rpc.scope import require_leases, require_runner
 from taskyard_scheduler.scheduler import Scheduler
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -58,7 +58,7 @@ class WorkServicer(WorkServiceServicer):
 
     async def RenewWork(self, request: work.RenewWorkRequest, context: Context) -> work.RenewWorkResponse:
         """Renews leases; returns verdicts for leases that the worker must act on."""
-        require_runner(request.worker_id)
+        require_leases(request.worker_id, (lease.task for lease in request.leases))
         ttl = _seconds(request, "lease_duration", DEFAULT_LEASE)
         response = await self._scheduler.taskdb.renew_leases(
             lease_service_pb2.RenewLeasesRequest(
@@ -69,7 +69,7 @@ class WorkServicer(WorkServiceServicer):
 
     async def ReportWork(self, request: work.ReportWorkRequest, context: Context) -> work.ReportWorkResponse:
         """Applies reports together with those of all runners; answers once every one is decided."""
-        require_runner(request.worker_id)
+        require_leases(request.worker_id, (report.lease.task for report in request.reports))
         pending = _PendingReports(request.worker_id, request.reports)
         self._scheduler.reports.submit(pending.entries)
         try:
@@ -83,7 +83,7 @@ class WorkServicer(WorkServiceServicer):
         self, request: work.AppendWorkLogsRequest, context: Context
     ) -> work.AppendWorkLogsResponse:
         """Stores log entries."""
-        require_runner(request.worker_id)
+        require_leases(request.worker_id, (batch.lease.task for batch in request.batches))
         response = await self._scheduler.taskdb.append_logs(
             lease_service_pb2.AppendLogsRequest(runner_id=request.worker_id, batches=request.batches)
         )
@@ -103,7 +103,7 @@ class WorkServicer(WorkServiceServicer):
         self, request: work.ReadWorkCheckpointRequest, context: Context
     ) -> AsyncIterator[work.ReadWorkCheckpointResponse]:
         """The newest checkpoint of a task that the worker has leased; taskdb checks the lease."""
-        require_runner(request.worker_id)
+        require_leases(request.worker_id, [request.lease.task])
         checkpoint_request = lease_service_pb2.ReadLeasedCheckpointRequest(
             runner_id=request.worker_id, lease=request.lease
         )
@@ -158,7 +158,7 @@ async def _pass_on(
     async for request in requests:
         if not worker_id:
             worker_id = request.worker_id
-            require_runner(worker_id)
+            require_leases(worker_id, [request.chunk.header.task])
             yield lease_service_pb2.WriteCheckpointRequest(runner_id=worker_id, chunk=request.chunk)
         else:
             yield lease_service_pb2.WriteCheckpointRequest(chunk=request.chunk)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -26,7 +25,7 @@ from taskyard_taskdb.rpc.convert import raw_payload
 from taskyard_taskdb.rpc.create import CreateHandler
 from taskyard_taskdb.rpc.response_size import MAX_RESPONSE_BYTES, fitting
 from taskyard_taskdb.rpc.type_cache import TypeCache
-from taskyard_taskdb.rpc.validate import MAX_STRUCT_BYTES, check_payload, check_struct, validate
+from taskyard_taskdb.rpc.validate import MAX_STRUCT_BYTES, check_payload, check_struct, parse_json, validate
 from taskyard_taskdb.storage.archive import archive
 from taskyard_taskdb.storage.pool import Pool
 from taskyard_taskdb.storage.read import listing
@@ -234,10 +233,11 @@ def _data(encoded: bytes) -> Struct:
         return payload.json
     data = Struct()
     try:
-        document = json.loads(payload.raw or b"{}")
-    except ValueError:
-        return data
-    data.update(document if isinstance(document, dict) else {"value": document})
+        document = parse_json(payload.raw or b"{}")
+        data.update(document if isinstance(document, dict) else {"value": document})
+    except (ValueError, OverflowError, RecursionError):
+        # No JSON, or numbers and texts that a Struct does not hold: the rest of the task is shown.
+        return Struct()
     return data
 
 

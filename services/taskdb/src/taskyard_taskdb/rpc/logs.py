@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from google.rpc import status_pb2
 
 from taskyard import status
-from taskyard.errors import LeaseNotHeld, NotFound
+from taskyard.errors import FieldInvalid, LeaseNotHeld, NotFound
 from taskyard.v1 import lease_pb2, lease_service_pb2, log_pb2, task_service_pb2
+from taskyard_kit import wellformed
 from taskyard_taskdb.domain.names import parse_task_name
 from taskyard_taskdb.domain.page import decode_cursor, encode_cursor, page_size
 from taskyard_taskdb.rpc.access import visible_task
@@ -44,23 +46,47 @@ class LogAppendHandler:
     ) -> lease_service_pb2.AppendLogsResponse:
         """Store the new entries of each batch whose run the sender holds or has just ended."""
         runs = [_run(batch.lease) for batch in request.batches]
+        invalid = [_invalid(batch) for batch in request.batches]
         async with self._pool.transaction() as tx:
             positions = await run_logs.positions(tx, request.runner_id, runs)
             chunks = [
                 chunk
-                for run, position, batch in zip(runs, positions, request.batches, strict=True)
-                if position.held and (chunk := _new_chunk(run, batch, position.stored)) is not None
+                for run, position, batch, error in zip(runs, positions, request.batches, invalid, strict=True)
+                if position.held
+                and error is None
+                and (chunk := _new_chunk(run, batch, position.stored)) is not None
             ]
             if chunks:
                 await run_logs.insert(tx, chunks)
         self._bus.publish(CommitNotice(logs={(chunk.tenant_id, chunk.task_id) for chunk in chunks}))
         results = [
-            status_pb2.Status()
-            if position.held
-            else status.to_status(LeaseNotHeld(batch.lease.task, batch.lease.generation))
-            for position, batch in zip(positions, request.batches, strict=True)
+            _batch_status(batch, position.held, error)
+            for position, batch, error in zip(positions, request.batches, invalid, strict=True)
         ]
         return lease_service_pb2.AppendLogsResponse(results=results)
+
+
+def _invalid(batch: lease_pb2.LogBatch) -> FieldInvalid | None:
+    """What no reader of this batch can process: a time out of range, a number that is not JSON.
+
+    A message is kept as the task has written it, NUL included.
+    """
+    try:
+        wellformed.check(batch)
+    except FieldInvalid:
+        for number, entry in enumerate(batch.entries):
+            try:
+                wellformed.check(entry, apart_from="message")
+            except FieldInvalid as error:
+                named = (replace(one, field=f"entries[{number}].{one.field}") for one in error.violations)
+                return FieldInvalid(tuple(named))
+    return None
+
+
+def _batch_status(batch: lease_pb2.LogBatch, held: bool, error: FieldInvalid | None) -> status_pb2.Status:
+    if not held:
+        return status.to_status(LeaseNotHeld(batch.lease.task, batch.lease.generation))
+    return status_pb2.Status() if error is None else status.to_status(error)
 
 
 class LogReadHandler:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from google.protobuf import struct_pb2
 from google.protobuf.message import Message
@@ -18,6 +20,8 @@ MAX_STRUCT_BYTES = 64 * 1024
 MAX_STRUCT_DEPTH = 32
 
 _JSON_TYPES = ("", "application/json")
+# A number may be beyond a double's range only with an exponent of three digits, or with 309 digits.
+_HUGE = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{309}")
 _SIZED = ("payload.raw", "script.body", "wasm.inline", "output.raw")
 
 
@@ -99,8 +103,7 @@ def check_payload(payload: common_pb2.Payload, path: str) -> None:
         check_struct(payload.json, f"{path}.json")
     elif form == "raw" and payload.raw and payload.content_type in _JSON_TYPES:
         try:
-            # Text first: json.loads takes UTF-16 and a byte order mark in bytes, which JSON does not allow.
-            json.loads(payload.raw.decode(), parse_constant=_reject_constant)
+            parse_json(payload.raw)
         except (ValueError, RecursionError) as error:
             problem = str(error)[:100]
             raise FieldInvalid.of(
@@ -108,8 +111,24 @@ def check_payload(payload: common_pb2.Payload, path: str) -> None:
             ) from None
 
 
+def parse_json(raw: bytes) -> Any:
+    """The document in `raw`; raises ValueError for NaN, infinities and numbers that are read as one."""
+    # Text first: json.loads takes UTF-16 and a byte order mark in bytes, which JSON does not allow.
+    text = raw.decode()
+    if _HUGE.search(text) is None:
+        return json.loads(text, parse_constant=_reject_constant)
+    return json.loads(text, parse_constant=_reject_constant, parse_float=_finite)
+
+
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"{digits[:40]} is beyond the range of a number")
+    return value
 
 
 def check_struct(value: struct_pb2.Struct, path: str) -> None:

@@ -262,7 +262,13 @@ class Pool:
         commits by itself. Raises what `work` raises, and Overloaded after too many attempts or a lock that
         was not to be had.
         """
-        return await asyncio.shield(asyncio.create_task(self._run(work, reserve, attempts, single)))
+        task = asyncio.create_task(self._run(work, reserve, attempts, single))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Nobody awaits the transaction any more; asyncio logs an error that is never retrieved.
+            task.add_done_callback(_retrieve)
+            raise
 
     async def rehearse(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """The result of `work` in a transaction that is rolled back. Raises what `run` raises."""
@@ -412,3 +418,8 @@ def _translated(error: BaseException, outcome: str) -> BaseException:
 def overloaded(limit: str) -> Overloaded:
     """The error for work that the database has no room for now."""
     return Overloaded("the database", limit, retry_after=timedelta(seconds=1))
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
