@@ -258,8 +258,8 @@ class HelloFuzzer:
         await self._leadership.acquire()
         await self._expiry.run(self._leadership)
         await self._timers.run(self._leadership)
-        self.model.swept()
-        self._note("sweep")
+        leased = await self._taskdb.rows("SELECT task_id, generation FROM leases")
+        self._note("sweep", self.model.swept({(name, generation) for name, generation in leased}))
 
     async def _compare(self) -> None:
         """What ended stays as it ended."""

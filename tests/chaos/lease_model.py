@@ -1,7 +1,7 @@
 """The oracle of the hello fuzzer: which leases are in force, by what taskdb has acknowledged.
 
-It judges what a promise decides, and nothing else: a lease in doubt, or nearer to its expiry than MARGIN, may be
-kept or taken away.
+It judges what a promise decides, and nothing else: a lease in doubt, or nearer to its expiry than MARGIN,
+may be kept or taken away.
 """
 
 from __future__ import annotations
@@ -203,11 +203,18 @@ class LeaseModel:
             if claim is not None and claim.runner == runner and release and self.current(claim):
                 claim.outcome = "released"
 
-    def swept(self) -> None:
-        """Leases that may have expired may be gone."""
+    def swept(self, leased: set[tuple[str, int]]) -> list[str]:
+        """Expired leases may be gone; those of runs that nobody has started or listed must be."""
+        found = []
         for task in self.tasks.values():
-            if task.newest is not None and self.expiry(task.newest) < self.now + MARGIN:
-                task.newest.doubtful = True
+            claim = task.newest
+            if claim is None or self.expiry(claim) >= self.now + MARGIN:
+                continue
+            idle = not claim.started and not claim.follows and claim.until < self.now - MARGIN
+            if idle and not task.cancelled and (task.name.rpartition("/")[2], claim.generation) in leased:
+                found.append(f"I5 {task.name}: generation {claim.generation} was never started and is held")
+            claim.doubtful = True
+        return found
 
     def cancel(self, name: str, phase: int) -> list[str]:
         """A cancel was acknowledged."""

@@ -49,7 +49,8 @@ CREATE TEMPORARY VIEW uncharged AS
 SELECT s.* FROM steps s WHERE s.event = 3 AND s.attempt = s.attempt_before
 """
 
-# Events of the log: 2 scheduled, 3 started, 6 paused, 13 cancel requested, 18 retried, 19 retry scheduled, 20 updated, 21 deleted.
+# Events of the log: 2 scheduled, 3 started, 6 paused, 13 cancel requested, 18 retried, 19 retry scheduled,
+# 20 updated, 21 deleted.
 RULES = (
     Rule(
         "a live task waits in exactly one place: queue, lease, timer, slot or pause",
@@ -138,7 +139,8 @@ RULES = (
                 WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 3)
                     AND s.attempt > s.attempt_before)
             AND e.attempt = (started AND NOT EXISTS (SELECT FROM uncharged u
-                WHERE (u.tenant_id, u.resource_id, u.generation) = (e.tenant_id, e.task_id, e.generation)))::int
+                WHERE (u.tenant_id, u.resource_id, u.generation)
+                    = (e.tenant_id, e.task_id, e.generation)))::int
                 + (SELECT count(*) FROM ended_runs r
                 WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id) AND r.start_time IS NOT NULL
                     AND NOT EXISTS (SELECT FROM uncharged u WHERE (u.tenant_id, u.resource_id, u.generation)
