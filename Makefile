@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking
+.PHONY: help setup up demo test executors flood fuzz httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking hellos chaos soak chaosmutations
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,3 +81,15 @@ lock: setup ## resolve requirements.lock anew after a change of requirements (LO
 
 fuzz: setup ## 100,000 random calls of every public unary RPC (TASKYARD_FUZZ_SEED=... repeats a run)
 	@TASKYARD_FUZZ_CALLS=100000 .venv/bin/python -m pytest -q -s services/taskdb/tests/rpc/test_fuzz.py -k fresh
+
+hellos: setup ## 200 seeds of random hellos, heartbeats and reports against taskdb, judged by a model
+	@TASKYARD_HELLO_SEEDS=200 .venv/bin/python -m pytest -q tests/chaos/test_hellos.py
+
+chaos: setup ## every fault case that this host can do, against real topologies under load, with the recovery table
+	@TASKYARD_CHAOS=all .venv/bin/python -m pytest -q -s tests/chaos --timeout 900
+
+soak: setup ## random faults under load, then the checker (MINUTES=5 SEED=1 TOPOLOGY=fleet|up|both)
+	@.venv/bin/python -m tests.chaos.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) --topology $(or $(TOPOLOGY),both)
+
+chaosmutations: setup ## put known defects back, one at a time; the fuzzer or a chaos case must find each
+	@.venv/bin/python -m tests.chaos.mutations
