@@ -45,6 +45,8 @@ class Recorded:
     unended: Sequence[str] = ()
     failures: Sequence[str] = ()
     faults: Sequence[tuple[str, bool]] = field(default_factory=list)
+    # Faults after which a new task did not end in time.
+    stalls: Sequence[str] = ()
 
 
 def check(recorded: Recorded, final: FinalState) -> list[str]:
@@ -73,6 +75,7 @@ def _check(recorded: Recorded, final: FinalState) -> Iterator[str]:
     yield from (f"tables: {breach}" for breach in final.breaches)
     yield from (f"I14 doctor: {finding}" for finding in final.findings)
     yield from (f"I5 a call was refused: {failure}" for failure in recorded.failures)
+    yield from (f"I5 no new task ended after {name}" for name in recorded.stalls)
     yield from (f"fault: {name} did not fire" for name, fired in recorded.faults if not fired)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import random
 import signal
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import psutil
 
 from tests.chaos.history import History, now
 from tests.chaos.topology import Target, Topology
+from tests.harness.tcp_proxy import TcpProxy
 
 NETWORK = ("blackhole", "forth", "back", "reset", "throttle", "delay")
 FAILPOINTS = (
@@ -32,8 +32,9 @@ FAILPOINTS = (
 )
 # How long a process that is just being started again is waited for.
 VICTIM_SECONDS = 20.0
-# How long a failpoint may take to be reached under the load.
-FAILPOINT_SECONDS = 45.0
+# How long a failpoint may take to be reached under the load, before callers are sent to its process again.
+FAILPOINT_SECONDS = 5.0
+FAILPOINT_ROUNDS = 12
 # What a fault may hurt besides its subject: these runners may lose leases while it lasts.
 RUNNER_KINDS = ("warden", "agent", "runner", "host")
 
@@ -110,7 +111,7 @@ class Injector:
             with suppress(psutil.NoSuchProcess):
                 victim.kill()
         await asyncio.sleep(hold)
-        fault.fired = bool(victims) and not any(_alive(victim) for victim in victims)
+        fault.fired = bool(victims) and await _all_gone(victims, VICTIM_SECONDS)
         if target.restart is not None:
             await target.restart()
 
@@ -126,17 +127,21 @@ class Injector:
         finally:
             for victim in reversed(victims):
                 with suppress(psutil.NoSuchProcess):
-                    os.kill(victim.pid, signal.SIGCONT)
+                    victim.resume()
 
     async def _failpoint(self, fault: Fault) -> None:
         """The process gets a failpoint that kills it, and starts again without one."""
         target = self._topology.targets[fault.subject]
         await self._topology.failpoints[fault.subject](f"{fault.name.split()[2]}=kill")
         victims = _processes(target)
-        deadline = now() + FAILPOINT_SECONDS
-        while any(_alive(victim) for victim in victims) and now() < deadline:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-        fault.fired = not any(_alive(victim) for victim in victims)
+        for _ in range(FAILPOINT_ROUNDS):
+            # Whoever went to the other replica meanwhile comes back.
+            for name, hop in self._topology.hops.items():
+                if "-taskdb" in name and not name.endswith(fault.subject):
+                    hop.reset()
+            fault.fired = await _all_gone(victims, FAILPOINT_SECONDS)
+            if fault.fired:
+                break
         if not fault.fired:
             target.signal(signal.SIGKILL)
         assert target.restart is not None
@@ -150,8 +155,17 @@ class Injector:
         finally:
             filler.unlink(missing_ok=True)
 
+    def _hop(self, name: str) -> TcpProxy:
+        """The hop, or its twin to another replica if that is the one in use."""
+        found = self._topology.hops[name]
+        kin = name.rstrip("0123456789")
+        in_use = [
+            hop for other, hop in self._topology.hops.items() if other[:-1] == kin and hop.open_connections
+        ]
+        return found if found.open_connections or not in_use else in_use[0]
+
     async def _network(self, fault: Fault, hold: float) -> None:
-        hop = self._topology.hops[fault.subject]
+        hop = self._hop(fault.subject)
         fault.fired = hop.open_connections > 0
         if fault.verb == "reset":
             hop.reset()
@@ -168,6 +182,16 @@ class Injector:
                 fault.fired = fault.fired and hop.carried_bytes > carried
         finally:
             hop.heal()
+
+
+async def _all_gone(victims: list[psutil.Process], seconds: float) -> bool:
+    """Whether they end within this time."""
+    deadline = now() + seconds
+    while any(_alive(victim) for victim in victims):
+        if now() > deadline:
+            return False
+        await asyncio.sleep(0.02)
+    return True
 
 
 async def _victims(target: Target) -> list[psutil.Process]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -112,14 +113,18 @@ def read_database(url: str) -> FinalState:
     return final
 
 
-async def read_final_state(topology: Topology, expected: dict[tuple[str, int], int]) -> FinalState:
-    """The state with logs and the doctor's findings; `expected` is the last line that each run wrote."""
+async def read_final_state(
+    topology: Topology, names: Collection[str], expected: dict[tuple[str, int], int]
+) -> FinalState:
+    """These tasks with their logs, and the doctor's findings.
+
+    `expected` is the last line that each run wrote.
+    """
     final = await asyncio.to_thread(read_database, topology.url)
+    final.tasks = {name: task for name, task in final.tasks.items() if name in names}
     deadline = now() + LOG_SECONDS
     async with topology.client() as client:
         for name, task in final.tasks.items():
-            if name.startswith("canary"):
-                continue
             wanted = {gen: last for (owner, gen), last in expected.items() if owner == name}
             task.lines = await _read_log(client, name, wanted, deadline)
     if "admin" in topology.keys:

@@ -6,6 +6,7 @@ A call that fails is repeated until it is answered, as its contract allows; only
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -19,6 +20,7 @@ from tests.chaos.workloads import Plan, draw
 T = TypeVar("T")
 RETRY_SECONDS = 0.2
 CALL_SECONDS = 8.0
+CANARY_SECONDS = 90.0
 TRANSIENT = (
     errors.Code.UNAVAILABLE,
     errors.Code.DEADLINE_EXCEEDED,
@@ -154,7 +156,11 @@ class Load:
             await asyncio.sleep(0.1)
 
     async def _follow(self, plan: Plan) -> None:
-        lines = [[e.generation, e.sequence] async for e in self._client.logs(plan.id, follow=True)]
+        try:
+            lines = [[e.generation, e.sequence] async for e in self._client.logs(plan.id, follow=True)]
+        except errors.TaskyardError as error:
+            self.failures.append(f"log of {plan.id}: {error!r}")
+            return
         self._history.add("followed", task=plan.id, lines=lines)
 
 
@@ -165,24 +171,33 @@ class Canary:
         self._client: Client = topology.client()
         self._number = 0
 
-    async def measure(self, begin: float, seconds: float = 120.0) -> tuple[float, float]:
-        """Seconds from `begin` to the answer of a create made now, and to the end of its task."""
+    async def measure(self, begin: float) -> tuple[float, float]:
+        """Seconds from `begin` to the answer of a create made now, and to the end of its task.
+
+        Infinite if that takes longer than CANARY_SECONDS.
+        """
+        try:
+            async with asyncio.timeout(CANARY_SECONDS):
+                return await self._measure(begin)
+        except TimeoutError:
+            return math.inf, math.inf
+
+    async def _measure(self, begin: float) -> tuple[float, float]:
         self._number += 1
         name = f"canary-{self._number:04}"
         new = command("true", id=name, request_id=name, priority=100, retry=20)
         created = 0.0
-        async with asyncio.timeout(seconds):
-            while not created:
-                with suppress(errors.TaskyardError, TimeoutError):
-                    await asyncio.wait_for(self._client.create(new), CALL_SECONDS)
-                    created = now() - begin
-                if not created:
-                    await asyncio.sleep(0.1)
-            while True:
-                with suppress(errors.TaskyardError, TimeoutError):
-                    await self._client.wait(name, timeout=CALL_SECONDS)
-                    return created, now() - begin
+        while not created:
+            with suppress(errors.TaskyardError, TimeoutError):
+                await asyncio.wait_for(self._client.create(new), CALL_SECONDS)
+                created = now() - begin
+            if not created:
                 await asyncio.sleep(0.1)
+        while True:
+            with suppress(errors.TaskyardError, TimeoutError):
+                await asyncio.wait_for(self._client.wait(name), CALL_SECONDS)
+                return created, now() - begin
+            await asyncio.sleep(0.1)
 
     async def close(self) -> None:
         await self._client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -88,7 +89,9 @@ class ChaosRun:
             running.add(asyncio.create_task(self.inject(name, hold), name=name))
             await asyncio.sleep(self._rng.uniform(0.5, 4.0))
             if len(running) >= 2:
-                _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
         await asyncio.gather(*running)
 
     def _conflicts(self, name: str, others: set[str]) -> bool:
@@ -107,13 +110,12 @@ class ChaosRun:
             if effect.what == "step":
                 key = (effect.task, effect.generation)
                 expected[key] = max(expected[key], effect.n)
-        final = await read_final_state(self._topology, expected)
-        own = {name: task for name, task in final.tasks.items() if name in self.load.plans}
-        await self.load.watched({name: task.version for name, task in own.items()}, 30.0)
+        names = self.load.plans.keys() | {entry.task for entry in self.history.of("watch")}
+        final = await read_final_state(self._topology, names, expected)
+        await self.load.watched({name: task.version for name, task in final.tasks.items()}, 30.0)
         self._watchdog.cancel()
         await self.load.close()
         await self._canary.close()
-        self._keep_own(final)
         recorded = Recorded(
             self.load.plans,
             self.history.entries,
@@ -122,19 +124,11 @@ class ChaosRun:
             unended,
             self.load.failures,
             [(fault.name, fault.fired) for fault in self.injector.faults],
+            [fault.name for fault in self.injector.faults if math.isinf(fault.canary)],
         )
         violations = check(recorded, final)
         self.history.close()
         return self._outcome(violations, final)
-
-    def _keep_own(self, final: FinalState) -> None:
-        """Leave out the tasks of other runs on this topology, and canaries."""
-        for name in list(final.tasks):
-            if name.startswith("canary") or (name not in self.load.plans and not self._is_child(name)):
-                del final.tasks[name]
-
-    def _is_child(self, name: str) -> bool:
-        return any(entry.what == "watch" and entry.task == name for entry in self.history.entries)
 
     def _troubles(self) -> list[Trouble]:
         """When which runner may lose a lease without a defect."""
@@ -158,7 +152,7 @@ class ChaosRun:
         made = self.injector.faults
         recovery: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for fault in made:
-            if fault.canary:
+            if 0 < fault.canary < math.inf:
                 recovery[fault.kind(self._topology)].append((fault.created, fault.canary))
         return Outcome(
             violations,

@@ -45,6 +45,7 @@ TIMES = {
 ENVIRONMENT = {f"TASKYARD_{name}": value for name, value in TIMES.items()}
 FAST = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=64MB")
 DISK_MB = 24
+START_ATTEMPTS = 20
 
 
 @dataclass
@@ -178,10 +179,19 @@ def _service_target(made: Topology, name: str, kind: str, service: Service) -> N
     async def restart() -> None:
         assert service.process is not None
         await asyncio.to_thread(service.process.wait)
-        await asyncio.to_thread(service.start)
+        await asyncio.to_thread(_start_until_it_serves, service)
 
     made.targets[name] = Target(name, kind, lambda: [service.pid], restart)
     made._stack.push_async_callback(asyncio.to_thread, service.stop)
+
+
+def _start_until_it_serves(service: Service) -> None:
+    """Starts it as a supervisor does: again, if another fault ends it meanwhile."""
+    for _ in range(START_ATTEMPTS):
+        with suppress(AssertionError):
+            service.start()
+            return
+    raise AssertionError(f"{service.module} does not start\n{service.log_text()}")
 
 
 async def _start_taskdb(made: Topology, n: int) -> Service:
@@ -194,7 +204,7 @@ async def _start_taskdb(made: Topology, n: int) -> Service:
 
     async def restart_with(failpoints: str) -> None:
         await asyncio.to_thread(service.kill)
-        await asyncio.to_thread(lambda: service.start(TASKYARD_FAILPOINTS=failpoints))
+        await asyncio.to_thread(lambda: service.start(wait=False, TASKYARD_FAILPOINTS=failpoints))
 
     made.failpoints[f"taskdb{n}"] = restart_with
     await asyncio.to_thread(service.start)
