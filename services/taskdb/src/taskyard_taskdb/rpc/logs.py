@@ -108,6 +108,7 @@ class LogReadHandler:
         await self._hub.ready()
         with self._followers.follow(key) as changes:
             cursor = await self._tail_start(request, query, binding)
+            has_responded = False
             age_limit = time.monotonic() + session_seconds()
             while not self._hub.closing and time.monotonic() < age_limit:
                 async with self._pool.reading() as tx:
@@ -117,6 +118,7 @@ class LogReadHandler:
                     chunks = await run_logs.read(tx, query, *cursor, CHUNKS)
                 for chunk in chunks:
                     for response in _tail_responses(chunk, query, cursor, binding):
+                        has_responded = True
                         yield response
                     cursor = _end(chunk, backwards=False)
                 if chunks:
@@ -125,6 +127,11 @@ class LogReadHandler:
                     token = encode_cursor(cursor, binding)
                     yield task_service_pb2.TailTaskLogsResponse(complete=True, resume_token=token)
                     return
+                if not has_responded:
+                    # A bookmark: without one the client could not resume a log that has no line yet.
+                    has_responded = True
+                    token = encode_cursor(cursor, binding)
+                    yield task_service_pb2.TailTaskLogsResponse(resume_token=token)
                 await changes.next(0.2 if state.ended_for is not None else FOLLOW_POLL_SECONDS)
             token = encode_cursor(cursor, binding)
             yield task_service_pb2.TailTaskLogsResponse(closing=True, resume_token=token)
