@@ -156,11 +156,18 @@ class Load:
             await asyncio.sleep(0.1)
 
     async def _follow(self, plan: Plan) -> None:
-        try:
-            lines = [[e.generation, e.sequence] async for e in self._client.logs(plan.id, follow=True)]
-        except errors.TaskyardError as error:
-            self.failures.append(f"log of {plan.id}: {error!r}")
-            return
+        """Follow its log to the end; only a first connection that fails is the caller's to repeat."""
+        while True:
+            lines: list[list[int]] = []
+            try:
+                async for entry in self._client.logs(plan.id, follow=True):
+                    lines.append([entry.generation, entry.sequence])
+                break
+            except errors.TaskyardError as error:
+                if lines or error.code not in TRANSIENT:
+                    self.failures.append(f"log of {plan.id}: {error!r}")
+                    return
+                await asyncio.sleep(RETRY_SECONDS)
         self._history.add("followed", task=plan.id, lines=lines)
 
 

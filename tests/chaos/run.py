@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.chaos import faults
-from tests.chaos.checker import Recorded, Trouble, check
+from tests.chaos.checker import TERMINAL, Recorded, Trouble, check
 from tests.chaos.faults import Fault, Injector
-from tests.chaos.final_state import FinalState, read_final_state
+from tests.chaos.final_state import FinalState, read_database, read_final_state
 from tests.chaos.history import History, now
 from tests.chaos.load import Canary, Load
 from tests.chaos.topology import LEASE_SECONDS, Topology
@@ -75,6 +75,12 @@ class ChaosRun:
         measured = asyncio.create_task(self._canary.measure(begin))
         fault = await self.injector.run(name, hold)
         fault.created, fault.canary = await measured
+        if math.isinf(fault.canary):
+            # Evidence: what the database holds about it now.
+            stuck = await asyncio.to_thread(read_database, self._topology.url)
+            for task, stored in stuck.tasks.items():
+                if task.startswith("canary") and stored.phase < TERMINAL:
+                    self.history.add("stalled", task=task, fault=name, stored=repr(stored))
         return fault
 
     async def inject_random(self, seconds: float) -> None:
@@ -112,6 +118,8 @@ class ChaosRun:
                 expected[key] = max(expected[key], effect.n)
         names = self.load.plans.keys() | {entry.task for entry in self.history.of("watch")}
         final = await read_final_state(self._topology, names, expected)
+        for name in unended:
+            self.history.add("stalled", task=name, stored=repr(final.tasks.get(name)))
         await self.load.watched({name: task.version for name, task in final.tasks.items()}, 30.0)
         self._watchdog.cancel()
         await self.load.close()
@@ -127,6 +135,8 @@ class ChaosRun:
             [fault.name for fault in self.injector.faults if math.isinf(fault.canary)],
         )
         violations = check(recorded, final)
+        for name in [name for name in final.tasks if any(name in violation for violation in violations)]:
+            self.history.add("violated", task=name, stored=repr(final.tasks[name]))
         self.history.close()
         return self._outcome(violations, final)
 

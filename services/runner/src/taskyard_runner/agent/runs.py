@@ -180,9 +180,8 @@ class Runs:
         kind = str(report.WhichOneof("report")) if report is not None else "aborted"
         _ended.add(1, {"outcome": kind})
         run.end_span(kind)
-        never_started = not run.started and not result.get("start_error")
-        if report is None or (never_started and kind == "released"):
-            # Aborted, or never started because its lease expired: another runner may hold the task.
+        if report is None:
+            # Aborted: another runner may hold the task.
             self.abandon(run)
             return
         if not run.started and implies_start(report):
