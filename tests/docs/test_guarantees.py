@@ -1,4 +1,4 @@
-"""Every guarantee and every promise against an attacker names tests, and those exist."""
+"""Every guarantee, every fault and every promise against an attacker names tests, and those exist."""
 
 import re
 from pathlib import Path
@@ -38,3 +38,14 @@ def test_each_promise_against_an_attacker_names_tests_that_exist() -> None:
     for row in rows:
         assert row.split("|")[1].strip() in attackers | {"two tasks"}, row
         assert not set(re.findall(r"`(test_\w+)`", row)) - existing, row
+
+
+def test_each_fault_names_tests_that_exist_or_what_it_needs() -> None:
+    text = (ROOT / "docs/faults.md").read_text()
+    rows = re.findall(r"^\| (\d+) (.*) \|$", text, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 66))
+    existing = existing_tests()
+    for number, row in rows:
+        named = set(re.findall(r"`(test_\w+)`", row))
+        assert named or " needs " in row, f"fault {number} has neither a test nor a reason"
+        assert not named - existing, f"fault {number} names {sorted(named - existing)}"
