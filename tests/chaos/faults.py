@@ -155,18 +155,23 @@ class Injector:
         finally:
             filler.unlink(missing_ok=True)
 
-    def _hop(self, name: str) -> TcpProxy:
-        """The hop, or its twin to another replica if that is the one in use."""
-        found = self._topology.hops[name]
+    async def _hop(self, name: str) -> TcpProxy:
+        """The hop once it is in use, or its twin to another replica if that is the one in use."""
         kin = name.rstrip("0123456789")
-        in_use = [
-            hop for other, hop in self._topology.hops.items() if other[:-1] == kin and hop.open_connections
-        ]
-        return found if found.open_connections or not in_use else in_use[0]
+        twins = [hop for other, hop in self._topology.hops.items() if other.rstrip("0123456789") == kin]
+        candidates = [self._topology.hops[name], *twins]
+        deadline = now() + VICTIM_SECONDS
+        while now() < deadline:
+            for hop in candidates:
+                if hop.open_connections:
+                    return hop
+            await asyncio.sleep(0.05)
+        return candidates[0]
 
     async def _network(self, fault: Fault, hold: float) -> None:
-        hop = self._hop(fault.subject)
+        hop = await self._hop(fault.subject)
         fault.fired = hop.open_connections > 0
+        fault.begin = now()
         if fault.verb == "reset":
             hop.reset()
         elif fault.verb == "throttle":
@@ -175,11 +180,8 @@ class Injector:
             hop.delay_seconds = 0.4
         else:
             hop.blackhole(forth=fault.verb != "back", back=fault.verb != "forth")
-        carried = hop.carried_bytes
         try:
             await asyncio.sleep(hold)
-            if fault.verb in ("throttle", "delay"):
-                fault.fired = fault.fired and hop.carried_bytes > carried
         finally:
             hop.heal()
 

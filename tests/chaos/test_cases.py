@@ -5,6 +5,7 @@ The cases share one load; the last test lets everything end and checks the whole
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -59,6 +60,14 @@ async def fleet() -> AsyncIterator[ChaosRun]:
 @pytest.mark.parametrize(("name", "hold"), (*FLEET, *(MORE if ALL else ())))
 async def test_fleet_recovers_from(fleet: ChaosRun, name: str, hold: float) -> None:
     await recovers(fleet, name, hold)
+
+
+async def test_fleet_recovers_from_kills_of_runners_whose_reports_wait_in_spools(fleet: ChaosRun) -> None:
+    """Without a scheduler, outcomes, output and checkpoints wait on disk while agents and a warden die."""
+    schedulers = [asyncio.create_task(fleet.injector.run(f"stop scheduler{n}", 6.0)) for n in range(2)]
+    await asyncio.sleep(3.0)
+    victims = ("runner0.agent", "runner1.warden", "runner2.agent", "worker.agent")
+    await asyncio.gather(*(recovers(fleet, f"kill {victim}", 0.0) for victim in victims), *schedulers)
 
 
 async def test_fleet_keeps_every_promise_over_all_faults(fleet: ChaosRun) -> None:

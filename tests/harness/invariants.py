@@ -147,10 +147,11 @@ RULES = (
                         = (r.tenant_id, r.task_id, r.generation))))""",
     ),
     Rule(
-        "only a run that starts after its cancel charges no attempt",
-        """SELECT u.tenant_id, u.resource_id, u.generation FROM uncharged u WHERE NOT EXISTS (
-            SELECT FROM steps s WHERE (s.tenant_id, s.resource_id, s.event) = (u.tenant_id, u.resource_id, 13)
-                AND s.id < u.id)""",
+        "a run that starts after its cancel charges no attempt, and no other run does so",
+        """SELECT s.tenant_id, s.resource_id, s.generation FROM steps s
+        WHERE s.event = 3 AND (s.attempt = s.attempt_before) <> coalesce((
+            SELECT c.event = 13 FROM steps c WHERE (c.tenant_id, c.resource_id) = (s.tenant_id, s.resource_id)
+                AND c.event IN (13, 18) AND c.id < s.id ORDER BY c.id DESC LIMIT 1), false)""",
     ),
     Rule(
         "a retry is charged one at a time, by a run that failed",
