@@ -56,7 +56,7 @@ MUTATIONS = (
         (
             ("domain/rules/holder.py", " and draft.lease.in_session and not pinned", " and not pinned"),
             (
-                "storage/transition/write.sql",
+                "storage/transition/lease_rows.sql",
                 "    AND (c.expire_time IS NOT NULL OR l.expire_time IS NULL OR EXISTS (\n"
                 "        SELECT FROM sessions s"
                 " WHERE s.runner_id = l.runner_id AND s.epoch = c.session_epoch\n"
