@@ -6,6 +6,7 @@ A call that fails is repeated until it is answered, as its contract allows; only
 from __future__ import annotations
 
 import asyncio
+import http.client
 import math
 import random
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,8 @@ from taskyard import Client, Phase, command, errors
 from tests.chaos.history import History, now
 from tests.chaos.topology import Topology
 from tests.chaos.workloads import Plan, draw
+from tests.harness.gateway import call
+from tests.harness.processes import Service
 
 T = TypeVar("T")
 RETRY_SECONDS = 0.2
@@ -55,6 +58,8 @@ class Load:
         self._watcher = asyncio.create_task(self._watch(watching))
         await asyncio.wait_for(watching.wait(), 60)
         self._tasks = [asyncio.create_task(self._user()) for _ in range(users)]
+        if self._topology.gateway is not None:
+            self._tasks.append(asyncio.create_task(self._browse(self._topology.gateway)))
 
     async def stop(self, seconds: float) -> list[str]:
         """Lets every user finish its task; the names of tasks that did not end in time."""
@@ -110,6 +115,15 @@ class Load:
                 await self._live(plan)
             except errors.TaskyardError as error:
                 self.failures.append(f"{plan.id}: {error!r}")
+
+    async def _browse(self, gateway: Service) -> None:
+        """A user of HTTP, who is answered or gets an error within the time of a call."""
+        key = self._topology.keys["tenant"]
+        path = "/v1/tenants/default/tasks?pageSize=1"
+        while not self._stopping.is_set():
+            with suppress(OSError, http.client.HTTPException):
+                await asyncio.to_thread(call, gateway, "GET", path, key=key, timeout=CALL_SECONDS)
+            await asyncio.sleep(0.5)
 
     async def _live(self, plan: Plan) -> None:
         """One task from its creation to its end."""

@@ -84,6 +84,7 @@ class Topology:
     disks: dict[str, Path] = field(default_factory=dict)
     logs: Callable[[], str] = lambda: ""
     functions: bool = False
+    gateway: Service | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     def client(self, kind: str = "tenant", *, reverse: bool = False) -> Client:
@@ -230,6 +231,7 @@ async def _start_gateway(made: Topology, taskdbs: list[Service], schedulers: lis
     service = gateway_service(hop.address, schedulers[0].address, made.folder)
     _service_target(made, "gateway", "gateway", service)
     await asyncio.to_thread(service.start)
+    made.gateway = service
 
 
 async def _start_runner(made: Topology, id: str, schedulers: list[Service], *flags: str) -> RunnerProcess:
