@@ -23,8 +23,6 @@ HEAL_SECONDS = 120.0
 AFTER = 4 * LEASE_SECONDS + 10
 # An event loop that was held up for this long had no processor: so may the runners.
 STARVED_SECONDS = 1.5
-# The parts without which no lease can be renewed.
-CONTROL_PLANE = ("taskdb", "scheduler", "postmaster", "backend")
 
 
 @dataclass
@@ -144,7 +142,11 @@ class ChaosRun:
         """When which runner may lose a lease without a defect."""
         found = [Trouble("*", begin - 1, end + AFTER, "starved") for begin, end in self._starved]
         for fault in self.injector.faults:
-            end = max(fault.end, fault.begin) + AFTER
+            # The outage lasts until a canary task ends: processes take a while to start on a busy machine.
+            outage = max(
+                fault.end - fault.begin, fault.canary if math.isfinite(fault.canary) else HEAL_SECONDS
+            )
+            end = fault.begin + outage + AFTER
             target = self._topology.targets.get(fault.subject)
             kind = target.kind if target else ""
             if fault.verb in faults.NETWORK:
@@ -153,7 +155,7 @@ class ChaosRun:
                 found.append(Trouble(owner if on_runner else "*", fault.begin, end, fault.name))
             elif kind in faults.RUNNER_KINDS or fault.verb == "disk":
                 found.append(Trouble(fault.subject.partition(".")[0], fault.begin, end, fault.name))
-            elif kind != "gateway" and fault.end - fault.begin > LEASE_SECONDS / 2:
+            elif kind != "gateway" and outage > LEASE_SECONDS / 2:
                 found.append(Trouble("*", fault.begin, end, fault.name))
         return found
 
