@@ -148,11 +148,15 @@ def _checkpoints(name: str, plan: Plan, task: StoredTask, effects: list[Effect])
     if not plan.keeps:
         return
     stored = 0
+    # A run whose process could not be started counts as an attempt and began nowhere.
+    began_at = {effect.generation for effect in effects if effect.what == "start"}
     for change in task.changes:
         run = task.runs.get(change.generation)
         if change.event == CHECKPOINT:
             stored = max(stored, change.checkpoint)
-        if change.event == SCHEDULED and run and run.started and run.start_checkpoint < stored:
+        if change.event != SCHEDULED or run is None or change.generation not in began_at:
+            continue
+        if run.started and run.start_checkpoint < stored:
             yield f"I8 {name}: generation {change.generation} began at {run.start_checkpoint}, not {stored}"
     kept = 0
     for generation in sorted({effect.generation for effect in effects}):

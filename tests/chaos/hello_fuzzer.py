@@ -95,7 +95,7 @@ class HelloFuzzer:
             (1, self._close),
             (1, self._cancel),
             (2, self._pass_time),
-            (3, self._sweep),
+            (5, self._sweep),
         ]
         weights = [weight for weight, _ in actions]
         for _ in range(steps):
@@ -145,8 +145,10 @@ class HelloFuzzer:
         own = [claim for claim in self._claims() if claim.runner == runner]
         current = [claim for claim in own if self.model.current(claim)]
         how = self._rng.random()
-        if how < 0.35:
+        if how < 0.25:
             listed = current
+        elif how < 0.4:
+            listed = []
         elif how < 0.65:
             listed = [claim for claim in own if claim.task in {other.task for other in current}]
         elif how < 0.85:
@@ -197,6 +199,9 @@ class HelloFuzzer:
             SpooledReport(self._rng.choice(fresh), self._rng.choice(KINDS), self._rng.random() < 0.08)
             for _ in range(self._rng.randint(1, 3))
         ]
+        if self._rng.random() < 0.4:
+            # What a slow runner sends: the start of everything it was given.
+            reports = [SpooledReport(claim, "started") for claim in fresh if claim.runner == fresh[0].runner]
         self._spool += reports
         reports += self._rng.sample(self._spool, min(len(self._spool), self._rng.randint(0, 2)))
         self._rng.shuffle(reports)

@@ -41,7 +41,7 @@ def report(name: str, seed: int, seconds: float, outcome: Outcome) -> None:
         f"{name} seed {seed}: {len(outcome.violations)} violations; {outcome.tasks} tasks, "
         f"{outcome.runs} runs, {outcome.lost_runs} lost, {len(outcome.faults)} faults, "
         f"{outcome.rejected_reports} stale reports rejected, "
-        f"{outcome.starved} times without a processor, {seconds:.0f} s"
+        f"{outcome.starved:.0f} s without processors to spare, {seconds:.0f} s in all"
     )
     print("faults by kind:", ", ".join(f"{kind} {n}" for kind, n in sorted(outcome.kinds.items())))
     for violation in outcome.violations:
