@@ -95,7 +95,8 @@ class HelloFuzzer:
             (1, self._close),
             (1, self._cancel),
             (2, self._pass_time),
-            (5, self._sweep),
+            (3, self._sweep),
+            (2, self._reconnect_around_a_start),
         ]
         weights = [weight for weight, _ in actions]
         for _ in range(steps):
@@ -128,8 +129,20 @@ class HelloFuzzer:
         self.model.create(name, forbid=forbid, slot=slot)
         self._note(f"create {name} {'FORBID' if forbid else 'ALLOW'} {slot}")
 
-    async def _claim(self) -> None:
-        runner = self._runners[self._rng.choice(list(self._runners))]
+    async def _reconnect_around_a_start(self) -> None:
+        """The order of a runner whose link breaks before and after it reports a start."""
+        name = self._rng.choice(list(self._runners))
+        await self._claim(name)
+        await self._hello(name)
+        own = [claim for claim in self._claims() if claim.runner == name and self.model.current(claim)]
+        if own:
+            await self._send(name, [SpooledReport(claim, "started") for claim in own])
+            await self._hello(name)
+            await self._sweep()
+            await self._claim()
+
+    async def _claim(self, name: str = "") -> None:
+        runner = self._runners[name or self._rng.choice(list(self._runners))]
         limit = self._rng.choice([1, 1, 2, 5])
         result = await self._yard.claim(runner, limit, lease_seconds=FIRST_LEASE)
         session = self.model.sessions[runner.id]
@@ -199,13 +212,12 @@ class HelloFuzzer:
             SpooledReport(self._rng.choice(fresh), self._rng.choice(KINDS), self._rng.random() < 0.08)
             for _ in range(self._rng.randint(1, 3))
         ]
-        if self._rng.random() < 0.4:
-            # What a slow runner sends: the start of everything it was given.
-            reports = [SpooledReport(claim, "started") for claim in fresh if claim.runner == fresh[0].runner]
         self._spool += reports
         reports += self._rng.sample(self._spool, min(len(self._spool), self._rng.randint(0, 2)))
         self._rng.shuffle(reports)
-        runner = self._rng.choice([reports[0].claim.runner] * 9 + ["r1"])
+        await self._send(self._rng.choice([reports[0].claim.runner] * 9 + ["r1"]), reports)
+
+    async def _send(self, runner: str, reports: list[SpooledReport]) -> None:
         results = await self._yard.report(runner, *(report.message() for report in reports))
         for report, result in zip(reports, results, strict=True):
             accepted = not result.HasField("error")

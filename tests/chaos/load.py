@@ -61,6 +61,13 @@ class Load:
         if self._topology.gateway is not None:
             self._tasks.append(asyncio.create_task(self._browse(self._topology.gateway)))
 
+    def burst(self, count: int) -> None:
+        """So many short tasks at once, besides those of the users."""
+        for _ in range(count):
+            self._number += 1
+            plan = Plan(f"{self._prefix}-{self._number:04}-burst", "plain", steps=8, pace=0.25)
+            self._tasks.append(asyncio.create_task(self._live(plan)))
+
     async def stop(self, seconds: float) -> list[str]:
         """Lets every user finish its task; the names of tasks that did not end in time."""
         self._stopping.set()

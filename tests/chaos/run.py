@@ -22,8 +22,8 @@ from tests.chaos.topology import LEASE_SECONDS, Topology
 HEAL_SECONDS = 120.0
 # A lease may end this long after the fault that took its renewal away.
 AFTER = 4 * LEASE_SECONDS + 10
-# An event loop that was held up for this long had no processor, and so had the runners; nor have they on a machine
-# where many more wait for one. Leases and recovery are timed, and not judged then.
+# An event loop that was held up for this long had no processor, and so had the runners; nor have they on a
+# machine where many more wait for one. Leases and recovery are timed, and not judged then.
 STARVED_SECONDS = 0.7
 STARVED_LOAD = 4.0 * (os.cpu_count() or 1)
 

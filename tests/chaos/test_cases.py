@@ -64,8 +64,10 @@ async def test_fleet_recovers_from(fleet: ChaosRun, name: str, hold: float) -> N
 
 async def test_fleet_recovers_from_kills_of_runners_whose_reports_wait_in_spools(fleet: ChaosRun) -> None:
     """Without a scheduler, outcomes, output and checkpoints wait on disk while agents and a warden die."""
-    schedulers = [asyncio.create_task(fleet.injector.run(f"stop scheduler{n}", 6.0)) for n in range(2)]
-    await asyncio.sleep(3.0)
+    fleet.load.burst(24)
+    await asyncio.sleep(1.5)
+    schedulers = [asyncio.create_task(fleet.injector.run(f"stop scheduler{n}", 7.0)) for n in range(2)]
+    await asyncio.sleep(4.0)
     victims = ("runner0.agent", "runner1.warden", "runner2.agent", "worker.agent")
     await asyncio.gather(*(recovers(fleet, f"kill {victim}", 0.0) for victim in victims), *schedulers)
 
