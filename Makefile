@@ -8,7 +8,7 @@ export PYTHON
 READY := .venv/.setup-done
 PACKAGES := clients/python/pyproject.toml $(wildcard services/*/pyproject.toml)
 
-.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients
+.PHONY: help setup up demo test executors flood fuzz hostile httpfuzz verify volume bench fix generate image lock order longlog crowd webhooks blocking ha dist conformance runnerkit clients hellos chaos soak chaosmutations
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,3 +100,15 @@ fuzz: setup ## 100,000 generated calls of every public RPC and stream (FUZZ_ARGS
 
 hostile: setup ## a tenant misuses all it has for a minute on half a core; another one hardly notices (HOSTILE_ARGS="--seconds 10")
 	@.venv/bin/python -m tests.chaos.hostile $(HOSTILE_ARGS)
+
+hellos: setup ## 200 seeds of random hellos, heartbeats and reports against taskdb, judged by a model
+	@TASKYARD_HELLO_SEEDS=200 .venv/bin/python -m pytest -q tests/chaos/test_hellos.py
+
+chaos: setup ## every fault case that this host can do, against real topologies under load, with the recovery table
+	@TASKYARD_CHAOS=all .venv/bin/python -m pytest -q -s tests/chaos --timeout 900
+
+soak: setup ## random faults under load, then the checker (MINUTES=5 SEED=1 TOPOLOGY=fleet|up|both)
+	@.venv/bin/python -m tests.chaos.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) --topology $(or $(TOPOLOGY),both)
+
+chaosmutations: setup ## put known defects back, one at a time; the fuzzer or a chaos case must find each
+	@.venv/bin/python -m tests.chaos.mutations

@@ -1,4 +1,4 @@
-"""Every guarantee and every promise against an attacker names tests, and those exist."""
+"""Every guarantee, every fault and every promise against an attacker names tests, and those exist."""
 
 import re
 from pathlib import Path
@@ -52,3 +52,14 @@ def test_each_promise_against_an_attacker_names_tests_that_exist() -> None:
     for attacker, ability, remedy in limits:
         assert attacker in attackers and ability and remedy, attacker
     assert {row[0] for row in limits} == set(attackers), "for each attacker, what does not hold"
+
+
+def test_each_fault_names_tests_that_exist_or_what_it_needs() -> None:
+    text = (ROOT / "docs/faults.md").read_text()
+    rows = re.findall(r"^\| (\d+) (.*) \|$", text, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 66))
+    existing = existing_tests()
+    for number, row in rows:
+        named = set(re.findall(r"`(test_\w+)`", row))
+        assert named or " needs " in row, f"fault {number} has neither a test nor a reason"
+        assert not named - existing, f"fault {number} names {sorted(named - existing)}"

@@ -37,16 +37,20 @@ SELECT t.tenant_id, t.task_id, t.kind, t.slot, t.end_time, t.retry_count, t.chec
 FROM tasks t LEFT JOIN leases l USING (tenant_id, task_id);
 CREATE TEMPORARY VIEW steps AS
 SELECT c.*, lag(c.phase) OVER task AS phase_before, lag(c.version) OVER task AS version_before,
-    lag(c.generation) OVER task AS generation_before, lag(c.retry_count) OVER task AS retry_count_before
+    lag(c.generation) OVER task AS generation_before, lag(c.retry_count) OVER task AS retry_count_before,
+    lag(c.attempt) OVER task AS attempt_before
 FROM change_log c JOIN tasks t ON (t.tenant_id, t.task_id) = (c.tenant_id, c.resource_id)
 WHERE c.resource_kind = 1 AND NOT EXISTS (SELECT FROM change_log d
     -- An id that was given to a second task after the first was deleted.
     WHERE (d.tenant_id, d.resource_id, d.resource_kind, d.event) = (c.tenant_id, c.resource_id, 1, 21)
         AND d.id >= c.id)
-WINDOW task AS (PARTITION BY c.tenant_id, c.resource_id ORDER BY c.id)
+WINDOW task AS (PARTITION BY c.tenant_id, c.resource_id ORDER BY c.id);
+CREATE TEMPORARY VIEW uncharged AS
+SELECT s.* FROM steps s WHERE s.event = 3 AND s.attempt = s.attempt_before
 """
 
-# Events of the log: 2 scheduled, 3 started, 6 paused, 18 retried, 19 retry scheduled, 20 updated, 21 deleted.
+# Events of the log: 2 scheduled, 3 started, 6 paused, 13 cancel requested, 18 retried, 19 retry scheduled,
+# 20 updated, 21 deleted.
 RULES = (
     Rule(
         "a live task waits in exactly one place: queue, lease, timer, slot or pause",
@@ -132,12 +136,22 @@ RULES = (
         "an attempt is charged for a start and for nothing else, and has one run",
         """SELECT e.tenant_id, e.task_id, e.attempt, started FROM effective e WHERE kind <> 6 AND NOT (
             e.attempt = (SELECT count(*) FROM steps s
-                WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 3))
-            AND e.attempt = started::int + (SELECT count(DISTINCT r.attempt) FROM ended_runs r
-                WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id) AND r.start_time IS NOT NULL)
-            AND NOT EXISTS (SELECT FROM ended_runs r
+                WHERE (s.tenant_id, s.resource_id, s.event) = (e.tenant_id, e.task_id, 3)
+                    AND s.attempt > s.attempt_before)
+            AND e.attempt = (started AND NOT EXISTS (SELECT FROM uncharged u
+                WHERE (u.tenant_id, u.resource_id, u.generation)
+                    = (e.tenant_id, e.task_id, e.generation)))::int
+                + (SELECT count(*) FROM ended_runs r
                 WHERE (r.tenant_id, r.task_id) = (e.tenant_id, e.task_id) AND r.start_time IS NOT NULL
-                GROUP BY r.attempt HAVING count(*) > 1))""",
+                    AND NOT EXISTS (SELECT FROM uncharged u WHERE (u.tenant_id, u.resource_id, u.generation)
+                        = (r.tenant_id, r.task_id, r.generation))))""",
+    ),
+    Rule(
+        "a run that starts after its cancel charges no attempt, and no other run does so",
+        """SELECT s.tenant_id, s.resource_id, s.generation FROM steps s
+        WHERE s.event = 3 AND (s.attempt = s.attempt_before) <> coalesce((
+            SELECT c.event = 13 FROM steps c WHERE (c.tenant_id, c.resource_id) = (s.tenant_id, s.resource_id)
+                AND c.event IN (13, 18) AND c.id < s.id ORDER BY c.id DESC LIMIT 1), false)""",
     ),
     Rule(
         "a retry is charged one at a time, by a run that failed",

@@ -1,4 +1,4 @@
-"""A TCP proxy that can hold back what it carries, in one direction or both, and reset its connections."""
+"""A TCP proxy that can hold back, delay or throttle what it carries, and reset its connections."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ class TcpProxy:
         self.forth = asyncio.Event()
         self.back = asyncio.Event()
         self.connections = 0
+        self.carried_bytes = 0
+        self.delay_seconds = 0.0
+        self.bytes_per_second = 0.0
         self._fatal_words: bytes | None = None
         self.heal()
 
@@ -34,6 +37,11 @@ class TcpProxy:
         """Where clients reach the target through the proxy."""
         assert self._server is not None
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections it carries now."""
+        return len(self._writers) // 2
 
     def blackhole(self, *, forth: bool = True, back: bool = True) -> None:
         """Carry nothing from the client to the target (forth), from the target to the client (back)."""
@@ -49,6 +57,7 @@ class TcpProxy:
     def heal(self) -> None:
         """Carry everything again."""
         self._fatal_words = None
+        self.delay_seconds = self.bytes_per_second = 0.0
         self.forth.set()
         self.back.set()
 
@@ -81,8 +90,8 @@ class TcpProxy:
         self._writers |= {writer, far_writer}
         try:
             await asyncio.gather(
-                _carry(reader, far_writer, self.forth, self._listen),
-                _carry(far_reader, writer, self.back, _ignore),
+                self._carry(reader, far_writer, self.forth, self._listen),
+                self._carry(far_reader, writer, self.back, _ignore),
             )
         finally:
             self._writers -= {writer, far_writer}
@@ -90,6 +99,31 @@ class TcpProxy:
     def _listen(self, data: bytes) -> None:
         if self._fatal_words is not None and self._fatal_words in data:
             self.blackhole(forth=False)
+
+    async def _carry(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        is_open: asyncio.Event,
+        listen: Callable[[bytes], None],
+    ) -> None:
+        with suppress(OSError):
+            while data := await reader.read(CHUNK):
+                listen(data)
+                await is_open.wait()
+                await self._hold_back(len(data))
+                self.carried_bytes += len(data)
+                writer.write(data)
+                await writer.drain()
+            await is_open.wait()
+        writer.close()
+
+    async def _hold_back(self, size: int) -> None:
+        seconds = self.delay_seconds
+        if self.bytes_per_second:
+            seconds += size / self.bytes_per_second
+        if seconds:
+            await asyncio.sleep(seconds)
 
     async def _reach_target(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self.target.startswith("/"):
@@ -100,22 +134,6 @@ class TcpProxy:
 
 def _ignore(data: bytes) -> None:
     """Data in this direction is not inspected."""
-
-
-async def _carry(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    is_open: asyncio.Event,
-    listen: Callable[[bytes], None],
-) -> None:
-    with suppress(OSError):
-        while data := await reader.read(CHUNK):
-            listen(data)
-            await is_open.wait()
-            writer.write(data)
-            await writer.drain()
-        await is_open.wait()
-    writer.close()
 
 
 @asynccontextmanager

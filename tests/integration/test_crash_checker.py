@@ -29,6 +29,7 @@ DAMAGES = (
     "tenant_id, resource_id) VALUES (now(), 5, 1, 1, 12, 3, 13, 10, 'default', 'done')",
     "UPDATE tasks SET run_lease_id = NULL WHERE task_id = 'done'",
     "UPDATE leases SET attempt = attempt + 1 WHERE task_id = 'running'",
+    "UPDATE changes SET attempt = 0 WHERE resource_id = 'running' AND event = 3",
     "UPDATE changes SET retry_count = 1 WHERE resource_id = 'done' AND event = 8",
     "UPDATE checkpoints SET data = 'torn'",
     "INSERT INTO idempotency_keys (method, tenant_id, request_id, task_id, body_hash) "

@@ -36,6 +36,12 @@ def add_sync(a: int, b: int = 1) -> int:
     return a + b
 
 
+@app.task("keep-and-fail")
+def keep_and_fail(ctx: Context) -> None:
+    ctx.save_checkpoint(1)
+    raise Transient("after its checkpoint")
+
+
 @app.task("echo")
 def echo(ctx: Context, payload: Any) -> Any:
     return {

@@ -14,6 +14,7 @@ import pytest
 from services.runner.tests.function_calls import APP, call, kinds, output
 from services.runner.tests.runner_process import Gate, Pause, RunnerProcess, function, wait_gone
 from services.runner.tests.scheduler_peer import SchedulerPeer
+from taskyard import errors
 from taskyard.v1.common_pb2 import ERROR_CLASS_TRANSIENT, Resources
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_CANCEL,
@@ -111,6 +112,19 @@ async def test_a_function_whose_start_waits_in_the_spool_is_held_as_running(
     gate.open()
     for task in tasks:
         assert output(await peer.outcome(task)) == "through"
+
+
+async def test_failure_of_a_function_waits_for_its_checkpoint_over_a_killed_agent(
+    peer: SchedulerPeer, runner: RunnerProcess
+) -> None:
+    peer.checkpoint_failures = [errors.StorageUnavailable("unknown") for _ in range(1000)]
+    task = peer.assign(function("keep-and-fail"))
+    await peer.until(lambda: len(peer.checkpoint_failures) < 998 or None)
+    os.kill(runner.agent_pid, signal.SIGKILL)
+    await peer.next_session(2)
+    peer.checkpoint_failures.clear()
+    assert (await peer.outcome(task)).WhichOneof("report") == "failed"
+    assert task.assignment.lease.task in peer.checkpoints
 
 
 async def test_several_outcomes_of_functions_in_the_spool_survive_a_killed_agent(

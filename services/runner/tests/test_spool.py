@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -47,6 +48,25 @@ async def test_reports_are_numbered_and_survive(spool: Spool, tmp_path: Path) ->
 async def test_nothing_is_sent_before_it_is_on_disk(spool: Spool) -> None:
     waiting = spool.append(report(1))
     assert spool.take(10, 1000) == []
+    await waiting
+    assert seqs(spool.take(10, 1000)) == [1]
+
+
+async def test_report_is_not_sent_before_it_is_synced(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, sync = asyncio.Event(), threading.Event()
+    loop, fdatasync = asyncio.get_running_loop(), os.fdatasync
+
+    def wait_and_sync(descriptor: int) -> None:
+        loop.call_soon_threadsafe(synced.set)
+        assert sync.wait(30)
+        fdatasync(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", wait_and_sync)
+    waiting = spool.append(report(1))
+    async with asyncio.timeout(30):
+        await synced.wait()
+    assert spool.take(10, 1000) == [] and not waiting.done()
+    sync.set()
     await waiting
     assert seqs(spool.take(10, 1000)) == [1]
 

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from services.runner.tests.conftest import StartRunner
-from services.runner.tests.runner_process import RunnerProcess, shell
+from services.runner.tests.runner_process import RunnerProcess, command, shell
 from services.runner.tests.scheduler_peer import SchedulerPeer, duration, stale
 from taskyard.v1.lease_pb2 import (
     LEASE_ACTION_ABORT,
@@ -182,6 +182,26 @@ async def test_forbid_work_is_killed_when_its_lease_ends_though_the_agent_is_fro
     assert time.monotonic() - frozen < 2.5
     agent.resume()
     assert (await peer.outcome(task)).released.reason == RELEASE_REASON_LOST
+
+
+async def test_run_that_a_frozen_warden_did_not_start_in_time_is_given_back(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
+    """Its lease was renewed meanwhile, because the agent lists it: nobody else would end it."""
+    peer.first_lease = 2.0
+    runner = await start_runner()
+    warden = psutil.Process(runner.pid)
+    warden.suspend()
+    task = peer.assign(command("true"))
+    key = task.assignment.lease.task
+
+    def listed_past_its_first_lease() -> bool | None:
+        lists = [beat for beat in peer.session.heartbeats if any(h.lease.task == key for h in beat.changed)]
+        return (lists and len(peer.session.heartbeats) > peer.session.heartbeats.index(lists[0]) + 4) or None
+
+    await peer.until(listed_past_its_first_lease)
+    warden.resume()
+    assert (await peer.outcome(task)).WhichOneof("report") == "released"
 
 
 async def test_without_a_scheduler_forbid_work_and_orphans_are_stopped(

@@ -92,6 +92,19 @@ async def test_entries_below_the_level_are_left_out(yard: Yard) -> None:
     assert (await tailed(yard, lease.task, min_level=INFO))[0] == [4, 5]
 
 
+async def test_follower_of_a_log_without_lines_gets_a_token_to_resume_from(yard: Yard) -> None:
+    runner, lease = await claimed(yard)
+    request = task_service_pb2.TailTaskLogsRequest(parent=lease.task, follow=True)
+    call = yard.tenant.tasks.TailTaskLogs(request)
+    async with asyncio.timeout(30):
+        bookmark = await call.read()
+    call.cancel()
+    assert not bookmark.entries and bookmark.resume_token
+    await append(yard, runner.id, lease, 1, 3)
+    resumed, _ = await tailed(yard, lease.task, resume_token=bookmark.resume_token)
+    assert resumed == [1, 2, 3]
+
+
 @pytest.mark.covers("AppendLogs", "LEASE_NOT_HELD")
 async def test_only_the_holder_may_append(yard: Yard) -> None:
     runner, lease = await claimed(yard)

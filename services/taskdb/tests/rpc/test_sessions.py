@@ -104,6 +104,19 @@ async def test_a_start_after_a_hello_that_did_not_list_it_keeps_the_first_lease(
     assert not opened.verdicts
 
 
+async def test_queue_row_of_a_late_release_has_no_lease_beside_it(yard: Yard, taskdb: RunningTaskDb) -> None:
+    await yard.create()
+    runner, _ = await yard.hello()
+    (assignment,) = (await yard.claim(runner)).assignments
+    await yard.report(runner, started(assignment))
+    await yard.hello(runner)
+    assert await taskdb.rows("SELECT has_lease FROM queue") == [(True,)]
+    await yard.report(runner, released(assignment))
+    assert await taskdb.rows("SELECT has_lease FROM queue") == [(False,)]
+    (again,) = (await yard.claim(runner)).assignments
+    assert again.lease.generation == 2
+
+
 async def test_held_leases_that_are_gone_are_aborted(yard: Yard) -> None:
     await yard.create()
     runner, _ = await yard.hello()

@@ -367,14 +367,18 @@ class FunctionPool:
         self._runs.take(run)
         host.runs[run.name] = run
         self._given += 1
-        if run.directory.uploads.exists():
-            self._uploads.ensure(run.lease, run.directory.uploads, run.checkpoint_sequence)
+        self._restore_uploads(run)
         if run.directory.journal.exists():
             self._runs.open_logs(run)
         if when is not None:
             run.started = self._runs.reports.has_start(run.key)
             run.held.change(HELD_STATE_RUNNING)
             self._begun(host, run, when)
+
+    def _restore_uploads(self, run: FunctionRun) -> None:
+        """Go on with the checkpoints that an earlier agent did not store."""
+        if run.directory.uploads.exists():
+            self._uploads.ensure(run.lease, run.directory.uploads, run.checkpoint_sequence)
 
     def _adopt_ended(self, host: FunctionHost, row: Row, result: list[Any]) -> None:
         run = restore_run(host, row, self._runs_directory, self)
@@ -383,6 +387,8 @@ class FunctionPool:
             self._runs.take(run)
             host.runs[run.name] = run
             self._given += 1
+            # Its outcome waits for the checkpoints that it handed over.
+            self._restore_uploads(run)
             run.started = self._runs.reports.has_start(run.key)
             self._end(host, [result])
         elif run.has_files:

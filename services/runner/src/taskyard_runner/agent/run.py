@@ -45,6 +45,8 @@ class AgentRun:
     reported: bool = False
     logs_shipped: bool = False
     preparing: asyncio.Task[None] | None = None
+    # Adds the notice of output that a full disk had no room for.
+    noting: asyncio.Task[None] | None = None
     span: Any = None
     # The executor of the run; None = the warden.
     executor: Executor | None = None

@@ -44,12 +44,17 @@ from taskyard_runner.agent.run_table import RunTable
 from taskyard_runner.agent.spool import Spool
 from taskyard_runner.executors import NotRunnable, Unsupported
 from taskyard_runner.warden.deadline import StopReason
+from taskyard_runner.warden.journal import note_dropped
 from taskyard_runner.warden.protocol import Message
 
 T = TypeVar("T")
 
 log = get_log(__name__)
 _ended = instrument(RUNS_ENDED)
+
+# A full disk delays the outcome as well, which is written to the spool.
+_NOTE_SECONDS = 0.5
+_NOTE_ATTEMPTS = 240
 
 ASSIGNMENT_RECEIVED = failpoint.declare("agent.assignment_received")
 RUN_ENDED = failpoint.declare("agent.run_ended")
@@ -175,15 +180,17 @@ class Runs:
         run.ended = True
         run.held.change(HELD_STATE_ENDED)
         self._logs.grown(run.key)
-        self._logs.ended(run.key)
+        if dropped := int(result.get("output_dropped", 0)):
+            run.noting = self.spawn(self._note_dropped(run, dropped))
+        else:
+            self._logs.ended(run.key)
         owner = run.directory.owner[0] if run.directory.owner is not None else None
         report = outcome.judge(result, run.directory.result, run.directory.error, owner)
         kind = str(report.WhichOneof("report")) if report is not None else "aborted"
         _ended.add(1, {"outcome": kind})
         run.end_span(kind)
-        never_started = not run.started and not result.get("start_error")
-        if report is None or (never_started and kind == "released"):
-            # Aborted, or never started because its lease expired: another runner may hold the task.
+        if report is None:
+            # Aborted: another runner may hold the task.
             self.abandon(run)
             return
         if not run.started and implies_start(report):
@@ -239,7 +246,18 @@ class Runs:
         """The run's journal is complete."""
         self._logs.ended(run.key)
 
+    async def _note_dropped(self, run: AgentRun, count: int) -> None:
+        """Add the notice of dropped output as soon as the disk has room, then end the log."""
+        for _ in range(_NOTE_ATTEMPTS):
+            if note_dropped(str(run.directory.journal), count):
+                break
+            await asyncio.sleep(_NOTE_SECONDS)
+        self._logs.grown(run.key)
+        self._logs.ended(run.key)
+
     async def _deliver(self, run: AgentRun, report: RunReport) -> None:
+        if run.noting is not None:
+            await run.noting
         # From the journal, which stays until the outcome is acknowledged; its shipper may be done already.
         report.log_sequence = await asyncio.to_thread(count_entries, run.directory.journal)
         if report.WhichOneof("report") != "succeeded":

@@ -55,6 +55,8 @@ class JournalWriter:
         self._fd: int | None = None
         self.size = 0
         self.dropped = 0
+        # The dropped bytes that the journal does not record, because the disk had no room for that either.
+        self.unrecorded = 0
 
     def append(self, kind: Kind, data: bytes) -> None:
         """Keep the data, or count it as dropped if there is no room, in the journal or on the disk."""
@@ -73,7 +75,7 @@ class JournalWriter:
             try:
                 self._write(Kind.DROPPED, str(self.dropped).encode())
             except OSError:
-                self.dropped += 1
+                self.unrecorded = self.dropped
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -139,6 +141,26 @@ def read_run(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def note_dropped(path: str, count: int) -> bool:
+    """Records dropped bytes at the end of a complete journal; false if the disk still has no room."""
+    record = _HEADER.pack(Kind.DROPPED, time.time(), len(str(count))) + str(count).encode()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, 0o600)
+    except OSError:
+        return False
+    try:
+        size = os.fstat(fd).st_size
+        if os.write(fd, record) == len(record):
+            return True
+        os.ftruncate(fd, size)
+        return False
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
 
 
 def note_cut(path: str) -> None:

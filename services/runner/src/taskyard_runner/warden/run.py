@@ -358,6 +358,7 @@ class Run:
             "start_time": self.start_time or None,
             "end_time": time.time(),
             "stderr_tail": self._tail.decode(errors="replace"),
+            "output_dropped": self.journal.unrecorded,
             "cpu_seconds": usage.ru_utime + usage.ru_stime if usage else 0.0,
             "max_rss_bytes": usage.ru_maxrss * 1024 if usage else 0,
         }

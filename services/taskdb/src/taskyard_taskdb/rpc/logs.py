@@ -144,6 +144,7 @@ class LogReadHandler:
         await self._hub.ready()
         with self._followers.follow(key) as changes:
             cursor = await self._tail_start(request, query, binding)
+            has_responded = False
             age_limit = time.monotonic() + session_seconds()
             while not self._hub.closing and time.monotonic() < age_limit:
                 async with self._pool.reading() as tx:
@@ -153,6 +154,7 @@ class LogReadHandler:
                     chunks = await run_logs.read(tx, query, *cursor, CHUNKS)
                 for chunk in chunks:
                     for response in _tail_responses(chunk, query, cursor, binding):
+                        has_responded = True
                         yield response
                     cursor = _end(chunk, backwards=False)
                 if chunks:
@@ -161,6 +163,11 @@ class LogReadHandler:
                     token = encode_cursor(cursor, binding)
                     yield task_service_pb2.TailTaskLogsResponse(complete=True, resume_token=token)
                     return
+                if not has_responded:
+                    # A bookmark: without one the client could not resume a log that has no line yet.
+                    has_responded = True
+                    token = encode_cursor(cursor, binding)
+                    yield task_service_pb2.TailTaskLogsResponse(resume_token=token)
                 # Changes of the task and lines that any replica stores wake the tail.
                 left = state.patience_left(PATIENCE_SECONDS, SILENCE_SECONDS)
                 await changes.next(FOLLOW_SECONDS if left is None else max(left, 0.0) + 0.05)

@@ -251,7 +251,8 @@ class _ClaimTransaction:
         old = await _end_expired(tx, [candidate for candidate in chosen if claimed[candidate]])
         over = await self._over_limits(tx, chosen, claimed)
         if over:
-            await self._requeue(tx, over, claimed, results)
+            # Their expired leases have already been moved to runs.
+            await self._requeue(tx, over, dict.fromkeys(over, False), results)
             chosen = [candidate for candidate in chosen if candidate not in set(over)]
             if not chosen:
                 return

@@ -174,11 +174,17 @@ async def _enqueue(tx: Tx, steps: list[Steps], notice: CommitNotice) -> None:
 
 
 def _leaves_queue(step: Steps) -> bool:
-    return step.before.queue_key is not None and step.before.queue_key != _queue_key(step)
+    return step.before.queue_key is not None and _queue_row_changes(step)
 
 
 def _enters_queue(step: Steps) -> bool:
-    return _queue_key(step) is not None and _queue_key(step) != step.before.queue_key
+    return _queue_key(step) is not None and _queue_row_changes(step)
+
+
+def _queue_row_changes(step: Steps) -> bool:
+    """Whether the key changes, or the lease beside the row: an old holder may give up its late outcome."""
+    leased = (step.before.lease is not None, step.task.lease is not None)
+    return step.before.queue_key != _queue_key(step) or leased[0] != leased[1]
 
 
 def _queue_key(step: Steps) -> QueueKey | None:

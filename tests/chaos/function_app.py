@@ -1,0 +1,59 @@
+"""The functions of the chaos load: numbered lines, an effect log, checkpoints that count, children."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from taskyard_runner.functions import App, Child, Context
+
+app = App()
+
+
+class Effects:
+    """The effect log of one run."""
+
+    def __init__(self, ctx: Context, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+        self._generation = int(ctx.fence.partition(".")[0])
+        self._task = ctx.task_id
+
+    def add(self, what: str, n: int = 0) -> None:
+        t = time.clock_gettime(time.CLOCK_BOOTTIME)
+        line = {"t": t, "task": self._task, "gen": self._generation, "what": what, "n": n}
+        os.write(self._file, (json.dumps(line) + "\n").encode())
+
+
+@app.task("chaos.count")
+def count(ctx: Context, payload: dict[str, Any]) -> int:
+    """Counts to `steps` from its checkpoint."""
+    effects = Effects(ctx, payload["effects"])
+    number = ctx.load_checkpoint() or 0
+    effects.add("start", number)
+    while number < payload["steps"]:
+        number += 1
+        print(f"line {number}", flush=True)
+        effects.add("step", number)
+        ctx.sleep(payload["pace"])
+        if payload["keeps"]:
+            ctx.save_checkpoint(number)
+            effects.add("kept", number)
+    if ctx.attempt <= payload["fails"]:
+        effects.add("fail")
+        raise RuntimeError("not yet")
+    effects.add("end", number)
+    return number
+
+
+@app.task("chaos.parent")
+def parent(ctx: Context, payload: dict[str, Any]) -> list[str]:
+    """Creates two children by key: one each, however often it runs."""
+    effects = Effects(ctx, payload["effects"])
+    effects.add("start")
+    child = {**payload, "fails": 0}
+    labels = {"chaos": "child", "parent": ctx.task_id}
+    names = ctx.create_all([Child("chaos.count", child, key=key, labels=labels) for key in ("a", "b")])
+    effects.add("end")
+    return names
