@@ -156,7 +156,8 @@ async def test_expensive_validations_of_one_tenant_delay_no_create_of_another(
         renewed = await yard.renew(runner, lease_seconds=5)
         assert not renewed.lost
     assert all(response.valid for response in await asyncio.gather(*flood))
-    assert created > 10 and slowest < 1.0, (created, slowest)
+    # In the event loop one create would wait for all 24 checks; the bound leaves room for a busy machine.
+    assert created > 10 and slowest < 3.0, (created, slowest)
 
 
 @pytest.mark.covers("ReportRuns", "RESULT_CHECK_PENDING")
