@@ -143,7 +143,7 @@ class ApiKeyHandler:
             key = await api_keys.lock_key(tx, key_id)
             if key is None or key.revoke_time is not None:
                 raise Unauthenticated("the key is unknown, expired or revoked")
-            expire_time = await sign_in_codes.insert_code(tx, key, code, valid_for)
+            expire_time = await sign_in_codes.insert_code(tx, key, code.id, code.digest, valid_for)
             details = {"expire_time": expire_time.isoformat()}
             await _log(
                 tx, ChangeEvent.API_KEY_SIGN_IN_CODE_CREATED, key, actor, await database_time(tx), details
@@ -167,7 +167,9 @@ class ApiKeyHandler:
 
         async def work(tx: Tx) -> StoredKey:
             expire_time = await database_time(tx) + valid_for
-            key = await sign_in_codes.exchange_code(tx, code, made, expire_time)
+            key = await sign_in_codes.exchange_code(
+                tx, code.id, code.matches, made.id, made.digest, expire_time
+            )
             if key is None or key.create_time is None:
                 raise SignInCodeInvalid()
             actor = Actor(ActorType.USER, str(key.parent_key_id))
