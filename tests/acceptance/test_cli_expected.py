@@ -211,7 +211,8 @@ def test_versions_of_client_and_server(suite: Suite) -> None:
 
 
 def test_open_prints_the_address_of_the_console(suite: Suite) -> None:
-    assert suite.done("open", "--print") == f"{suite.context['gateway']}/\n"
+    link = suite.done("open", "--print")
+    assert re.fullmatch(re.escape(suite.context["gateway"]) + r"/#/\?code=ty_\w+\n", link)
 
 
 def test_update_and_edit_change_a_task(suite: Suite) -> None:

@@ -145,7 +145,11 @@ class Admin:
         return Stream(pages(self._channels, lambda: self._keys.ListApiKeys, request, "api_keys", _identity))
 
     async def create_sign_in_code(self) -> tuple[str, datetime]:
-        """A code that signs one browser in, once, with the rights of the key; and when it expires."""
+        """A code that signs one browser in, once, with the rights of the key; and when it expires.
+
+        Example:
+            code, expire_time = await client.admin.create_sign_in_code()
+        """
         request = api_key_service_pb2.CreateSignInCodeRequest()
         made = await self._channels.call(self._keys.CreateSignInCode, request)
         return made.code, made.expire_time.ToDatetime(UTC)

@@ -20,6 +20,7 @@ def welcome(
     if not settings.runner:
         lines.append("There is no runner on this machine: tasks wait until one connects.")
     if gateway:
+        lines.append(f"Console: http://{gateway}/, signed in by `{' '.join([*command[:-4], 'open'])}`")
         lines.append(f"HTTP and its reference: http://{gateway}/docs")
     if global_tasks:
         lines.append(f"Global tasks without a key: http://{global_tasks}")

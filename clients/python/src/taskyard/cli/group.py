@@ -71,7 +71,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
         "login": Entry("identity", "login", "Store a server and its key as a context."),
         "whoami": Entry("identity", "whoami", "Show whose key is in use, and where it comes from."),
         "config": Entry("config", "config", "List contexts; show, use or delete one."),
-        "open": Entry("identity", "open_console", "Open the web console."),
+        "open": Entry("identity", "open_console", "Open the web console, signed in."),
         "version": Entry("identity", "show_version", "Show the versions of client and server."),
         "completion": Entry("completion", "completion", "Print the completion script of a shell."),
         "help": Entry("manual", "show_help", "Show the help of a command."),
