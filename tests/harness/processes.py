@@ -59,15 +59,24 @@ class Service:
             self.wait_serving()
         return self
 
+    def wait_live(self) -> None:
+        """Return once its process answers, whether or not it can do its work."""
+        self._wait_healthy("liveness")
+
     def wait_serving(self) -> None:
         """Return once its health is SERVING; fails with its log if it ends or takes too long."""
+        self._wait_healthy("")
+
+    def _wait_healthy(self, name: str) -> None:
         deadline = time.monotonic() + START_SECONDS
         with grpc.insecure_channel(self.address) as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)
             while time.monotonic() < deadline:
                 assert self.process is not None and self.process.poll() is None, self.log_text()
                 try:
-                    answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True)
+                    answer = stub.Check(
+                        health_pb2.HealthCheckRequest(service=name), timeout=1, wait_for_ready=True
+                    )
                 except grpc.RpcError:
                     continue
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:

@@ -157,7 +157,6 @@ async def test_the_window_of_reports_is_kept(peer: SchedulerPeer, start_runner: 
 @pytest.mark.parametrize(
     "refusal",
     [
-        errors.Unauthenticated(),
         errors.RunnerIdInUse.named("r1"),
         errors.ProtocolVersionUnsupported("runner", "1", "2"),
     ],
@@ -171,6 +170,19 @@ async def test_refused_runner_prints_the_reason_and_exits(
     assert await runner.wait() == 1
     printed = [line for line in runner.output().splitlines() if not line.startswith("{")]
     assert printed == [f"taskyard-runner: {refusal.message}"]
+
+
+async def test_a_runner_with_a_bad_key_prints_how_to_get_one(
+    peer: SchedulerPeer, start_runner: StartRunner
+) -> None:
+    peer.refuse = errors.Unauthenticated("the key is unknown, expired or revoked")
+    runner = await start_runner(welcomed=False)
+    assert await runner.wait() == 1
+    (printed,) = [line for line in runner.output().splitlines() if not line.startswith("{")]
+    assert printed == (
+        "taskyard-runner: the scheduler rejects the key: the key is unknown, expired or revoked;"
+        " set TASKYARD_KEY or --key to a key of kind runner (`taskyard keys create --kind runner`)"
+    )
 
 
 async def test_a_busy_runner_that_is_refused_later_keeps_its_work(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
@@ -97,9 +98,10 @@ async def test_a_key_that_taskdb_refuses_ends_it_with_one_line(taskdb: FakeTaskd
     assert "TASKYARD_KEY" in last and "Traceback" not in service.log.read_text()
 
 
-async def test_it_serves_before_taskdb_is_there_and_drains_on_sigterm(tmp_path: Path) -> None:
-    service = scheduler_at(f"127.0.0.1:{free_port()}", tmp_path).start()
+async def test_it_lives_before_taskdb_is_there_and_drains_on_sigterm(tmp_path: Path) -> None:
+    service = scheduler_at(f"127.0.0.1:{free_port()}", tmp_path).start(wait=False)
     try:
+        service.wait_live()
         began = time.monotonic()
         assert service.terminate() == 0
         assert time.monotonic() - began < 10
@@ -108,7 +110,8 @@ async def test_it_serves_before_taskdb_is_there_and_drains_on_sigterm(tmp_path: 
 
 
 async def test_a_second_signal_ends_it_at_once(taskdb: FakeTaskdb, tmp_path: Path) -> None:
-    service = scheduler_at(taskdb.address, tmp_path).start()
+    service = scheduler_at(taskdb.address, tmp_path).start(wait=False)
+    await asyncio.to_thread(service.wait_live)
     assert service.process is not None
     service.process.send_signal(signal.SIGINT)
     service.process.send_signal(signal.SIGINT)
