@@ -16,11 +16,11 @@ from tests.conformance.world import open_world
 SIGNS = {True: "✓", False: "✗"}
 
 
-def available(names: list[str]) -> list[Language]:
+def available(names: list[str], without: list[str]) -> list[Language]:
     """The chosen languages whose toolchain is there and whose driver builds; names the others."""
     found = []
     for language in LANGUAGES:
-        if names and language.name not in names:
+        if (names and language.name not in names) or language.name in without:
             continue
         if missing := language.missing():
             print(f"{language.name}: skipped, `{missing}` fails")
@@ -68,6 +68,7 @@ def show(
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make conformance", description=__doc__)
     parser.add_argument("languages", nargs="*", help=", ".join(language.name for language in LANGUAGES))
+    parser.add_argument("--without", action="append", default=[], help="leave this language out")
     parser.add_argument("--only", action="append", help="play this behaviour; may be repeated")
     arguments = parser.parse_args()
     if unknown := set(arguments.languages) - {language.name for language in LANGUAGES}:
@@ -76,7 +77,7 @@ def main() -> int:
     if not chosen:
         parser.error(f"no such behaviour: {', '.join(arguments.only)}")
     try:
-        languages = available(arguments.languages)
+        languages = available(arguments.languages, arguments.without)
     except subprocess.CalledProcessError as error:
         print(f"{' '.join(error.cmd)} failed with status {error.returncode}", file=sys.stderr)
         return 1

@@ -205,15 +205,15 @@ class Stage:
         if len(found) != tasks:
             raise ActError(f"{len(found)} tasks match {filter}, expected {tasks}: {found}")
 
-    async def _act_create(self, count: int, label: str, annotation_bytes: int = 0) -> None:
-        """Create tasks that no runner takes, labelled conformance=LABEL."""
+    async def _act_create(self, count: int, label: str, filler_labels: int = 0) -> None:
+        """Create tasks that no runner takes, labelled conformance=LABEL, and a quarter KiB per filler."""
+        filler = {f"filler-{number}": "x" * 250 for number in range(filler_labels)}
         made = (
             command(
                 "true",
                 id=f"{label}-{number:04}",
-                labels={"conformance": label},
+                labels={"conformance": label, **filler},
                 runner_labels={"zone": "nowhere"},
-                annotations={"filler": "x" * annotation_bytes},
             )
             for number in range(count)
         )

@@ -165,9 +165,8 @@ async def rule_6(command: Sequence[str], folder: Path) -> None:
         task = peer.assign(spec_of("sh", "-c", runner.until_open("gate")))
         await peer.report(task, "started")
         peer.ack_heartbeats = False
-        second = await peer.session_number(2, 20.0)
+        await peer.session_number(2, 20.0)
         peer.ack_heartbeats = True
-        assert listed(second.hello.held, task), "the task is gone after the reconnect"
         runner.path("gate").touch()
         assert (await peer.outcome(task)).WhichOneof("report") == "succeeded"
 

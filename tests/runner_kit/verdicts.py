@@ -7,32 +7,40 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from tests.runner_kit.rules import PLAYS
+from tests.runner_kit.rules import PLAYS, Play
 
 PLAY_SECONDS = 240.0
+# Most of a play is waiting.
+AT_ONCE = 3
 
 
 async def judge(command: Sequence[str], only: Collection[int] = ()) -> dict[int, str | None]:
     """By rule: None if it is not exercised, empty if it is kept, otherwise what the runner did instead."""
-    verdicts: dict[int, str | None] = {}
-    for number, play in PLAYS.items():
-        if only and number not in only:
-            continue
-        if play is None:
-            verdicts[number] = None
-            continue
-        with tempfile.TemporaryDirectory(prefix="taskyard-kit-", ignore_cleanup_errors=True) as folder:
-            Path(folder).chmod(0o755)
-            try:
-                async with asyncio.timeout(PLAY_SECONDS):
-                    await play(command, Path(folder, "play"))
-                verdicts[number] = ""
-            except AssertionError as error:
-                verdicts[number] = str(error) or "not as the rule says"
-            except TimeoutError:
-                verdicts[number] = f"no sign of life in time; the runner's last lines:\n{_tail(Path(folder))}"
-        print(line_of(number, verdicts[number]), flush=True)
-    return verdicts
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def judge_one(number: int) -> str | None:
+        async with places:
+            verdict = await _verdict(command, PLAYS[number])
+            print(line_of(number, verdict), flush=True)
+            return verdict
+
+    chosen = [number for number in PLAYS if not only or number in only]
+    return dict(zip(chosen, await asyncio.gather(*map(judge_one, chosen)), strict=True))
+
+
+async def _verdict(command: Sequence[str], play: Play | None) -> str | None:
+    if play is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="taskyard-kit-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        try:
+            async with asyncio.timeout(PLAY_SECONDS):
+                await play(command, Path(folder, "play"))
+        except AssertionError as error:
+            return str(error) or "not as the rule says"
+        except TimeoutError:
+            return f"no sign of life in time; the runner's last lines:\n{_tail(Path(folder))}"
+    return ""
 
 
 def line_of(number: int, verdict: str | None) -> str:

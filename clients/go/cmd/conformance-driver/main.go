@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	rpccode "google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc/codes"
 
 	taskyard "taskyard.dev/go"
@@ -147,6 +148,6 @@ func as[E error](err error) bool {
 	return errors.As(err, &found)
 }
 
-func codeName(code codes.Code) string { return code.String() }
+func codeName(code codes.Code) string { return rpccode.Code(code).String() }
 
 func seconds(value float64) time.Duration { return time.Duration(value * float64(time.Second)) }
