@@ -23,6 +23,7 @@ SCHEDULED, STARTED, CHECKPOINT, CANCEL_EVENTS, RETRIED, RETRY = 2, 3, 5, (12, 13
 REPORTED_STATES, LOST = (3, 4, 5, 6), 7
 # The clock that tasks read ticks a hundred times a second.
 TICK = 0.03
+THAW_SECONDS = 2.0
 
 
 class Trouble(NamedTuple):
@@ -47,6 +48,8 @@ class Recorded:
     faults: Sequence[tuple[str, bool]] = field(default_factory=list)
     # Faults after which a new task did not end in time.
     stalls: Sequence[str] = ()
+    # When whole runners were frozen: their processes act until their warden, thawed with them, stops them.
+    freezes: Sequence[tuple[float, float]] = ()
 
 
 def check(recorded: Recorded, final: FinalState) -> list[str]:
@@ -208,13 +211,21 @@ def _overlaps(recorded: Recorded) -> Iterator[str]:
     for effect in recorded.effects:
         plan = recorded.plans.get(effect.task)
         if plan is not None and plan.exclusive:
-            group = plan.slot or effect.task
-            runs[group][(effect.task, effect.generation)].append(effect.t)
+            times = runs[plan.slot or effect.task][(effect.task, effect.generation)]
+            if not _thawed(effect.t, times, recorded.freezes):
+                times.append(effect.t)
     for group, by_run in runs.items():
         ordered = sorted((min(times), max(times), run) for run, times in by_run.items())
         for (_, end, first), (begin, _, second) in pairwise(ordered):
             if begin < end - TICK:
                 yield f"I6 {group}: {first} and {second} overlap by {end - begin:.2f} s"
+
+
+def _thawed(t: float, before: list[float], freezes: Sequence[tuple[float, float]]) -> bool:
+    """Whether a run acts right after a freeze that it was in: nothing can stop it earlier."""
+    return any(
+        end - 0.5 < t < end + THAW_SECONDS and before and before[-1] < begin + 0.5 for begin, end in freezes
+    )
 
 
 def _watched(recorded: Recorded, final: FinalState) -> Iterator[str]:

@@ -135,6 +135,8 @@ class HelloFuzzer:
         await self._claim(name)
         await self._hello(name)
         own = [claim for claim in self._claims() if claim.runner == name and self.model.current(claim)]
+        if own and self._rng.random() < 0.3:
+            await self._cancel(self._rng.choice(own).task)
         if own:
             await self._send(name, [SpooledReport(claim, "started") for claim in own])
             await self._hello(name)
@@ -251,9 +253,9 @@ class HelloFuzzer:
             self.model.closed(name, release=release)
         self._note(f"close {name} release={release}")
 
-    async def _cancel(self) -> None:
-        name = self._rng.choice(list(self.model.tasks) or [""])
-        if not name or self._rng.random() < 0.5:
+    async def _cancel(self, name: str = "") -> None:
+        name = name or self._rng.choice(list(self.model.tasks) or [""])
+        if not name:
             return
         try:
             response = await self._yard.tenant.tasks.CancelTask(task_service_pb2.CancelTaskRequest(name=name))

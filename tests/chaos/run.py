@@ -149,6 +149,11 @@ class ChaosRun:
                 if math.isinf(fault.canary)
                 and not self._was_starved(fault.begin, fault.begin + CANARY_SECONDS)
             ],
+            [
+                (f.begin, f.end)
+                for f in self.injector.faults
+                if f.verb == "stop" and f.subject.endswith(".all")
+            ],
         )
         violations = check(recorded, final)
         for name in [name for name in final.tasks if any(name in violation for violation in violations)]:

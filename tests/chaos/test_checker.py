@@ -200,6 +200,13 @@ def test_each_damage_is_found(invariant: str, damage: Callable[[World], object])
     assert any(violation.startswith(invariant) for violation in made.check()), made.check()
 
 
+def test_an_act_right_after_the_thaw_of_a_whole_runner_is_no_overlap() -> None:
+    made = world()
+    overlap(made)
+    recorded = Recorded(made.plans, made.entries, made.effects, freezes=[(14.0, 17.4)])
+    assert not any(violation.startswith("I6") for violation in check(recorded, made.final))
+
+
 def test_a_lease_lost_in_trouble_is_no_violation() -> None:
     made = world()
     lose_a_lease(made)
