@@ -14,7 +14,7 @@ from google.rpc import error_details_pb2 as details
 from google.rpc.status_pb2 import Status
 
 from taskyard import errors
-from taskyard.connection_error import connection_error
+from taskyard.connection_errors import connection_error
 
 DETAILS_KEY = "grpc-status-details-bin"
 # Read by gRPC's own retries, which follow the service config.
