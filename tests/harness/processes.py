@@ -68,15 +68,14 @@ class Service:
         self._wait_healthy("")
 
     def _wait_healthy(self, name: str) -> None:
+        request = health_pb2.HealthCheckRequest(service=name)
         deadline = time.monotonic() + START_SECONDS
         with grpc.insecure_channel(self.address) as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)
             while time.monotonic() < deadline:
                 assert self.process is not None and self.process.poll() is None, self.log_text()
                 try:
-                    answer = stub.Check(
-                        health_pb2.HealthCheckRequest(service=name), timeout=1, wait_for_ready=True
-                    )
+                    answer = stub.Check(request, timeout=1, wait_for_ready=True)
                 except grpc.RpcError:
                     continue
                 if answer.status == health_pb2.HealthCheckResponse.SERVING:
